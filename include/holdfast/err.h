@@ -1,0 +1,104 @@
+/*
+ * holdfast/err.h - how every Holdfast function reports failure.
+ *
+ * Calling sequence:
+ *
+ *     struct hf_err err = HF_ERR_INIT;
+ *     if (hf_state_open(NULL, 0, &state, &err) < 0) {
+ *             char text[HF_ERR_TEXT_MAX];
+ *             hf_err_format(&err, text, sizeof(text));
+ *             fprintf(stderr, "%s\n", text);
+ *     }
+ *
+ * Returns. 0 or more is success. Less is failure: either -errno as the kernel
+ * gave it, or one of the codes below where a caller would act differently.
+ *
+ * struct hf_err is owned by the caller, may always be NULL, is written only on
+ * failure and has a fixed size: reporting an error needs no memory and cannot
+ * fail itself. Results are returned through ret_ parameters, which are written
+ * only on success.
+ *
+ * Threads: no shared state. Fork: no state at all. Blocks: never.
+ */
+#ifndef HOLDFAST_ERR_H
+#define HOLDFAST_ERR_H
+
+#include <stddef.h>
+
+#include "holdfast/api.h"
+
+HF_C_BEGIN
+
+/*
+ * The one list of codes: X(name, number, exit status of the CLI, text).
+ * The enum, the texts, the man page's table and the Python exceptions are all
+ * made from it. Numbers are never reused.
+ */
+/* clang-format off */
+#define HF_ERR_LIST(X)                                                                            \
+	X(GONE,      -8001, 1, "the process has ended")                                           \
+	X(RECYCLED,  -8002, 3, "the pid belongs to another process now")                          \
+	X(FOREIGN,   -8003, 3, "the process belongs to another user")                             \
+	X(PROTECTED, -8004, 3, "the process is protected")                                        \
+	X(UNKNOWN,   -8005, 3, "the process cannot be judged from here")                          \
+	X(NAME,      -8006, 2, "not usable as a name")                                            \
+	X(STORED_ID, -8007, 3, "a stored id is not one that Holdfast writes")                     \
+	X(UNTRUSTED, -8008, 3, "not trusted")                                                     \
+	X(FORMAT,    -8009, 3, "damaged, or not in a format this version reads")                  \
+	X(SYNTAX,    -8010, 2, "cannot be read")                                                  \
+	X(EVENT,     -8011, 2, "not an event of the journal's table")                             \
+	X(LOST,      -8012, 4, "the record could not be written; the loss is counted")            \
+	X(FORKED,    -8013, 4, "the handle belongs to the process that opened it")
+/* clang-format on */
+
+enum hf_code {
+#define HF_ERR_ENUM(name, number, status, text) HF_E_##name = number,
+	HF_ERR_LIST(HF_ERR_ENUM)
+#undef HF_ERR_ENUM
+};
+
+struct hf_err {
+	int code;          /* the value the function returned */
+	int sys;           /* the errno behind it, or 0 */
+	char op[24];       /* the step that failed, for example "openat" */
+	char subject[224]; /* what it was done to: a path, a pid, a name */
+	char detail[256];  /* why, and what to do next; may be empty */
+};
+
+#define HF_ERR_INIT     { 0, 0, "", "", "" }
+#define HF_ERR_TEXT_MAX 640
+
+/* One entry of the list above. */
+struct hf_err_info {
+	int code;         /* for example HF_E_GONE */
+	int exit_status;  /* what the CLI exits with */
+	const char *name; /* "GONE" */
+	const char *text; /* "the process has ended" */
+};
+
+/*
+ * The entry of `code`, or NULL when it is not one of the list (an -errno).
+ * The result is constant and never freed. Blocks: no. Async-signal-safe: yes.
+ */
+HF_API const struct hf_err_info *hf_err_info(int code);
+
+/* Entry `index` of the list, counted from 0; NULL behind the last. */
+HF_API const struct hf_err_info *hf_err_at(size_t index);
+
+/*
+ * The CLI's exit status for a return value: 0 for success, the list's status
+ * for our own codes, 2 for -EINVAL, 4 for every other -errno.
+ */
+HF_API int hf_err_exit_status(int code);
+
+/*
+ * Writes one line for people, without newline: "subject: text (op: errno):
+ * detail", leaving out what is empty. Bytes that could steer a terminal are
+ * shown as '?'. Always ends `out` with NUL when `cap` > 0.
+ * Returns the length that the whole line has, as snprintf does.
+ */
+HF_API size_t hf_err_format(const struct hf_err *err, char *out, size_t cap);
+
+HF_C_END
+
+#endif

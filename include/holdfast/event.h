@@ -1,0 +1,88 @@
+/*
+ * holdfast/event.h - the closed list of what the journal can say.
+ *
+ * Every record of the journal is one of these events with the fields listed
+ * for it. An unknown event, an unknown field, a missing required field or a
+ * field of the wrong type is an error, not a record: a misspelt event would
+ * otherwise be one that nobody ever counts.
+ *
+ * To add one: a row in HF_EVENT_LIST and one in src/journal/events.c; the
+ * table of docs/FORMATS.md is compared with both by the test suite.
+ *
+ * Threads and fork: constant data. Blocks: no.
+ */
+#ifndef HOLDFAST_EVENT_H
+#define HOLDFAST_EVENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "holdfast/api.h"
+
+HF_C_BEGIN
+
+/* X(constant). Append only: the numbers are part of the ABI. */
+/* clang-format off */
+#define HF_EVENT_LIST(X)            \
+	X(NOTE)                     \
+	X(JOURNAL_LOST)             \
+	X(JOURNAL_ROTATED)          \
+	X(JOURNAL_PRUNED)           \
+	X(RECORD_QUARANTINED)       \
+	X(ID_REJECTED)              \
+	X(SIGNAL_SENT)              \
+	X(SIGNAL_REFUSED)           \
+	X(LOCK_FAIL_OPEN)           \
+	X(LOCK_SKIPPED)
+/* clang-format on */
+
+enum hf_event {
+#define HF_EVENT_ENUM(constant) HF_EV_##constant,
+	HF_EVENT_LIST(HF_EVENT_ENUM)
+#undef HF_EVENT_ENUM
+	HF_EVENT_COUNT
+};
+
+enum hf_type {
+	HF_TEXT = 1, /* UTF-8; what is not is replaced, what is too long is cut and marked */
+	HF_INT = 2,  /* 64-bit signed */
+	HF_BOOL = 3,
+};
+
+#define HF_EVENT_FIELDS_MAX 6
+
+struct hf_event_field {
+	const char *key; /* NULL ends the list */
+	enum hf_type type;
+	int required;
+};
+
+struct hf_event_info {
+	enum hf_event event;
+	const char *name;    /* as it stands in the journal */
+	const char *summary; /* one line for people */
+	int needs_name;      /* 1: the name it is about must be given */
+	struct hf_event_field fields[HF_EVENT_FIELDS_MAX + 1];
+};
+
+/* A field's value as given to hf_journal_append. Made by the three macros below. */
+struct hf_field {
+	const char *key;
+	enum hf_type type;
+	const char *text; /* HF_TEXT; NULL is written as null */
+	int64_t number;   /* HF_INT, HF_BOOL */
+};
+
+#define HF_FIELD_TEXT(k, value) { (k), HF_TEXT, (value), 0 }
+#define HF_FIELD_INT(k, value)  { (k), HF_INT, NULL, (value) }
+#define HF_FIELD_BOOL(k, value) { (k), HF_BOOL, NULL, (value) ? 1 : 0 }
+
+/* The table's row, or NULL when `event` is not one. */
+HF_API const struct hf_event_info *hf_event_info(enum hf_event event);
+
+/* The row of that name, or NULL. */
+HF_API const struct hf_event_info *hf_event_find(const char *name, size_t len);
+
+HF_C_END
+
+#endif

@@ -1,0 +1,20 @@
+/*
+ * holdfast/holdfast.h - everything, for programs that use the library.
+ *
+ * Start with err.h (how functions report), state.h (where things are kept), and
+ * then the header of what you need. Holdfast's own layers do not include this.
+ */
+#ifndef HOLDFAST_HOLDFAST_H
+#define HOLDFAST_HOLDFAST_H
+
+#include "holdfast/api.h"
+#include "holdfast/clock.h"
+#include "holdfast/err.h"
+#include "holdfast/event.h"
+#include "holdfast/journal.h"
+#include "holdfast/name.h"
+#include "holdfast/proc.h"
+#include "holdfast/state.h"
+#include "holdfast/version.h"
+
+#endif

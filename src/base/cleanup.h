@@ -1,0 +1,52 @@
+/*
+ * base/cleanup.h - what a variable owns is given back when it leaves scope.
+ *
+ * Every AUTO variable is initialised where it is declared. The cleanups keep
+ * errno, accept the empty value, and close exactly once: on Linux a close that
+ * reports EINTR has closed. Never `goto` in a function that has AUTO variables.
+ */
+#ifndef BASE_CLEANUP_H
+#define BASE_CLEANUP_H
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define AUTO(cleanup_fn) __attribute__((cleanup(cleanup_fn)))
+#define AUTO_FD          AUTO(hf_auto_close) int
+#define AUTO_FREE        AUTO(hf_auto_free)
+
+static inline void hf_auto_close(int *fd)
+{
+	if (*fd >= 0) {
+		int saved = errno;
+		(void)close(*fd);
+		errno = saved;
+		*fd = -1;
+	}
+}
+
+static inline void hf_auto_free(void *pointer_to_pointer)
+{
+	void **p = pointer_to_pointer;
+	free(*p);
+	*p = NULL;
+}
+
+/* Hands the descriptor over: the variable no longer owns it. */
+static inline int fd_take(int *fd)
+{
+	int taken = *fd;
+	*fd = -1;
+	return taken;
+}
+
+/* Hands the pointer over. */
+#define ptr_take(p)                    \
+	({                             \
+		__auto_type taken_ = *(p); \
+		*(p) = NULL;           \
+		taken_;                \
+	})
+
+#endif

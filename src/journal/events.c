@@ -1,0 +1,50 @@
+/* journal/events.c - the event table: each event, its fields, and what it means. */
+#include <string.h>
+
+#include "holdfast/event.h"
+
+#define REQUIRED(key, type) { key, HF_##type, 1 }
+#define OPTIONAL(key, type) { key, HF_##type, 0 }
+
+/* clang-format off */
+#define ROW(constant, name, needs_name, summary, ...) \
+	[HF_EV_##constant] = { HF_EV_##constant, #name, summary, needs_name, { __VA_ARGS__ } }
+
+static const struct hf_event_info rows[] = {
+	ROW(NOTE, note, 0, "free text from a user or script",
+	    REQUIRED("text", TEXT)),
+	ROW(JOURNAL_LOST, journal_lost, 0, "records could not be written and are missing",
+	    REQUIRED("count", INT), REQUIRED("cause", TEXT)),
+	ROW(JOURNAL_ROTATED, journal_rotated, 0, "a full segment was sealed and a new one begun",
+	    REQUIRED("segment", TEXT), REQUIRED("last", INT)),
+	ROW(JOURNAL_PRUNED, journal_pruned, 0, "the oldest segments were removed to keep the size limit",
+	    REQUIRED("through", INT), REQUIRED("segments", INT)),
+	ROW(RECORD_QUARANTINED, record_quarantined, 0, "a stored record failed its checks and was moved away",
+	    REQUIRED("file", TEXT), REQUIRED("moved_to", TEXT), REQUIRED("reason", TEXT)),
+	ROW(ID_REJECTED, id_rejected, 0, "a stored id was not believed; only its lease can end that record",
+	    REQUIRED("where", TEXT), REQUIRED("reason", TEXT)),
+	ROW(SIGNAL_SENT, signal_sent, 0, "a signal was sent to a proven process",
+	    REQUIRED("target", TEXT), REQUIRED("signal", TEXT)),
+	ROW(SIGNAL_REFUSED, signal_refused, 0, "no signal was sent, and why",
+	    REQUIRED("target", TEXT), REQUIRED("signal", TEXT), REQUIRED("reason", TEXT)),
+	ROW(LOCK_FAIL_OPEN, lock_fail_open, 1, "work went on without the lock it asked for",
+	    REQUIRED("waited_ms", INT), REQUIRED("cause", TEXT), OPTIONAL("holder", TEXT)),
+	ROW(LOCK_SKIPPED, lock_skipped, 1, "work was left out because its lock was not to be had",
+	    REQUIRED("waited_ms", INT), OPTIONAL("cause", TEXT), OPTIONAL("holder", TEXT)),
+};
+/* clang-format on */
+
+_Static_assert(sizeof(rows) / sizeof(rows[0]) == HF_EVENT_COUNT, "one row for each event");
+
+const struct hf_event_info *hf_event_info(enum hf_event event)
+{
+	return (unsigned)event < HF_EVENT_COUNT ? &rows[event] : NULL;
+}
+
+const struct hf_event_info *hf_event_find(const char *name, size_t len)
+{
+	for (size_t i = 0; i < HF_EVENT_COUNT; i++)
+		if (strlen(rows[i].name) == len && memcmp(rows[i].name, name, len) == 0)
+			return &rows[i];
+	return NULL;
+}

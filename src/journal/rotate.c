@@ -1,0 +1,146 @@
+/*
+ * journal/rotate.c - sealing a full segment, and removing the oldest.
+ *
+ * Order of a rotation, under the guard of the old segment:
+ *   1. seal:   fchmod 0400     from here nothing is appended to it
+ *   2. rename: events.jsonl -> events.FIRST.jsonl
+ *   3. open (make) a new events.jsonl; its first record tells of the rotation
+ * A crash after 1 is finished by the next writer, which finds the seal; after 2
+ * the next writer simply makes the new file. No step can lose a record.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "journal/journal.h"
+#include "journal/line.h"
+#include "sys/calls.h"
+#include "sys/io.h"
+
+static int is_active(const struct hf_journal *journal, const struct stat *ours)
+{
+	struct stat st;
+
+	return hf_sys.fstatat(journal->dirfd, HF_SEGMENT_ACTIVE, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_dev == ours->st_dev && st.st_ino == ours->st_ino;
+}
+
+/* Names the sealed segment by its first number; by its last if that name is taken. */
+static int rename_sealed(struct hf_journal *journal, uint64_t first, uint64_t last)
+{
+	uint64_t choice[] = { first, last };
+
+	for (size_t i = 0; i < 2; i++) {
+		char name[HF_SEGMENT_NAME_MAX];
+
+		hf_segment_name(choice[i], name);
+		if (hf_sys.renameat2(journal->dirfd, HF_SEGMENT_ACTIVE, journal->dirfd, name,
+				     RENAME_NOREPLACE) == 0) {
+			memcpy(journal->rotated_name, name, sizeof(name));
+			journal->rotated_last = last;
+			return 0;
+		}
+		if (errno != EEXIST)
+			break;
+	}
+	return -errno;
+}
+
+int hf_journal_rotate(struct hf_journal *journal)
+{
+	struct hf_tail tail;
+	struct stat st;
+	uint64_t first;
+	int r;
+
+	if (hf_sys.fstat(journal->fd, &st) < 0)
+		return -errno;
+	if (!is_active(journal, &st)) {
+		/* Renamed or replaced already; only our descriptor was old. */
+		hf_journal_close_active(journal);
+		return 0;
+	}
+	if (!hf_segment_sealed(&st) && hf_sys.fchmod(journal->fd, 0400) < 0)
+		return -errno;
+	r = hf_segment_tail(journal->fd, (uint64_t)st.st_size, &tail);
+	if (r == 0)
+		r = hf_segment_first(journal->fd, (uint64_t)st.st_size, &first);
+	if (r < 0)
+		return r;
+	/* Without one valid line it still needs a place in the order. */
+	if (tail.seq == 0) {
+		r = hf_journal_seq_before(journal, &tail.seq);
+		if (r < 0)
+			return r;
+		first = tail.seq + 1;
+	}
+	r = rename_sealed(journal, first, tail.seq);
+	if (r < 0)
+		return r;
+	hf_journal_close_active(journal);
+	return 0;
+}
+
+int hf_journal_seq_before(struct hf_journal *journal, uint64_t *ret_seq)
+{
+	AUTO(hf_segment_list_done) struct hf_segment_list list = { 0 };
+	uint64_t seq = 0;
+	int r;
+
+	r = hf_segment_list(journal->dirfd, &list);
+	if (r < 0)
+		return r;
+	for (size_t i = list.count; i > 0 && seq == 0; i--) {
+		char name[HF_SEGMENT_NAME_MAX];
+		struct hf_tail tail = { 0 };
+		AUTO_FD fd = -1;
+
+		hf_segment_name(list.items[i - 1].first, name);
+		/* One that is damaged or not ours tells nothing; the one before may. */
+		if (hf_open_private(journal->dirfd, name, O_RDONLY, name, &fd, NULL, NULL) == 0 &&
+		    hf_segment_tail(fd, list.items[i - 1].bytes, &tail) == 0)
+			seq = tail.seq;
+	}
+	*ret_seq = seq;
+	return 0;
+}
+
+void hf_prune_done(struct hf_prune *prune)
+{
+	hf_segment_list_done(&prune->list);
+}
+
+int hf_prune_plan(struct hf_journal *journal, struct hf_prune *ret)
+{
+	AUTO(hf_prune_done) struct hf_prune prune = { 0 };
+	uint64_t total = journal->segment_bytes; /* what the active one may grow to */
+	int r;
+
+	r = hf_segment_list(journal->dirfd, &prune.list);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < prune.list.count; i++)
+		total += prune.list.items[i].bytes;
+	while (prune.count < prune.list.count && total > journal->retain_bytes)
+		total -= prune.list.items[prune.count++].bytes;
+	if (prune.count > 0)
+		prune.through = prune.count < prune.list.count
+					? prune.list.items[prune.count].first - 1
+					: journal->rotated_last;
+	*ret = prune;
+	prune = (struct hf_prune){ 0 };
+	return 0;
+}
+
+void hf_prune_apply(struct hf_journal *journal, const struct hf_prune *prune)
+{
+	for (size_t i = 0; i < prune->count; i++) {
+		char name[HF_SEGMENT_NAME_MAX];
+
+		hf_segment_name(prune->list.items[i].first, name);
+		(void)hf_sys.unlinkat(journal->dirfd, name, 0);
+	}
+}

@@ -1,0 +1,30 @@
+/* proc/here.h - what makes a pid mean something here: this boot, these namespaces. */
+#ifndef PROC_HERE_H
+#define PROC_HERE_H
+
+#include <stdint.h>
+
+#include "holdfast/proc.h"
+
+struct hf_here {
+	uint64_t pid_ns;
+	uint64_t time_ns; /* 0: the kernel has no time namespaces */
+	char boot_id[HF_BOOT_ID_LEN + 1];
+};
+
+/* Reads it for the calling process. Returns 0 or -errno with /proc named. */
+int hf_here_read(struct hf_here *ret, struct hf_err *err);
+
+/* 1 when the 36 bytes have the form of a boot id. */
+int hf_boot_id_valid(const char *text, size_t len);
+
+/*
+ * The inode by which pidfs knows the process: unique within a boot. 0 where the
+ * kernel has no pidfs; there pidfds share one meaningless inode.
+ */
+uint64_t hf_pidfs_inode(int pidfd);
+
+/* 1 when the process behind the pidfd has ended, zombie included. -errno on failure. */
+int hf_pidfd_exited(int pidfd);
+
+#endif

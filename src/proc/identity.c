@@ -1,0 +1,121 @@
+/* proc/identity.c - making identities, and their text form. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/fail.h"
+#include "base/parse.h"
+#include "proc/here.h"
+#include "proc/stat.h"
+#include "sys/calls.h"
+
+#define TEXT_PREFIX "p1"
+
+static void set_place(struct hf_proc_id *id, const struct hf_here *here)
+{
+	id->pid_ns = here->pid_ns;
+	id->time_ns = here->time_ns;
+	memcpy(id->boot_id, here->boot_id, sizeof(id->boot_id));
+}
+
+int hf_proc_identify(int32_t pid, struct hf_proc_id *ret_id, struct hf_err *err)
+{
+	struct hf_proc_id id = { .pid = pid };
+	struct hf_here here;
+	struct hf_stat st = { 0 };
+	char shown[24];
+	AUTO_FD pidfd = -1;
+	int32_t number;
+	int r;
+
+	(void)snprintf(shown, sizeof(shown), "pid %d", (int)pid);
+	if (!ret_id || pid < 1)
+		return FAIL(err, -EINVAL, "arguments", shown, "a process has a pid of 1 or more");
+	r = hf_here_read(&here, err);
+	if (r < 0)
+		return r;
+	set_place(&id, &here);
+
+	pidfd = hf_sys.pidfd_open(pid, 0);
+	if (pidfd < 0 && errno == ESRCH)
+		return FAIL(err, HF_E_GONE, "pidfd_open", shown, "there is no such process");
+	if (pidfd < 0 && (errno == EINVAL || errno == ENOENT))
+		return FAIL(err, -EINVAL, "pidfd_open", shown, "it is a thread, not a process");
+	/* A sandbox may forbid pidfd_open; the start time alone must do then. */
+	if (pidfd < 0 && errno != ENOSYS && errno != EPERM)
+		return FAIL_SYS(err, "pidfd_open", shown);
+	if (pidfd >= 0)
+		id.pidfs_inode = hf_pidfs_inode(pidfd);
+
+	r = hf_proc_number(pidfd, pid, &number);
+	if (r == 0)
+		r = hf_stat_read(number, &st);
+	if (r == 0)
+		id.start_ticks = st.start_ticks;
+	else if (pidfd < 0 && (r == -ENOENT || r == -ESRCH))
+		return FAIL(err, HF_E_GONE, "stat", shown, "there is no such process");
+	else if (id.pidfs_inode == 0)
+		return FAIL(err, r == HF_E_GONE ? r : HF_E_UNKNOWN, "stat", shown,
+			    "/proc does not show it to you, and this kernel has no pidfs");
+
+	/* Still running, so what was read belongs to this pidfd and to no successor. */
+	r = pidfd < 0 ? st.state == 'Z' && st.threads <= 1 : hf_pidfd_exited(pidfd);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "poll", shown);
+	if (r > 0)
+		return FAIL(err, HF_E_GONE, "poll", shown, "it has exited");
+	*ret_id = id;
+	return 0;
+}
+
+int hf_proc_self(struct hf_proc_id *ret_id, struct hf_err *err)
+{
+	return hf_proc_identify(getpid(), ret_id, err);
+}
+
+int hf_proc_format(const struct hf_proc_id *id, char out[HF_PROC_TEXT_MAX])
+{
+	return snprintf(out, HF_PROC_TEXT_MAX, TEXT_PREFIX ":%d:%llu:%llu:%llu:%llu:%.*s",
+			(int)id->pid, (unsigned long long)id->pidfs_inode,
+			(unsigned long long)id->start_ticks, (unsigned long long)id->time_ns,
+			(unsigned long long)id->pid_ns, HF_BOOT_ID_LEN, id->boot_id);
+}
+
+int hf_proc_parse(const char *text, size_t len, struct hf_proc_id *ret_id, struct hf_err *err)
+{
+	struct hf_proc_id id = { 0 };
+	uint64_t numbers[5]; /* pid, pidfs, start, timens, pidns */
+	const char *at = text, *end = text + len;
+
+	if (!text || len <= sizeof(TEXT_PREFIX) || len >= HF_PROC_TEXT_MAX ||
+	    memcmp(text, TEXT_PREFIX ":", sizeof(TEXT_PREFIX)) != 0)
+		return FAIL(err, HF_E_SYNTAX, "identity", "process identity",
+			    "it does not start with \"" TEXT_PREFIX ":\"");
+	at += sizeof(TEXT_PREFIX);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		const char *colon = memchr(at, ':', (size_t)(end - at));
+
+		if (!colon || hf_parse_u64_canonical(at, (size_t)(colon - at),
+						     i == 0 ? INT32_MAX : UINT64_MAX,
+						     &numbers[i]) < 0)
+			return FAIL(err, HF_E_SYNTAX, "identity", "process identity",
+				    "field %zu is not a number in range", i + 2);
+		at = colon + 1;
+	}
+	if (numbers[0] == 0)
+		return FAIL(err, HF_E_SYNTAX, "identity", "process identity", "pid 0");
+	if (!hf_boot_id_valid(at, (size_t)(end - at)))
+		return FAIL(err, HF_E_SYNTAX, "identity", "process identity",
+			    "the last field is not a boot id");
+	id.pid = (int32_t)numbers[0];
+	id.pidfs_inode = numbers[1];
+	id.start_ticks = numbers[2];
+	id.time_ns = numbers[3];
+	id.pid_ns = numbers[4];
+	memcpy(id.boot_id, at, HF_BOOT_ID_LEN);
+	*ret_id = id;
+	return 0;
+}

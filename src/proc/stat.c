@@ -1,0 +1,191 @@
+/* proc/stat.c - reading /proc/PID/stat, status and a pidfd's fdinfo. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+#include "holdfast/err.h"
+#include "proc/stat.h"
+#include "sys/calls.h"
+#include "sys/io.h"
+
+/* Numbers of the fields that are used, counted as in proc(5). */
+enum { FIELD_STATE = 3, FIELD_PPID = 4, FIELD_THREADS = 20, FIELD_START = 22 };
+
+int hf_stat_parse(const char *text, size_t len, struct hf_stat *ret)
+{
+	struct hf_stat st = { 0 };
+	const char *open = len ? memchr(text, '(', len) : NULL;
+	const char *close = len ? memrchr(text, ')', len) : NULL;
+	const char *at, *end = text + len;
+	uint64_t value;
+	int field = FIELD_STATE;
+
+	if (!open || !close || close < open || open - text < 2 || open[-1] != ' ')
+		return HF_E_FORMAT;
+	if (hf_parse_u64(text, (size_t)(open - text - 1), INT32_MAX, &value) < 0)
+		return HF_E_FORMAT;
+	st.pid = (int32_t)value;
+
+	at = close + 1;
+	for (; field <= FIELD_START; field++) {
+		const char *stop;
+		size_t size;
+
+		if (at >= end || *at != ' ')
+			return HF_E_FORMAT;
+		at++;
+		stop = at;
+		while (stop < end && *stop != ' ' && *stop != '\n')
+			stop++;
+		size = (size_t)(stop - at);
+		switch (field) {
+		case FIELD_STATE:
+			if (size != 1 || *at < 'A' || *at > 'z')
+				return HF_E_FORMAT;
+			st.state = *at;
+			break;
+		case FIELD_PPID:
+			if (hf_parse_u64(at, size, INT32_MAX, &value) < 0)
+				return HF_E_FORMAT;
+			st.ppid = (int32_t)value;
+			break;
+		case FIELD_THREADS:
+			if (hf_parse_u64(at, size, INT32_MAX, &st.threads) < 0)
+				return HF_E_FORMAT;
+			break;
+		case FIELD_START:
+			if (hf_parse_u64(at, size, UINT64_MAX, &st.start_ticks) < 0)
+				return HF_E_FORMAT;
+			break;
+		default:
+			if (size == 0)
+				return HF_E_FORMAT;
+		}
+		at = stop;
+	}
+	*ret = st;
+	return 0;
+}
+
+/* The first word behind `label` at the start of a line. */
+static int find_word(const char *text, size_t len, const char *label, const char **ret_word,
+		     size_t *ret_len)
+{
+	size_t label_len = strlen(label);
+	const char *at = text, *end = text + len;
+
+	while (at < end) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		const char *stop = newline ? newline : end;
+
+		if ((size_t)(stop - at) > label_len && memcmp(at, label, label_len) == 0) {
+			const char *word = at + label_len, *word_end = word;
+
+			while (word_end < stop && *word_end != '\t' && *word_end != ' ')
+				word_end++;
+			*ret_word = word;
+			*ret_len = (size_t)(word_end - word);
+			return 0;
+		}
+		at = stop + 1;
+	}
+	return HF_E_FORMAT;
+}
+
+int hf_status_parse_uid(const char *text, size_t len, uint32_t *ret)
+{
+	const char *word;
+	size_t word_len;
+	uint64_t value;
+
+	/* "Uid:\tREAL\tEFFECTIVE\tSAVED\tFS" */
+	if (find_word(text, len, "Uid:\t", &word, &word_len) < 0 ||
+	    hf_parse_u64(word, word_len, UINT32_MAX, &value) < 0)
+		return HF_E_FORMAT;
+	*ret = (uint32_t)value;
+	return 0;
+}
+
+int hf_fdinfo_parse_pid(const char *text, size_t len, int32_t *ret)
+{
+	const char *word;
+	size_t word_len;
+	int64_t value;
+
+	if (find_word(text, len, "Pid:\t", &word, &word_len) < 0 ||
+	    hf_parse_i64(word, word_len, &value) < 0 || value < -1 || value > INT32_MAX)
+		return HF_E_FORMAT;
+	*ret = (int32_t)value;
+	return 0;
+}
+
+static ssize_t read_proc(int32_t pid, const char *leaf, char *to, size_t cap)
+{
+	char path[64];
+
+	if (pid == 0)
+		(void)snprintf(path, sizeof(path), "/proc/self/%s", leaf);
+	else
+		(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, leaf);
+	return hf_read_file(AT_FDCWD, path, to, cap);
+}
+
+int hf_stat_read(int32_t pid, struct hf_stat *ret)
+{
+	char text[1024]; /* 52 numbers and a command of at most 64 bytes */
+	ssize_t n = read_proc(pid, "stat", text, sizeof(text));
+
+	return n < 0 ? (int)n : hf_stat_parse(text, (size_t)n, ret);
+}
+
+int hf_status_read_uid(int32_t pid, uint32_t *ret)
+{
+	char text[16384]; /* grows with the number of groups, but Uid is near the top */
+	ssize_t n = read_proc(pid, "status", text, sizeof(text));
+
+	if (n == -E2BIG)
+		n = (ssize_t)sizeof(text);
+	return n < 0 ? (int)n : hf_status_parse_uid(text, (size_t)n, ret);
+}
+
+/* Does /proc show our own pid namespace? Then its numbers are our numbers. */
+static int proc_is_ours(void)
+{
+	char text[16];
+	ssize_t n = hf_sys.readlinkat(AT_FDCWD, "/proc/self", text, sizeof(text));
+	uint64_t shown;
+
+	return n > 0 && hf_parse_u64(text, (size_t)n, INT32_MAX, &shown) == 0 &&
+	       (pid_t)shown == getpid();
+}
+
+int hf_proc_number(int pidfd, int32_t pid, int32_t *ret)
+{
+	char leaf[32], text[1024];
+	int32_t number;
+	ssize_t n;
+	int r;
+
+	if (proc_is_ours()) {
+		*ret = pid;
+		return 0;
+	}
+	if (pidfd < 0)
+		return HF_E_UNKNOWN;
+	(void)snprintf(leaf, sizeof(leaf), "fdinfo/%d", pidfd);
+	n = read_proc(0, leaf, text, sizeof(text));
+	if (n < 0)
+		return (int)n;
+	r = hf_fdinfo_parse_pid(text, (size_t)n, &number);
+	if (r < 0)
+		return r;
+	if (number < 0)
+		return HF_E_GONE;
+	if (number == 0)
+		return HF_E_UNKNOWN;
+	*ret = number;
+	return 0;
+}

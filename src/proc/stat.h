@@ -1,0 +1,47 @@
+/*
+ * proc/stat.h - the parts of /proc/PID that identity rests on.
+ *
+ * The parsers are pure and take whatever bytes they are given; results are
+ * written only on success.
+ */
+#ifndef PROC_STAT_H
+#define PROC_STAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct hf_stat {
+	int32_t pid;
+	char state; /* R S D Z T t X I */
+	int32_t ppid;
+	uint64_t threads;
+	uint64_t start_ticks; /* field 22 */
+};
+
+/*
+ * One /proc/PID/stat line. The command name may hold anything, ") R 1 1 (" and
+ * newlines included, so fields are counted from behind the *last* ')'.
+ * Returns 0 or HF_E_FORMAT.
+ */
+int hf_stat_parse(const char *text, size_t len, struct hf_stat *ret);
+
+/* The real uid from the text of /proc/PID/status. Returns 0 or HF_E_FORMAT. */
+int hf_status_parse_uid(const char *text, size_t len, uint32_t *ret);
+
+/* The "Pid:" line of a pidfd's fdinfo: -1 exited, 0 not visible. Returns 0 or HF_E_FORMAT. */
+int hf_fdinfo_parse_pid(const char *text, size_t len, int32_t *ret);
+
+/* Reads and parses /proc/PID/stat; `pid` is a number in /proc's own namespace, 0 means self. */
+int hf_stat_read(int32_t pid, struct hf_stat *ret);
+
+/* Reads the real uid of /proc/PID. */
+int hf_status_read_uid(int32_t pid, uint32_t *ret);
+
+/*
+ * The number under which /proc shows the process behind `pidfd`, which has `pid`
+ * in our namespace. They differ when /proc was mounted for another pid
+ * namespace. Returns 0, HF_E_GONE, HF_E_UNKNOWN (not visible there), or -errno.
+ */
+int hf_proc_number(int pidfd, int32_t pid, int32_t *ret);
+
+#endif

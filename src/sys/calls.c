@@ -1,0 +1,57 @@
+/* sys/calls.c - the real entries. glibc 2.36 lacks some wrappers, so they are made here. */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sys/calls.h"
+
+static int sys_setlk(int fd, struct flock *range)
+{
+	/* An open file description's lock: threads and handles exclude each other too. */
+	return fcntl(fd, F_OFD_SETLK, range);
+}
+
+static int sys_pidfd_open(pid_t pid, unsigned flags)
+{
+	return (int)syscall(SYS_pidfd_open, pid, flags);
+}
+
+static int sys_pidfd_send_signal(int pidfd, int sig)
+{
+	return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0);
+}
+
+static int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
+{
+	return openat(dirfd, path, flags, mode);
+}
+
+#define sys_fstat             fstat
+#define sys_fstatat           fstatat
+#define sys_fstatfs           fstatfs
+#define sys_read              read
+#define sys_pread             pread
+#define sys_write             write
+#define sys_pwrite            pwrite
+#define sys_ftruncate         ftruncate
+#define sys_fchmod            fchmod
+#define sys_fsync             fsync
+#define sys_fdatasync         fdatasync
+#define sys_mkdirat           mkdirat
+#define sys_linkat            linkat
+#define sys_renameat2         renameat2
+#define sys_unlinkat          unlinkat
+#define sys_readlinkat        readlinkat
+#define sys_flock             flock
+#define sys_poll              poll
+#define sys_inotify_init1     inotify_init1
+#define sys_inotify_add_watch inotify_add_watch
+
+struct hf_sys hf_sys = {
+#define HF_SYS_CALL(result, name, params, args) .name = sys_##name,
+#include "sys/calls.def"
+#undef HF_SYS_CALL
+};

@@ -1,0 +1,164 @@
+/* sys/io.c - careful input and output. */
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fail.h"
+#include "sys/calls.h"
+#include "sys/io.h"
+
+int hf_open_at(int dirfd, const char *path, int flags, mode_t mode)
+{
+	AUTO_FD fd = -1;
+	int lifted;
+
+	do {
+		fd = hf_sys.openat(dirfd, path, flags | O_CLOEXEC | O_NOCTTY, mode);
+	} while (fd < 0 && errno == EINTR);
+	if (fd < 0)
+		return -errno;
+	if (fd > STDERR_FILENO)
+		return fd_take(&fd);
+	/* stdio was closed when we were started: stay out of its place. */
+	lifted = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	return lifted < 0 ? -errno : lifted;
+}
+
+int hf_check_private(const struct stat *st, const char *shown, struct hf_err *err)
+{
+	if (!S_ISREG(st->st_mode))
+		return FAIL(err, HF_E_UNTRUSTED, "fstat", shown, "not a regular file");
+	if (st->st_uid != geteuid())
+		return FAIL(err, HF_E_UNTRUSTED, "fstat", shown, "owned by uid %u, not by uid %u",
+			    (unsigned)st->st_uid, (unsigned)geteuid());
+	if (st->st_mode & 077)
+		return FAIL(err, HF_E_UNTRUSTED, "fstat", shown,
+			    "mode %04o lets others in; chmod 600 it if its content is yours",
+			    (unsigned)st->st_mode & 07777);
+	if (st->st_nlink > 1)
+		return FAIL(err, HF_E_UNTRUSTED, "fstat", shown, "has %lu names (hard links)",
+			    (unsigned long)st->st_nlink);
+	return 0;
+}
+
+int hf_open_private(int dirfd, const char *name, int flags, const char *shown, int *ret_fd,
+		    struct stat *ret_st, struct hf_err *err)
+{
+	AUTO_FD fd = hf_open_at(dirfd, name, flags | O_NOFOLLOW | O_NONBLOCK, 0600);
+	struct stat st;
+	int r;
+
+	if (fd == -ELOOP)
+		return FAIL(err, HF_E_UNTRUSTED, "openat", shown, "a symbolic link");
+	if (fd == -EISDIR || fd == -ENXIO || fd == -ENODEV)
+		return FAIL(err, HF_E_UNTRUSTED, "openat", shown, "not a regular file");
+	if (fd < 0)
+		return hf_fail_sys(err, -fd, "openat", shown);
+	if (hf_sys.fstat(fd, &st) < 0)
+		return FAIL_SYS(err, "fstat", shown);
+	r = hf_check_private(&st, shown, err);
+	if (r < 0)
+		return r;
+	if (ret_st)
+		*ret_st = st;
+	*ret_fd = fd_take(&fd);
+	return 0;
+}
+
+ssize_t hf_read_all(int fd, char *to, size_t cap)
+{
+	size_t have = 0;
+	char probe;
+
+	for (;;) {
+		size_t room = cap - have;
+		ssize_t n = hf_sys.read(fd, room ? to + have : &probe, room ? room : 1);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return (ssize_t)have;
+		if (room == 0)
+			return -E2BIG;
+		have += (size_t)n;
+	}
+}
+
+ssize_t hf_read_file(int dirfd, const char *path, char *to, size_t cap)
+{
+	AUTO_FD fd = hf_open_at(dirfd, path, O_RDONLY, 0);
+
+	return fd < 0 ? fd : hf_read_all(fd, to, cap);
+}
+
+ssize_t hf_pread_all(int fd, char *to, size_t len, off_t at)
+{
+	size_t have = 0;
+
+	while (have < len) {
+		ssize_t n = hf_sys.pread(fd, to + have, len - have, at + (off_t)have);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		have += (size_t)n;
+	}
+	return (ssize_t)have;
+}
+
+int hf_pwrite_all(int fd, const char *from, size_t len, off_t at, size_t *ret_done)
+{
+	size_t done = 0;
+	int r = 0;
+
+	while (done < len) {
+		ssize_t n = hf_sys.pwrite(fd, from + done, len - done, at + (off_t)done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			r = n < 0 ? -errno : -EIO;
+			break;
+		}
+		done += (size_t)n;
+	}
+	*ret_done = done;
+	return r;
+}
+
+int hf_write_all(int fd, const char *from, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n = hf_sys.write(fd, from + done, len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EIO;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+int hf_sync_dir(int dirfd)
+{
+	return hf_sys.fsync(dirfd) == 0 || errno == EINVAL ? 0 : -errno;
+}
+
+void hf_pause(long ns)
+{
+	struct timespec ts = { .tv_sec = 0, .tv_nsec = ns < 999999999L ? ns : 999999999L };
+
+	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+}

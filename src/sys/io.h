@@ -1,0 +1,61 @@
+/*
+ * sys/io.h - opening, reading and writing with the care that each site needs.
+ *
+ * All return -errno on failure (errno itself is not meaningful afterwards) and
+ * retry EINTR. No descriptor made here is ever 0, 1 or 2, and all are CLOEXEC.
+ */
+#ifndef SYS_IO_H
+#define SYS_IO_H
+
+#include <stddef.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "holdfast/err.h"
+
+/*
+ * openat with O_CLOEXEC and O_NOCTTY added, lifted above stdio. Returns the
+ * descriptor or -errno.
+ */
+int hf_open_at(int dirfd, const char *path, int flags, mode_t mode);
+
+/*
+ * Opens a file that must be ours: regular, one link, owned by the effective
+ * user, closed to group and others. O_NOFOLLOW and O_NONBLOCK are added, so a
+ * symlink, FIFO or device is refused without being touched (HF_E_UNTRUSTED).
+ * `shown` is the path for messages. *ret_st may be NULL.
+ */
+int hf_open_private(int dirfd, const char *name, int flags, const char *shown, int *ret_fd,
+		    struct stat *ret_st, struct hf_err *err);
+
+/* The check of hf_open_private on what fstat gave. */
+int hf_check_private(const struct stat *st, const char *shown, struct hf_err *err);
+
+/*
+ * Reads at most `cap` bytes until end of file. Returns the number read; a file
+ * that has more gives -E2BIG.
+ */
+ssize_t hf_read_all(int fd, char *to, size_t cap);
+
+/* Opens, reads as hf_read_all, closes. For /proc and small files. */
+ssize_t hf_read_file(int dirfd, const char *path, char *to, size_t cap);
+
+/* Reads exactly the bytes there are in [at, at + len); fewer only at end of file. */
+ssize_t hf_pread_all(int fd, char *to, size_t len, off_t at);
+
+/*
+ * Writes all at `at`. Returns 0, or -errno with the number of bytes that did
+ * get written in *ret_done, for the caller to take back.
+ */
+int hf_pwrite_all(int fd, const char *from, size_t len, off_t at, size_t *ret_done);
+
+/* Writes all at the descriptor's own position. */
+int hf_write_all(int fd, const char *from, size_t len);
+
+/* fsync of a directory; file systems that cannot (EINVAL) count as done. */
+int hf_sync_dir(int dirfd);
+
+/* Sleeps `ns` (at most one second) without touching any signal state. */
+void hf_pause(long ns);
+
+#endif
