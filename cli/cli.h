@@ -1,0 +1,124 @@
+/*
+ * cli/cli.h - what the commands of the CLI share.
+ *
+ * A command is a row of the table in main.c and a function that gets what
+ * stands behind its words. It reads its options with cli_options(), puts data on
+ * stdout and talk on stderr, and returns its exit status. cli_fail() turns an
+ * error into the message, the JSON form and the status in one line.
+ *
+ * Out of memory ends the program here (not in the library): cli_die_oom().
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "holdfast/err.h"
+#include "holdfast/state.h"
+
+enum exit_status {
+	EXIT_DONE = 0,    /* done, yes */
+	EXIT_NO = 1,      /* busy, dead, not found, problems found */
+	EXIT_USAGE = 2,
+	EXIT_REFUSED = 3, /* for safety */
+	EXIT_OS = 4,      /* operating system or storage */
+};
+
+struct cli {
+	const char *dir; /* --dir, or NULL */
+	int json;        /* --json */
+	int quiet;       /* -q */
+	int colour;      /* stdout is a terminal and NO_COLOR is not set */
+	const struct command *command;
+	struct hf_state *state; /* opened by cli_state() */
+};
+
+struct command {
+	const char *noun;
+	const char *verb; /* NULL: the noun stands alone */
+	const char *args; /* "NAME [PID]" */
+	const char *help; /* one line */
+	int (*run)(struct cli *cli, int argc, char **argv);
+};
+
+int cmd_name_sanitize(struct cli *cli, int argc, char **argv);
+int cmd_name_key(struct cli *cli, int argc, char **argv);
+int cmd_name_unkey(struct cli *cli, int argc, char **argv);
+int cmd_proc_id(struct cli *cli, int argc, char **argv);
+int cmd_proc_check(struct cli *cli, int argc, char **argv);
+int cmd_proc_signal(struct cli *cli, int argc, char **argv);
+int cmd_journal_query(struct cli *cli, int argc, char **argv);
+int cmd_journal_follow(struct cli *cli, int argc, char **argv);
+int cmd_journal_stats(struct cli *cli, int argc, char **argv);
+int cmd_journal_verify(struct cli *cli, int argc, char **argv);
+int cmd_journal_emit(struct cli *cli, int argc, char **argv);
+int cmd_journal_events(struct cli *cli, int argc, char **argv);
+int cmd_doctor(struct cli *cli, int argc, char **argv);
+int cmd_version(struct cli *cli, int argc, char **argv);
+
+/* -- options ---------------------------------------------------------------- */
+
+enum option_kind {
+	OPTION_FLAG,     /* int, set to 1 */
+	OPTION_TEXT,     /* const char * */
+	OPTION_DURATION, /* int64_t, nanoseconds */
+	OPTION_COUNT,    /* uint64_t */
+};
+
+struct option_spec {
+	const char *name; /* without the dashes; NULL ends the list */
+	char letter;      /* 0: none */
+	enum option_kind kind;
+	void *target;
+	const char *value; /* "DUR", for the help */
+	const char *help;
+};
+
+/*
+ * Reads options, ours and the global ones, in any order up to "--", and leaves
+ * the other words in argv[0..]. Returns how many there are, between `min` and
+ * `max`; or -1 after it has said what is wrong (exit with EXIT_USAGE); or -2
+ * after it has shown the help (exit with EXIT_DONE).
+ */
+int cli_options(struct cli *cli, const struct option_spec *specs, int argc, char **argv, int min,
+		int max);
+
+/* The status to exit with after cli_options() gave -1 or -2. */
+int cli_options_status(int result);
+
+/* Reads one option that stands before the command. Returns words used, 0 none, -1 wrong. */
+int cli_global_option(struct cli *cli, int argc, char **argv);
+
+/* -- output ----------------------------------------------------------------- */
+
+/* "holdfast: …" on stderr, unless -q. */
+void cli_say(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The message on stderr, the JSON form on stdout with --json; returns the status. */
+int cli_fail(const struct cli *cli, const struct hf_err *err);
+
+/* "holdfast NOUN VERB: …" and where the help is; returns EXIT_USAGE. */
+int cli_usage(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Prints a JSON object as one line with "v":1 in front, and drops the reference. */
+void cli_print_json(json_t *object);
+
+/* Adds to an object; ends the program when there is no memory. */
+void cli_set(json_t *object, const char *key, json_t *value);
+
+/* A JSON string of text that may not be UTF-8 (what is not becomes U+FFFD). */
+json_t *cli_text(const char *text);
+
+/* Switches a colour on ("1;32", NULL off) when stdout is a coloured terminal. */
+void cli_colour(const struct cli *cli, const char *code);
+
+/* Opens the state directory once. Returns NULL after saying why, status in *ret_status. */
+struct hf_state *cli_state(struct cli *cli, unsigned flags, int *ret_status);
+
+_Noreturn void cli_die_oom(void);
+
+#endif

@@ -1,0 +1,232 @@
+/* cli/cmd_journal_read.c - journal query and follow. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "cli.h"
+#include "holdfast/journal.h"
+
+struct filter {
+	const char *event;
+	const char *name;  /* as the journal writes it; lives in name_root */
+	json_t *name_root;
+	int64_t since_ns; /* < 0: from the beginning */
+	uint64_t limit;   /* 0: none */
+};
+
+static void filter_done(struct filter *filter)
+{
+	json_decref(filter->name_root);
+}
+
+/* Reads the options that query and follow share. Returns as cli_options(). */
+static int read_filter(struct cli *cli, int argc, char **argv, struct filter *ret)
+{
+	const char *name = NULL;
+	const struct option_spec specs[] = {
+		{ "event", 'e', OPTION_TEXT, &ret->event, "EVENT", "only this event" },
+		{ "name", 'n', OPTION_TEXT, &name, "NAME", "only what is about this name" },
+		{ "since", 's', OPTION_DURATION, &ret->since_ns, "DUR", "only the last DUR" },
+		{ "limit", 'l', OPTION_COUNT, &ret->limit, "N",
+		  "query: the last N; follow: end after N" },
+		{ 0 },
+	};
+	int n;
+
+	ret->since_ns = -1;
+	n = cli_options(cli, specs, argc, argv, 0, 0);
+	if (n < 0)
+		return n;
+	if (ret->event && !hf_event_find(ret->event, strlen(ret->event))) {
+		(void)cli_usage(cli, "there is no event '%s'; see 'holdfast journal events'",
+				ret->event);
+		return -1;
+	}
+	/* Compare with what is stored: bytes that are not UTF-8 were replaced there. */
+	if (name) {
+		ret->name_root = cli_text(name);
+		ret->name = json_string_value(ret->name_root);
+	}
+	return n;
+}
+
+static int wanted(const struct filter *filter, const struct hf_record *record)
+{
+	if (filter->event && strcmp(filter->event, record->event) != 0)
+		return 0;
+	if (filter->name && (!record->name || strcmp(filter->name, record->name) != 0))
+		return 0;
+	return filter->since_ns < 0 || record->time.ns >= hf_wall_now().ns - filter->since_ns;
+}
+
+static void add_field(void *arg, const char *key, const char *text)
+{
+	struct hf_buf *out = arg;
+
+	hf_buf_add_text(out, "  ");
+	hf_buf_add_text(out, key);
+	hf_buf_add_char(out, '=');
+	/* Quoted where a reader could not tell where the value ends. */
+	if (text[0] == '\0' || strpbrk(text, " ="))
+		(void)hf_buf_add_json(out, text, strlen(text), SIZE_MAX);
+	else
+		hf_buf_add_text(out, text);
+}
+
+/* One line for people (local time) or the stored line itself. */
+static void format_record(const struct cli *cli, const struct hf_record *record,
+			  struct hf_buf *out)
+{
+	time_t sec = (time_t)(record->time.ns / HF_SEC);
+	struct tm tm = { 0 };
+	char when[32];
+
+	if (cli->json) {
+		hf_buf_add(out, record->line, record->line_len);
+		hf_buf_add_char(out, '\n');
+		return;
+	}
+	(void)localtime_r(&sec, &tm);
+	(void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
+	hf_buf_add_format(out, "%llu  %s.%03d  %s", (unsigned long long)record->seq, when,
+			  (int)(record->time.ns % HF_SEC / HF_MSEC), record->event);
+	if (record->name) {
+		hf_buf_add_text(out, "  ");
+		hf_buf_add_shown(out, record->name, strlen(record->name));
+	}
+	hf_buf_add_format(out, "  pid=%d", (int)record->pid);
+	hf_record_each(record, add_field, out);
+	hf_buf_add_char(out, '\n');
+}
+
+static void print_and_reset(struct hf_buf *out)
+{
+	if (out->err)
+		cli_die_oom();
+	(void)fwrite(out->s, 1, out->len, stdout);
+	hf_buf_reset(out);
+}
+
+static void say_damaged(const struct cli *cli, const struct hf_journal_reader *reader)
+{
+	uint64_t damaged = hf_journal_reader_damaged(reader);
+
+	if (damaged > 0)
+		cli_say(cli, "%llu damaged or torn line(s) passed over; see 'holdfast journal verify'",
+			(unsigned long long)damaged);
+}
+
+/* The last N formatted records, in a ring. */
+struct ring {
+	struct hf_buf *slots;
+	size_t size;
+	size_t next;
+};
+
+static void ring_print(struct ring *ring)
+{
+	for (size_t i = 0; i < ring->size; i++) {
+		struct hf_buf *slot = &ring->slots[(ring->next + i) % ring->size];
+
+		if (slot->len > 0)
+			print_and_reset(slot);
+		hf_buf_done(slot);
+	}
+	free(ring->slots);
+}
+
+int cmd_journal_query(struct cli *cli, int argc, char **argv)
+{
+	AUTO(filter_done) struct filter filter = { 0 };
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	struct hf_journal_reader *reader;
+	struct hf_err err = HF_ERR_INIT;
+	struct hf_record record;
+	struct ring ring = { 0 };
+	int status = EXIT_DONE, r;
+	struct hf_state *state;
+
+	r = read_filter(cli, argc, argv, &filter);
+	if (r < 0)
+		return cli_options_status(r);
+	state = cli_state(cli, 0, &status);
+	if (!state)
+		return status;
+	if (hf_journal_read(state, &reader, &err) < 0)
+		return cli_fail(cli, &err);
+	if (filter.limit > 0) {
+		ring.size = filter.limit;
+		ring.slots = calloc(ring.size, sizeof(*ring.slots));
+		if (!ring.slots)
+			cli_die_oom();
+		for (size_t i = 0; i < ring.size; i++)
+			ring.slots[i] = (struct hf_buf)HF_BUF_INIT;
+	}
+	while ((r = hf_journal_next(reader, &record, &err)) > 0) {
+		struct hf_buf *to = ring.size ? &ring.slots[ring.next] : &out;
+
+		if (!wanted(&filter, &record))
+			continue;
+		hf_buf_reset(to);
+		format_record(cli, &record, to);
+		if (ring.size)
+			ring.next = (ring.next + 1) % ring.size;
+		else
+			print_and_reset(&out);
+	}
+	if (ring.size)
+		ring_print(&ring);
+	if (r < 0)
+		status = cli_fail(cli, &err);
+	say_damaged(cli, reader);
+	hf_journal_reader_free(reader);
+	return status;
+}
+
+int cmd_journal_follow(struct cli *cli, int argc, char **argv)
+{
+	AUTO(filter_done) struct filter filter = { 0 };
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	struct hf_journal_reader *reader;
+	struct hf_err err = HF_ERR_INIT;
+	struct hf_record record;
+	int status = EXIT_DONE, fresh = 0, r;
+	struct hf_state *state;
+	uint64_t shown = 0;
+
+	r = read_filter(cli, argc, argv, &filter);
+	if (r < 0)
+		return cli_options_status(r);
+	state = cli_state(cli, 0, &status);
+	if (!state)
+		return status;
+	if (hf_journal_read(state, &reader, &err) < 0)
+		return cli_fail(cli, &err);
+	for (;;) {
+		while ((r = hf_journal_next(reader, &record, &err)) > 0) {
+			/* Without --since only what comes from now on. */
+			if ((!fresh && filter.since_ns < 0) || !wanted(&filter, &record))
+				continue;
+			format_record(cli, &record, &out);
+			print_and_reset(&out);
+			if (++shown == filter.limit)
+				break;
+		}
+		if (r < 0 || (filter.limit && shown >= filter.limit))
+			break;
+		if (fflush(stdout) != 0)
+			break; /* the reader has gone */
+		fresh = 1;
+		r = hf_journal_wait(reader, -1, &err);
+		if (r < 0 && r != -EINTR)
+			break;
+	}
+	if (r < 0)
+		status = cli_fail(cli, &err);
+	say_damaged(cli, reader);
+	hf_journal_reader_free(reader);
+	return status;
+}

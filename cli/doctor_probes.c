@@ -1,0 +1,278 @@
+/* cli/doctor_probes.c - trying out what the kernel offers. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "doctor.h"
+#include "holdfast/proc.h"
+#include "proc/here.h"
+#include "sys/calls.h"
+#include "sys/io.h"
+
+#define say(...) (void)snprintf(text, DOCTOR_TEXT_MAX, __VA_ARGS__)
+
+enum finding probe_kernel(char text[DOCTOR_TEXT_MAX])
+{
+	struct utsname name;
+	uint64_t major = 0, minor = 0;
+	size_t a, b;
+
+	if (uname(&name) < 0) {
+		say("uname: %s", strerrordesc_np(errno));
+		return FOUND_FAIL;
+	}
+	a = strspn(name.release, "0123456789");
+	b = name.release[a] == '.' ? strspn(name.release + a + 1, "0123456789") : 0;
+	(void)hf_parse_u64(name.release, a, UINT32_MAX, &major);
+	(void)hf_parse_u64(name.release + a + 1, b, UINT32_MAX, &minor);
+	say("Linux %s", name.release);
+	return major > 5 || (major == 5 && minor >= 10) ? FOUND_OK : FOUND_FAIL;
+}
+
+enum finding probe_proc(char text[DOCTOR_TEXT_MAX])
+{
+	struct hf_err err = HF_ERR_INIT;
+	struct hf_here here;
+	char shown[16];
+	uint64_t number = 0;
+	ssize_t n;
+
+	if (hf_here_read(&here, &err) < 0) {
+		(void)hf_err_format(&err, text, DOCTOR_TEXT_MAX);
+		return FOUND_FAIL;
+	}
+	n = readlink("/proc/self", shown, sizeof(shown));
+	(void)hf_parse_u64(shown, n > 0 ? (size_t)n : 0, INT32_MAX, &number);
+	say("boot %.8s, pid namespace %llu%s", here.boot_id, (unsigned long long)here.pid_ns,
+	    number == (uint64_t)getpid() ? "" : " (/proc is of another: numbers are translated)");
+	return FOUND_OK;
+}
+
+enum finding probe_pidfd(char text[DOCTOR_TEXT_MAX])
+{
+	AUTO_FD fd = hf_sys.pidfd_open(getpid(), 0);
+
+	if (fd < 0) {
+		say("pidfd_open: %s", strerrordesc_np(errno));
+		return FOUND_ABSENT;
+	}
+	if (hf_sys.pidfd_send_signal(fd, 0) < 0) {
+		say("pidfd_send_signal: %s", strerrordesc_np(errno));
+		return FOUND_ABSENT;
+	}
+	say("pidfd_open and pidfd_send_signal work");
+	return FOUND_OK;
+}
+
+enum finding probe_pidfs(char text[DOCTOR_TEXT_MAX])
+{
+	AUTO_FD fd = hf_sys.pidfd_open(getpid(), 0);
+	uint64_t inode = fd < 0 ? 0 : hf_pidfs_inode(fd);
+
+	if (inode == 0) {
+		say("pidfds have no inodes of their own (Linux before 6.9, or no pidfd)");
+		return FOUND_ABSENT;
+	}
+	say("this process has inode %llu", (unsigned long long)inode);
+	return FOUND_OK;
+}
+
+/* The word behind the n-th space of a line of /proc/self/mountinfo. */
+static int mount_word(const char *line, int n, char *out, size_t cap)
+{
+	size_t len;
+
+	while (n-- > 0) {
+		line = strchr(line, ' ');
+		if (!line)
+			return -1;
+		line++;
+	}
+	len = strcspn(line, " \n");
+	if (len >= cap)
+		return -1;
+	memcpy(out, line, len);
+	out[len] = '\0';
+	return 0;
+}
+
+static int find_cgroup2(char *out, size_t cap)
+{
+	FILE *mounts = fopen("/proc/self/mountinfo", "re");
+	char line[4096];
+	int found = 0;
+
+	while (mounts && !found && fgets(line, sizeof(line), mounts))
+		found = strstr(line, " - cgroup2 ") && mount_word(line, 4, out, cap) == 0;
+	if (mounts)
+		(void)fclose(mounts);
+	return found;
+}
+
+/* Path of our own group below the mount: the "0::" line. */
+static int own_cgroup(char *out, size_t cap)
+{
+	char text[8192];
+	ssize_t n = hf_read_file(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text) - 1);
+	char *line;
+
+	if (n < 0)
+		return 0;
+	text[n] = '\0';
+	line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+	if (!line)
+		return 0;
+	line += *line == '\n' ? 4 : 3;
+	line[strcspn(line, "\n")] = '\0';
+	return strlen(line) < cap && snprintf(out, cap, "%s", line) >= 0;
+}
+
+enum finding probe_cgroup(char text[DOCTOR_TEXT_MAX])
+{
+	char mount[256], group[512], path[1024];
+	AUTO_FD dir = -1;
+	int made, kills;
+
+	if (!find_cgroup2(mount, sizeof(mount)) || !own_cgroup(group, sizeof(group))) {
+		say("cgroup v2 is not mounted");
+		return FOUND_ABSENT;
+	}
+	(void)snprintf(path, sizeof(path), "%s%s", mount, group);
+	dir = hf_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+	if (dir < 0) {
+		say("our own group %.300s: %s", path, strerrordesc_np(-dir));
+		return FOUND_ABSENT;
+	}
+	(void)snprintf(path, sizeof(path), "holdfast-doctor-%d", (int)getpid());
+	made = mkdirat(dir, path, 0755) == 0;
+	if (!made) {
+		say("mounted at %s, but no group may be made in %.200s: %s", mount, group,
+		    strerrordesc_np(errno));
+		return FOUND_ABSENT;
+	}
+	(void)snprintf(path, sizeof(path), "holdfast-doctor-%d/cgroup.kill", (int)getpid());
+	kills = faccessat(dir, path, W_OK, 0) == 0;
+	path[strcspn(path, "/")] = '\0';
+	(void)unlinkat(dir, path, AT_REMOVEDIR);
+	say("groups may be made in %.200s of %s%s", group, mount,
+	    kills ? ", with cgroup.kill" : "; no cgroup.kill (before 5.14)");
+	return FOUND_OK;
+}
+
+static int write_file(const char *path, const char *content)
+{
+	AUTO_FD fd = hf_open_at(AT_FDCWD, path, O_WRONLY, 0);
+
+	return fd < 0 ? fd : hf_write_all(fd, content, strlen(content));
+}
+
+/* A user namespace with us as its root, and a mount namespace in it. */
+static int enter_namespaces(void)
+{
+	char map[64];
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+		return errno;
+	(void)write_file("/proc/self/setgroups", "deny");
+	(void)snprintf(map, sizeof(map), "0 %u 1", (unsigned)uid);
+	if (write_file("/proc/self/uid_map", map) < 0)
+		return EPERM;
+	(void)snprintf(map, sizeof(map), "0 %u 1", (unsigned)gid);
+	return write_file("/proc/self/gid_map", map) < 0 ? EPERM : 0;
+}
+
+/* An overlay on a tmpfs that vanishes with the namespace. */
+static int mount_overlay(void)
+{
+	int error = enter_namespaces();
+
+	if (error)
+		return error;
+	if (mount("holdfast", "/tmp", "tmpfs", 0, "size=64k") < 0 || mkdir("/tmp/l", 0700) < 0 ||
+	    mkdir("/tmp/u", 0700) < 0 || mkdir("/tmp/w", 0700) < 0 || mkdir("/tmp/m", 0700) < 0)
+		return errno;
+	if (mount("holdfast", "/tmp/m", "overlay", 0,
+		  "userxattr,lowerdir=/tmp/l,upperdir=/tmp/u,workdir=/tmp/w") < 0)
+		return errno;
+	return 0;
+}
+
+/* Runs `try` in a child, because it changes the process. Returns its errno, 0 for success. */
+static int try_in_child(int (*try)(void))
+{
+	siginfo_t info = { 0 };
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return errno;
+	if (pid == 0)
+		_exit(try());
+	while (waitid(P_PID, (id_t)pid, &info, WEXITED) < 0)
+		if (errno != EINTR)
+			return errno;
+	return info.si_code == CLD_EXITED ? info.si_status : EINTR;
+}
+
+enum finding probe_userns(char text[DOCTOR_TEXT_MAX])
+{
+	int error = try_in_child(enter_namespaces);
+
+	say("%s", error ? strerrordesc_np(error) : "may be made");
+	return error ? FOUND_ABSENT : FOUND_OK;
+}
+
+enum finding probe_overlay(char text[DOCTOR_TEXT_MAX])
+{
+	int error = try_in_child(mount_overlay);
+
+	if (error)
+		say("overlayfs in a user namespace: %s", strerrordesc_np(error));
+	else
+		say("may be mounted in a user namespace");
+	return error ? FOUND_ABSENT : FOUND_OK;
+}
+
+enum finding probe_reflink(char text[DOCTOR_TEXT_MAX])
+{
+	AUTO_FD from = hf_open_at(AT_FDCWD, ".", O_TMPFILE | O_RDWR, 0600);
+	AUTO_FD to = hf_open_at(AT_FDCWD, ".", O_TMPFILE | O_RDWR, 0600);
+
+	if (from < 0 || to < 0) {
+		say("cannot be tried in this directory: %s",
+		    strerrordesc_np(from < 0 ? -from : -to));
+		return FOUND_ABSENT;
+	}
+	if (hf_write_all(from, "holdfast", 8) < 0 || ioctl(to, FICLONE, from) < 0) {
+		say("this directory's file system: %s", strerrordesc_np(errno));
+		return FOUND_ABSENT;
+	}
+	say("works in this directory");
+	return FOUND_OK;
+}
+
+enum finding probe_inotify(char text[DOCTOR_TEXT_MAX])
+{
+	AUTO_FD fd = hf_sys.inotify_init1(IN_CLOEXEC);
+
+	if (fd < 0 || hf_sys.inotify_add_watch(fd, "/", IN_CREATE) < 0) {
+		say("%s", strerrordesc_np(errno));
+		return FOUND_FAIL;
+	}
+	say("watches may be made");
+	return FOUND_OK;
+}

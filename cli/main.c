@@ -1,0 +1,150 @@
+/* cli/main.c - the table of commands, and finding the one that is meant. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+/* clang-format off */
+static const struct command commands[] = {
+	{ "journal", "query",    "[--event E] [--name N] [--since DUR] [--limit N]", "show records, oldest first", cmd_journal_query },
+	{ "journal", "follow",   "[--event E] [--name N] [--since DUR] [--limit N]", "show records as they come", cmd_journal_follow },
+	{ "journal", "stats",    "[--since DUR]", "count events, fail-opens and losses", cmd_journal_stats },
+	{ "journal", "verify",   "", "check every record: checksum, order, gaps", cmd_journal_verify },
+	{ "journal", "emit",     "EVENT [--name N] [--durable] [KEY=VALUE]...", "append one record", cmd_journal_emit },
+	{ "journal", "events",   "", "list the events and their fields", cmd_journal_events },
+	{ "proc",    "id",       "[PID]", "print the identity of a process (by default your shell)", cmd_proc_id },
+	{ "proc",    "check",    "ID", "is that very process alive? exit 0 yes, 1 dead, 3 unknown", cmd_proc_check },
+	{ "proc",    "signal",   "ID [SIGNAL]", "signal that very process, or nobody", cmd_proc_signal },
+	{ "name",    "sanitize", "NAME", "the form for showing and storing", cmd_name_sanitize },
+	{ "name",    "key",      "NAME", "the form for file names: one name, one key", cmd_name_key },
+	{ "name",    "unkey",    "KEY", "the name of a key", cmd_name_unkey },
+	{ "doctor",  NULL,       "", "check the state directory and what this kernel offers", cmd_doctor },
+	{ "version", NULL,       "", "print the version", cmd_version },
+};
+/* clang-format on */
+
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void print_help(FILE *to, const char *noun)
+{
+	fputs("usage: holdfast [--dir DIR] [--json] [-q] COMMAND ...\n\n", to);
+	for (size_t i = 0; i < N_COMMANDS; i++) {
+		const struct command *c = &commands[i];
+		char words[96];
+
+		if (noun && strcmp(noun, c->noun) != 0)
+			continue;
+		(void)snprintf(words, sizeof(words), "%s%s%s %s", c->noun, c->verb ? " " : "",
+			       c->verb ? c->verb : "", c->args);
+		if (strlen(words) <= 42)
+			fprintf(to, "  %-42s  %s\n", words, c->help);
+		else
+			fprintf(to, "  %s\n  %-42s  %s\n", words, "", c->help);
+	}
+	fputs("\n  --dir DIR   state directory (else $HOLDFAST_DIR, else ~/.local/state/holdfast)\n"
+	      "  --json      machine-readable output, versioned (\"v\":1)\n"
+	      "  -q          no talk on stderr\n"
+	      "  --help      also behind a command, for its options\n\n"
+	      "exit status: 0 done or yes, 1 no, 2 usage, 3 refused for safety, 4 system error\n",
+	      to);
+}
+
+/* "journal verify", or a noun that stands alone; *ret_words is how many words it took. */
+static const struct command *find_command(int argc, char **argv, int *ret_words)
+{
+	for (size_t i = 0; i < N_COMMANDS; i++) {
+		const struct command *c = &commands[i];
+
+		if (strcmp(argv[0], c->noun) != 0)
+			continue;
+		if (!c->verb) {
+			*ret_words = 1;
+			return c;
+		}
+		if (argc > 1 && strcmp(argv[1], c->verb) == 0) {
+			*ret_words = 2;
+			return c;
+		}
+	}
+	return NULL;
+}
+
+static int is_noun(const char *word)
+{
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (strcmp(word, commands[i].noun) == 0)
+			return 1;
+	return 0;
+}
+
+static int explain_unknown(struct cli *cli, int argc, char **argv)
+{
+	if (!is_noun(argv[0]))
+		return cli_usage(cli, "there is no command '%s'", argv[0]);
+	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		print_help(argc < 2 ? stderr : stdout, argv[0]);
+		return argc < 2 ? EXIT_USAGE : EXIT_DONE;
+	}
+	return cli_usage(cli, "'%s' has no verb '%s'", argv[0], argv[1]);
+}
+
+/* A caller may have closed stdio; the first files opened must not take its place. */
+static void fill_stdio(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		(void)close(fd);
+}
+
+/* Output that did not reach its reader is a failure like any other. */
+static int finish(const struct cli *cli, int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	cli_say(cli, "writing to standard output failed");
+	return status == EXIT_DONE ? EXIT_OS : status;
+}
+
+int main(int argc, char **argv)
+{
+	struct cli cli = { .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") };
+	int words, status;
+
+	fill_stdio();
+	argc--;
+	argv++;
+	while (argc > 0 && argv[0][0] == '-' && argv[0][1] != '\0') {
+		int used;
+
+		if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
+			print_help(stdout, NULL);
+			return finish(&cli, EXIT_DONE);
+		}
+		if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0)
+			return finish(&cli, cmd_version(&cli, 0, argv));
+		used = cli_global_option(&cli, argc, argv);
+		if (used == 0)
+			return cli_usage(&cli, "unknown option '%s'", argv[0]);
+		if (used < 0)
+			return EXIT_USAGE;
+		argc -= used;
+		argv += used;
+	}
+	if (argc == 0 || strcmp(argv[0], "help") == 0) {
+		print_help(argc ? stdout : stderr, argc > 1 && is_noun(argv[1]) ? argv[1] : NULL);
+		return argc ? finish(&cli, EXIT_DONE) : EXIT_USAGE;
+	}
+	cli.command = find_command(argc, argv, &words);
+	if (!cli.command)
+		return explain_unknown(&cli, argc, argv);
+	status = cli.command->run(&cli, argc - words, argv + words);
+	hf_state_free(cli.state);
+	return finish(&cli, status);
+}

@@ -1,0 +1,215 @@
+/* cli/options.c - reading options, and the help that is made from the same table. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "cli.h"
+
+static void print_options(const struct option_spec *specs)
+{
+	for (const struct option_spec *s = specs; s && s->name; s++) {
+		char words[48];
+
+		(void)snprintf(words, sizeof(words), "--%s%s%s", s->name, s->value ? " " : "",
+			       s->value ? s->value : "");
+		if (s->letter)
+			printf("  -%c, %-20s  %s\n", s->letter, words, s->help);
+		else
+			printf("      %-20s  %s\n", words, s->help);
+	}
+}
+
+static void print_command_help(const struct cli *cli, const struct option_spec *specs)
+{
+	const struct command *c = cli->command;
+
+	printf("usage: holdfast %s%s%s %s\n\n%s\n", c->noun, c->verb ? " " : "",
+	       c->verb ? c->verb : "", c->args, c->help);
+	if (specs && specs->name)
+		puts("");
+	print_options(specs);
+}
+
+static int store(const struct cli *cli, const struct option_spec *spec, const char *value)
+{
+	size_t len = strlen(value);
+
+	switch (spec->kind) {
+	case OPTION_TEXT:
+		*(const char **)spec->target = value;
+		return 0;
+	case OPTION_DURATION:
+		if (hf_parse_duration(value, len, spec->target) == 0)
+			return 0;
+		(void)cli_usage(cli, "--%s: '%s' is not a duration (500ms 30s 5m 1h 2d, or seconds)",
+				spec->name, value);
+		return -1;
+	case OPTION_COUNT:
+		if (hf_parse_u64(value, len, UINT32_MAX, spec->target) == 0)
+			return 0;
+		(void)cli_usage(cli, "--%s: '%s' is not a number", spec->name, value);
+		return -1;
+	case OPTION_FLAG:
+	default:
+		return 0;
+	}
+}
+
+/* The spec that argv[0] names, and where its value begins if that is in the same word. */
+static const struct option_spec *match(const struct option_spec *specs, const char *word,
+				       const char **ret_value)
+{
+	for (const struct option_spec *s = specs; s && s->name; s++) {
+		size_t len = strlen(s->name);
+
+		*ret_value = NULL;
+		if (word[1] == '-') {
+			if (strncmp(word + 2, s->name, len) != 0)
+				continue;
+			if (word[2 + len] == '\0')
+				return s;
+			if (word[2 + len] == '=') {
+				*ret_value = word + 2 + len + 1;
+				return s;
+			}
+		} else if (s->letter && word[1] == s->letter) {
+			if (word[2] != '\0')
+				*ret_value = word + 2;
+			return s;
+		}
+	}
+	return NULL;
+}
+
+/* Words used, 0 not one of these, -1 wrong. */
+static int take(const struct cli *cli, const struct option_spec *specs, int argc, char **argv)
+{
+	const char *value;
+	const struct option_spec *spec = match(specs, argv[0], &value);
+
+	if (!spec)
+		return 0;
+	if (spec->kind == OPTION_FLAG) {
+		if (value) {
+			(void)cli_usage(cli, "'%s': --%s takes no value", argv[0], spec->name);
+			return -1;
+		}
+		*(int *)spec->target = 1;
+		return 1;
+	}
+	if (value)
+		return store(cli, spec, value) < 0 ? -1 : 1;
+	if (argc < 2) {
+		(void)cli_usage(cli, "--%s needs a value (%s)", spec->name, spec->value);
+		return -1;
+	}
+	return store(cli, spec, argv[1]) < 0 ? -1 : 2;
+}
+
+int cli_global_option(struct cli *cli, int argc, char **argv)
+{
+	const struct option_spec specs[] = {
+		{ "dir", 0, OPTION_TEXT, &cli->dir, "DIR", "" },
+		{ "json", 0, OPTION_FLAG, &cli->json, NULL, "" },
+		{ "quiet", 'q', OPTION_FLAG, &cli->quiet, NULL, "" },
+		{ 0 },
+	};
+
+	return take(cli, specs, argc, argv);
+}
+
+/* How many single changes lead from one word to the other, up to `limit`. */
+static size_t distance(const char *a, const char *b, size_t limit)
+{
+	size_t row[64], n = strlen(b);
+
+	if (n >= 63 || strlen(a) >= 63)
+		return limit;
+	for (size_t j = 0; j <= n; j++)
+		row[j] = j;
+	for (size_t i = 1; a[i - 1]; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= n; j++) {
+			size_t best = diagonal + (a[i - 1] != b[j - 1]);
+
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			diagonal = row[j];
+			row[j] = best;
+		}
+	}
+	return row[n] < limit ? row[n] : limit;
+}
+
+static void say_unknown(const struct cli *cli, const struct option_spec *specs, const char *word)
+{
+	const char *near = NULL;
+	size_t best = 3;
+
+	for (const struct option_spec *s = specs; s && s->name; s++) {
+		size_t d = word[1] == '-' ? distance(word + 2, s->name, 3) : 3;
+
+		if (d < best) {
+			best = d;
+			near = s->name;
+		}
+	}
+	if (near)
+		(void)cli_usage(cli, "unknown option '%s'; did you mean --%s?", word, near);
+	else
+		(void)cli_usage(cli, "unknown option '%s'", word);
+}
+
+int cli_options(struct cli *cli, const struct option_spec *specs, int argc, char **argv, int min,
+		int max)
+{
+	int words = 0, at = 0;
+
+	while (at < argc) {
+		int used;
+
+		if (strcmp(argv[at], "--") == 0) {
+			at++;
+			break;
+		}
+		/* A lone "-" and anything without a dash is a word. */
+		if (argv[at][0] != '-' || argv[at][1] == '\0') {
+			argv[words++] = argv[at++];
+			continue;
+		}
+		if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {
+			print_command_help(cli, specs);
+			return -2;
+		}
+		used = take(cli, specs, argc - at, argv + at);
+		if (used == 0)
+			used = cli_global_option(cli, argc - at, argv + at);
+		if (used == 0) {
+			say_unknown(cli, specs, argv[at]);
+			return -1;
+		}
+		if (used < 0)
+			return -1;
+		at += used;
+	}
+	while (at < argc)
+		argv[words++] = argv[at++];
+	if (words < min) {
+		(void)cli_usage(cli, "an argument is missing");
+		return -1;
+	}
+	if (words > max) {
+		(void)cli_usage(cli, "too many arguments, from '%s' on", argv[max]);
+		return -1;
+	}
+	return words;
+}
+
+int cli_options_status(int result)
+{
+	return result == -2 ? EXIT_DONE : EXIT_USAGE;
+}
