@@ -148,10 +148,12 @@ static int open_directory(int dirfd, const char *name, const char *shown, int *r
 			  struct hf_err *err)
 {
 	AUTO_FD fd = hf_open_at(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	struct stat st;
 	int r;
 
-	/* A symlink gives ENOTDIR here, as a plain file does. */
-	if (fd == -ENOTDIR || fd == -ELOOP)
+	/* A symlink gives ENOTDIR here, as a plain file does; a file above it, too. */
+	if (fd == -ELOOP || (fd == -ENOTDIR && hf_sys.fstatat(dirfd, name, &st,
+							      AT_SYMLINK_NOFOLLOW) == 0))
 		return FAIL(err, HF_E_UNTRUSTED, "openat", shown,
 			    "not a directory of its own (a symbolic link or a file)");
 	if (fd < 0)

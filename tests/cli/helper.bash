@@ -1,0 +1,53 @@
+# tests/cli/helper.bash - what every CLI test loads.
+#
+# Each test has its own state directory and a limit on every command: nothing here may hang.
+bats_require_minimum_version 1.5.0
+
+: "${HOLDFAST:?the binary to test}" "${HELPERS:?directory of the helper programs}"
+
+setup() {
+    export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state"
+    cd "$BATS_TEST_TMPDIR" || return 1
+    spawned=()
+}
+
+teardown() {
+    local pid
+    for pid in ${spawned[@]+"${spawned[@]}"}; do
+        kill -KILL "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
+}
+
+hf() { timeout --kill-after=5 20 "$HOLDFAST" "$@"; }
+
+# spawn COMMAND...: in the background, ended with the test; the pid is in $spawned_pid
+spawn() {
+    "$@" 3>&- &
+    spawned_pid=$!
+    spawned+=("$spawned_pid")
+}
+
+# wait_until SECONDS COMMAND...: until it succeeds; fails after the deadline
+wait_until() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || { echo "still not: $*"; return 1; }
+        sleep 0.02
+    done
+}
+
+# expect STATUS COMMAND...: runs it, compares the status, shows what it said
+expect() {
+    local want=$1
+    shift
+    run "$@"
+    [ "$status" -eq "$want" ] || { echo "exit $status, not $want: $*"; echo "$output"; return 1; }
+}
+
+# says TEXT: the last output holds it
+says() { [[ "$output" == *"$1"* ]] || { echo "does not say '$1':"; echo "$output"; return 1; }; }
+
+# is_json JQ-EXPRESSION: true of the last output
+is_json() { jq -e "$1" <<<"$output" >/dev/null || { echo "not $1:"; echo "$output"; return 1; }; }

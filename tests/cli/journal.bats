@@ -1,0 +1,226 @@
+load helper
+
+note() { hf journal emit note "text=$1" "${@:2}"; }
+
+@test "emit and query: fields, name, sequence, and the stored line as JSON" {
+    note one --name fix-160
+    note two
+    expect 0 hf journal query
+    [ "${#lines[@]}" -eq 2 ]
+    says "note  fix-160"
+    says "text=one"
+    expect 0 hf journal query --json
+    [ "$(jq -s 'map(.seq) == [1, 2] and (.[0].name == "fix-160") and all(.v == 1)' <<<"$output")" = true ]
+}
+
+@test "an unknown event, an unknown, missing or mistyped field: exit 2, nothing written" {
+    expect 2 hf journal emit notee text=x
+    says "no event 'notee'"
+    expect 2 hf journal emit note txt=x
+    says "no field 'txt'"
+    expect 2 hf journal emit note
+    says "'text' is missing"
+    expect 2 hf journal emit lock_fail_open --name x waited_ms=soon cause=y
+    says "not a number"
+    expect 2 hf journal emit lock_fail_open waited_ms=1 cause=y
+    says "needs a name"
+    expect 2 hf journal emit note text=a text=b
+    expect 2 hf journal emit note text
+    says "KEY=VALUE"
+    expect 0 hf journal query
+    [ -z "$output" ]
+}
+
+@test "query filters: --event, --name, --since, --limit give what they say" {
+    for i in 1 2 3 4 5; do note "$i" --name "n$((i % 2))"; done
+    hf journal emit lock_fail_open --name build waited_ms=5000 cause=timeout holder=x
+    expect 0 hf journal query --event lock_fail_open --json
+    [ "$(jq -r .waited_ms <<<"$output")" = 5000 ]
+    expect 0 hf journal query --name n1 --json
+    [ "$(jq -rs 'map(.text) | join("")' <<<"$output")" = 135 ]
+    expect 0 hf journal query --event note --limit 2 --json
+    [ "$(jq -rs 'map(.text) | join("")' <<<"$output")" = 45 ]
+    expect 0 hf journal query --since 1h --json
+    [ "${#lines[@]}" -eq 6 ]
+    expect 0 hf journal query --since 0
+    [ -z "$output" ]
+    expect 2 hf journal query --event nope
+}
+
+@test "text that is hostile to terminals or not UTF-8 is stored as JSON and shown harmlessly" {
+    note $'\e]0;evil\a\xff"\\'
+    expect 0 hf journal query
+    [[ "$output" != *$'\e'* ]]
+    expect 0 hf journal query --json
+    [ "$(jq -r .text <<<"$output")" = $'\e]0;evil\a\xef\xbf\xbd"\\' ]
+}
+
+@test "stats: counts by event, fail-opens by name, losses" {
+    note one
+    hf journal emit lock_fail_open --name build waited_ms=1 cause=timeout
+    hf journal emit lock_fail_open --name build waited_ms=1 cause=timeout
+    hf journal emit lock_skipped --name docs waited_ms=1
+    expect 0 hf journal stats
+    says "lock_fail_open                  2"
+    expect 0 hf journal stats --json
+    is_json '.records == 4 and .events.note == 1 and .fail_opens.build == 2 and .skips.docs == 1 and .lost == 0'
+}
+
+@test "an empty journal: query, stats and verify say so with exit 0" {
+    expect 0 hf journal query
+    [ -z "$output" ]
+    expect 0 hf journal stats --json
+    is_json '.records == 0 and .seq == 0'
+    expect 0 hf journal verify
+    says "0 record(s)"
+}
+
+@test "verify finds a flipped byte and a deleted line, with file and line" {
+    for i in 1 2 3 4; do note "text $i"; done
+    log=$HOLDFAST_DIR/journal/events.jsonl
+    expect 0 hf journal verify
+    cp "$log" kept
+    sed -i '2s/text 2/text X/' "$log"
+    expect 1 hf journal verify
+    says "events.jsonl:2: damaged"
+    says "gap: 1 record(s) missing: 2 to 2"
+    sed -i 3d kept && cat kept >"$log"
+    expect 1 hf journal verify --json
+    is_json '.problems == [{problem: "gap", file: "events.jsonl", line: 3, offset: .problems[0].offset, seq: 4,
+             text: "1 record(s) missing: 3 to 3"}]'
+    expect 0 hf journal query
+    [ "${#lines[@]}" -eq 3 ]
+}
+
+@test "verify notices records that were cut off at the end" {
+    for i in 1 2 3; do note "$i"; done
+    sed -i '$d' "$HOLDFAST_DIR/journal/events.jsonl"
+    expect 1 hf journal verify
+    says "3 was acknowledged"
+    note four
+    expect 0 hf journal query --limit 1 --json
+    is_json '.seq == 4'
+}
+
+@test "a torn last line harms nobody: the next record is whole, nothing is reported lost" {
+    note one
+    note two
+    truncate -s -5 "$HOLDFAST_DIR/journal/events.jsonl"
+    printf 'seq %020d\n' 1 | dd of="$HOLDFAST_DIR/journal/counters" conv=notrunc status=none
+    note three
+    expect 0 hf journal verify
+    says "1 unfinished line(s)"
+    run --separate-stderr hf journal query --json
+    [ "$status" -eq 0 ]
+    [ "$(jq -rs 'map(.text) | join(" ")' <<<"$output")" = "one three" ]
+    [[ "$stderr" == *"1 damaged or torn"* ]]
+}
+
+@test "symlink, FIFO, directory, foreign mode in its place: refused at once, victim untouched (L12)" {
+    note one
+    log=$HOLDFAST_DIR/journal/events.jsonl
+    echo precious >victim
+    for kind in symlink fifo directory mode hardlink; do
+        rm -rf "$log"
+        case $kind in
+        symlink) ln -s "$PWD/victim" "$log" ;;
+        fifo) mkfifo -m 600 "$log" ;;
+        directory) mkdir "$log" ;;
+        mode) touch "$log" && chmod 644 "$log" ;;
+        hardlink) touch other && chmod 600 other && ln other "$log" ;;
+        esac
+        run timeout 5 "$HOLDFAST" journal emit note text=two
+        [ "$status" -eq 3 ] || { echo "$kind: $status $output"; return 1; }
+    done
+    [ "$(cat victim)" = precious ]
+}
+
+@test "follow shows what comes, without polling, through a rotation" {
+    note before
+    "$HOLDFAST" journal follow --limit 30 --json >followed 3>&- &
+    spawned+=($!)
+    # Whatever comes once it watches is shown, so wait for the watch.
+    wait_until 10 watching $!
+    export HOLDFAST_JOURNAL_SEGMENT=4K
+    for i in {1..40}; do note "$i $(printf 'x%.0s' {1..200})"; done
+    wait "${spawned[0]}"
+    [ "$(wc -l <followed)" -eq 30 ]
+    [ "$(jq -rs 'map(select(.event == "note") | .text | split(" ")[0] | tonumber) as $t | $t == [range(1; ($t | length) + 1)]' followed)" = true ]
+    [ "$(ls "$HOLDFAST_DIR/journal" | grep -c '^events\.0')" -ge 2 ]
+}
+watching() { ls -l "/proc/$1/fd" 2>/dev/null | grep -q inotify; }
+
+@test "rotation: sealed segments are read-only, size stays bounded, verify is clean" {
+    export HOLDFAST_JOURNAL_SEGMENT=4K HOLDFAST_JOURNAL_RETAIN=16K
+    for i in {1..150}; do note "$i $(printf 'y%.0s' {1..200})"; done
+    expect 0 hf journal verify
+    says "whole"
+    [ -z "$(find "$HOLDFAST_DIR/journal" -name 'events.0*' ! -perm 400)" ]
+    [ "$(du -cb "$HOLDFAST_DIR"/journal/events* | tail -1 | cut -f1)" -le 16384 ]
+    expect 0 hf journal query --event journal_pruned --limit 1
+    says "through="
+}
+
+@test "a full disk: exit 4, counted, and told in the journal once there is room (L8)" {
+    unshare -rm true 2>/dev/null || skip "no user namespaces"
+    run unshare -rm bash -c '
+        set -e
+        mkdir small && mount -t tmpfs -o size=64k,mode=700 none small
+        export HOLDFAST_DIR=$PWD/small/state
+        "$HOLDFAST" journal emit note text=first
+        dd if=/dev/zero of=small/filler bs=4k 2>/dev/null || true
+        lost=0
+        for i in $(seq 40); do
+            "$HOLDFAST" -q journal emit note text="$(printf "z%.0s" {1..500})" || { [ $? -eq 4 ]; lost=$((lost + 1)); }
+        done
+        [ $lost -gt 0 ]
+        [ "$("$HOLDFAST" journal stats --json | jq .lost)" = $lost ]
+        rm small/filler
+        "$HOLDFAST" journal emit note text=after
+        "$HOLDFAST" journal verify'
+    [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+    says "whole"
+}
+
+@test "a stopped writer holds nobody up: exit 4 in time, counted; afterwards all goes on (L8)" {
+    note one
+    spawn flock "$HOLDFAST_DIR/journal/events.jsonl" sleep 60
+    wait_until 5 held
+    start=$(date +%s%N)
+    expect 4 hf journal emit note text=stuck
+    took=$((($(date +%s%N) - start) / 1000000))
+    [ "$took" -ge 90 ] && [ "$took" -lt 1500 ] || { echo "took $took ms"; return 1; }
+    expect 0 hf journal stats --json
+    is_json '.lost == 1'
+    pkill -KILL -P "$spawned_pid" || true
+    kill -KILL "$spawned_pid" 2>/dev/null || true
+    wait_until 5 note two
+}
+held() { ! flock -n "$HOLDFAST_DIR/journal/events.jsonl" true; }
+
+@test "twenty processes at once: every record there, no number twice, none missing" {
+    for p in {1..20}; do
+        spawn bash -c 'for i in {1..10}; do "$HOLDFAST" journal emit note text="'"$p"' $i" || exit 1; done'
+    done
+    for pid in "${spawned[@]}"; do wait "$pid"; done
+    spawned=()
+    expect 0 hf journal verify
+    says "200 record(s), sequence 1 to 200: whole"
+    [ "$(hf journal query --json | jq -r .text | sort -u | wc -l)" -eq 200 ]
+}
+
+@test "emit --durable syncs the record; --json gives its number" {
+    expect 0 hf journal emit note text=x --durable --json
+    is_json '.v == 1 and .seq == 1'
+    command -v strace >/dev/null || skip "no strace"
+    run env ASAN_OPTIONS=detect_leaks=0 strace -f -e trace=fdatasync,fsync "$HOLDFAST" journal emit note text=y --durable
+    [ "$status" -eq 0 ] || skip "strace may not trace here"
+    says "fdatasync("
+}
+
+@test "events lists the table, also as JSON" {
+    expect 0 hf journal events
+    says "lock_fail_open"
+    expect 0 hf journal events --json
+    is_json '.events | map(.event) | index("note") != null'
+}

@@ -1,0 +1,87 @@
+load helper
+
+emit() { hf journal emit note text=x; }
+
+@test "the directory is made 0700 with its files 0600, whatever the umask (L12)" {
+    (umask 0 && emit)
+    [ "$(stat -c %a "$HOLDFAST_DIR")" = 700 ]
+    [ "$(stat -c %a "$HOLDFAST_DIR/journal")" = 700 ]
+    [ -z "$(find "$HOLDFAST_DIR" -type f ! -perm 600)" ]
+    [ "$(cat "$HOLDFAST_DIR/FORMAT")" = "holdfast 1" ]
+}
+
+@test "which directory: --dir, then HOLDFAST_DIR, then XDG_STATE_HOME, then HOME" {
+    hf --dir "$PWD/given" journal emit note text=x
+    [ -d given/journal ] && [ ! -e "$HOLDFAST_DIR" ]
+    emit
+    [ -d "$HOLDFAST_DIR/journal" ]
+    HOLDFAST_DIR='' XDG_STATE_HOME="$PWD/xdg" emit
+    [ -d xdg/holdfast/journal ]
+    HOLDFAST_DIR='' XDG_STATE_HOME=relative HOME="$PWD/home" emit
+    [ -d home/.local/state/holdfast/journal ] && [ ! -e relative ]
+}
+
+@test "group- or world-accessible: exit 3, and what to do (L12)" {
+    mkdir -m 750 "$HOLDFAST_DIR"
+    expect 3 emit
+    says "chmod 700"
+    [ -z "$(ls -A "$HOLDFAST_DIR")" ]
+}
+
+@test "a symlinked directory is refused, with and without a slash behind it (L12)" {
+    mkdir -m 700 real
+    ln -s real "$HOLDFAST_DIR"
+    expect 3 emit
+    HOLDFAST_DIR="$HOLDFAST_DIR/" expect 3 emit
+    [ -z "$(ls -A real)" ]
+}
+
+@test "a foreign-owned directory is refused, for root too (L12)" {
+    if [ "$(id -u)" = 0 ]; then
+        mkdir -m 700 "$HOLDFAST_DIR"
+        chown 12345 "$HOLDFAST_DIR"
+    else
+        export HOLDFAST_DIR=/
+    fi
+    expect 3 emit
+    says "owned by uid"
+}
+
+@test "a directory with other content is not filled with our files" {
+    mkdir -m 700 "$HOLDFAST_DIR"
+    echo mine >"$HOLDFAST_DIR/notes.txt"
+    expect 3 emit
+    says "notes.txt"
+    [ "$(ls -A "$HOLDFAST_DIR")" = notes.txt ]
+}
+
+@test "a newer format is refused politely and left alone" {
+    emit
+    chmod 600 "$HOLDFAST_DIR/FORMAT"
+    echo "holdfast 2" >"$HOLDFAST_DIR/FORMAT"
+    expect 3 emit
+    says "version 2"
+}
+
+@test "a directory that cannot be made is exit 4 with the path" {
+    touch file
+    HOLDFAST_DIR="$PWD/file/x" expect 4 emit
+    says "file"
+    HOLDFAST_DIR="$PWD/file" expect 3 emit
+}
+
+@test "--json: the error is an object on stdout, the text on stderr" {
+    mkdir -m 755 "$HOLDFAST_DIR"
+    run --separate-stderr hf --json journal emit note text=x
+    [ "$status" -eq 3 ]
+    jq -e '.v == 1 and .error.code == "UNTRUSTED" and .error.exit == 3' <<<"$output"
+    [[ "$stderr" == holdfast:* ]]
+}
+
+@test "many first users at once all succeed" {
+    for _ in {1..20}; do spawn hf journal emit note text=x; done
+    for pid in "${spawned[@]}"; do wait "$pid"; done
+    spawned=()
+    expect 0 hf journal verify
+    says "20 record(s), sequence 1 to 20: whole"
+}

@@ -1,0 +1,83 @@
+load helper
+
+@test "no command prints the usage on stderr and exits 2" {
+    run --separate-stderr hf
+    [ "$status" -eq 2 ] && [ -z "$output" ] && [[ "$stderr" == usage:* ]]
+}
+
+@test "--help and help print on stdout and exit 0; a noun shows only its verbs" {
+    expect 0 hf --help
+    says "journal query"
+    expect 0 hf help journal
+    says "journal verify"
+    [[ "$output" != *"name key"* ]]
+    expect 0 hf journal --help
+    expect 0 hf journal emit --help
+    says "--durable"
+}
+
+@test "an unknown command, verb or option exits 2, names it and suggests" {
+    expect 2 hf jurnal query
+    says "'jurnal'"
+    expect 2 hf journal qery
+    says "no verb 'qery'"
+    expect 2 hf journal query --evnt note
+    says "did you mean --event?"
+    expect 2 hf --jsn version
+    expect 2 hf name key
+    says "missing"
+    expect 2 hf name key a b
+    says "too many arguments"
+    expect 2 hf journal query --limit
+    says "needs a value"
+    expect 2 hf journal query --limit=many
+    says "not a number"
+    expect 2 hf journal query --since yesterday
+    says "not a duration"
+    expect 2 hf version --json=yes
+    says "takes no value"
+}
+
+@test "global options are taken before and behind the command, and -- ends them" {
+    expect 0 hf --json version
+    is_json '.v == 1 and (.version | type == "string")'
+    expect 0 hf version --json
+    is_json '.v == 1'
+    expect 0 hf name key -- --json
+    [ "$output" = --json ]
+}
+
+@test "version: plain, flag and JSON agree" {
+    expect 0 hf version
+    plain=$output
+    expect 0 hf --version
+    [ "$output" = "$plain" ]
+    expect 0 hf version --json
+    [ "holdfast $(jq -r .version <<<"$output")" = "$plain" ]
+}
+
+@test "-q silences talk, not data, and keeps the exit status" {
+    expect 2 hf -q jurnal
+    [ -z "$output" ]
+    expect 0 hf -q name key a/b
+    [ "$output" = 'a%2Fb' ]
+}
+
+@test "stdout that cannot be written is exit 4, not silence" {
+    [ -c /dev/full ] || skip "no /dev/full"
+    run bash -c '"$HOLDFAST" version >/dev/full'
+    [ "$status" -eq 4 ]
+}
+
+@test "closed stdio does not make a file of ours stdout" {
+    hf journal emit note text=one
+    "$HOLDFAST" journal emit note text=two <&- >&- 2>&-
+    expect 0 hf journal verify
+    says "2 record(s)"
+    says "whole"
+}
+
+@test "messages cannot be steered by what the user gave: control bytes are shown" {
+    expect 2 hf journal emit $'no\e[31mte'
+    says '\x1b[31m'
+}
