@@ -37,7 +37,7 @@ HF_C_BEGIN
 /* clang-format off */
 #define HF_ERR_LIST(X)                                                                            \
 	X(GONE,      -8001, 1, "the process has ended")                                           \
-	X(RECYCLED,  -8002, 3, "the pid belongs to another process now")                          \
+	X(RECYCLED,  -8002, 3, "not the process that is meant")                                   \
 	X(FOREIGN,   -8003, 3, "the process belongs to another user")                             \
 	X(PROTECTED, -8004, 3, "the process is protected")                                        \
 	X(UNKNOWN,   -8005, 3, "the process cannot be judged from here")                          \

@@ -132,6 +132,7 @@ struct hf_record {
 HF_API int hf_journal_read(const struct hf_state *state, struct hf_journal_reader **ret_reader,
 			   struct hf_err *err) HF_MUST_CHECK;
 
+/* Closes and frees. NULL is fine. After fork: allowed in the child. */
 HF_API void hf_journal_reader_free(struct hf_journal_reader *reader);
 
 /*

@@ -1,0 +1,185 @@
+# The tree itself: layers, headers, symbols, documents, README, installation.
+: "${BUILD:?a build directory}"
+
+setup() {
+    TOP=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    cd "$TOP" || return 1
+    export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state"
+    layers='base: sys:base name:base,sys proc:base,sys journal:base,sys'
+}
+
+# flags LAYER: the include directories that the build gives it
+flags() {
+    local spec below
+    for spec in $layers; do
+        [ "${spec%%:*}" = "$1" ] || continue
+        printf -- '-I%s ' "$BUILD/src/layer/$1"
+        for below in ${spec#*:}; do
+            for below in ${below//,/ }; do printf -- '-I%s ' "$BUILD/src/layer/$below"; done
+        done
+    done
+}
+
+@test "the layers named here are the layers of the build" {
+    [ "$(grep -oE "'name': '[a-z]+', 'below': \[[^]]*\]" src/meson.build |
+        sed -E "s/'name': '([a-z]+)', 'below': \[(.*)\]/\1:\2/; s/[' ]//g" | paste -sd' ')" = "$layers" ]
+}
+
+@test "an include of a higher or a sibling layer does not compile" {
+    for spec in $layers; do
+        layer=${spec%%:*} below=",${spec#*:},"
+        for other in $layers; do
+            other=${other%%:*}
+            [ "$other" != "$layer" ] || continue
+            for header in "$BUILD/src/layer/$other/holdfast/"*.h "src/$other/"*.h; do
+                case $header in */holdfast/*) name=holdfast/${header##*/} ;; *) name=$other/${header##*/} ;; esac
+                if echo "#include \"$name\"" | gcc -D_GNU_SOURCE $(flags "$layer") -fsyntax-only -x c - 2>/dev/null; then
+                    [[ "$below" == *",$other,"* ]] || { echo "$layer may include $name"; return 1; }
+                else
+                    [[ "$below" != *",$other,"* ]] || { echo "$layer may not include $name"; return 1; }
+                fi
+            done
+        done
+    done
+}
+
+@test "no include climbs out of its layer with .." {
+    run grep -rnE '#include *"[^"]*\.\./' src cli include
+    [ "$status" -eq 1 ]
+}
+
+@test "every public header compiles alone, as C99 with gcc and clang and as C++" {
+    for header in include/holdfast/*.h; do
+        for cc in 'gcc -std=c99 -x c' 'clang -std=c99 -x c' 'g++ -x c++'; do
+            printf '#include "holdfast/%s"\nextern int hf_not_empty;\n' "${header##*/}" |
+                $cc -Iinclude -Wall -Wextra -Werror -pedantic -fsyntax-only - || { echo "$cc $header"; return 1; }
+        done
+    done
+}
+
+@test "every private header compiles alone" {
+    for header in src/*/*.h; do
+        layer=$(basename "$(dirname "$header")")
+        printf '#include "%s/%s"\n' "$layer" "${header##*/}" |
+            gcc -D_GNU_SOURCE $(flags "$layer") -Wall -Wextra -Werror -fsyntax-only -x c - || return 1
+    done
+}
+
+@test "exported symbols, map and explained declarations are the same list" {
+    nm -D --defined-only "$BUILD/src/libholdfast.so" | awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | sort >"$BATS_TEST_TMPDIR/so"
+    sed -nE 's/^\t(hf_[a-z0-9_]+);$/\1/p' src/holdfast.map | sort >"$BATS_TEST_TMPDIR/map"
+    for header in include/holdfast/*.h; do /usr/bin/python3 tools/header-man.py "$header" --list; done >"$BATS_TEST_TMPDIR/list"
+    ! grep BARE "$BATS_TEST_TMPDIR/list"
+    awk '{ print $1 }' "$BATS_TEST_TMPDIR/list" | sort >"$BATS_TEST_TMPDIR/headers"
+    diff "$BATS_TEST_TMPDIR/so" "$BATS_TEST_TMPDIR/map"
+    diff "$BATS_TEST_TMPDIR/map" "$BATS_TEST_TMPDIR/headers"
+}
+
+@test "every exported symbol has a manual page" {
+    while read -r symbol; do
+        [ -f "$BUILD/docs/man3/$symbol.3" ] || { echo "$symbol"; return 1; }
+    done < <(sed -nE 's/^\t(hf_[a-z0-9_]+);$/\1/p' src/holdfast.map)
+}
+
+@test "manual pages have no errors" {
+    for page in "$BUILD"/docs/man3/holdfast_*.3 docs/man/*.1; do
+        run mandoc -T lint -W error "$page"
+        [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+    done
+}
+
+@test "the table of errors in the manual, the Python exceptions and the header agree" {
+    for name in $(grep -oE '^	X\([A-Z_]+' include/holdfast/err.h | cut -c4-); do
+        grep -q "^.It Dv HF_E_$name$" "$BUILD/docs/man3/holdfast_err.3" || { echo "$name"; return 1; }
+    done
+    cd "$BUILD/docs"
+    /usr/bin/python3 -B -c 'import errors; assert issubclass(errors.BY_CODE[-8001], errors.HoldfastError)
+assert len(errors.BY_CODE) == '"$(grep -cE '^	X\([A-Z_]+' "$TOP/include/holdfast/err.h")"
+}
+
+@test "every symbol of libholdfast.a begins with hf_" {
+    run bash -c "nm --defined-only --extern-only '$BUILD/src/libholdfast.a' 2>/dev/null | awk 'NF == 3 && \$3 !~ /^(hf_|__odr_asan)/ { print \$3 }'"
+    [ -z "$output" ] || { echo "$output"; return 1; }
+}
+
+@test "docs/FORMATS.md lists exactly the events of the table, with their fields and meaning" {
+    "$BUILD/cli/holdfast" journal events --json |
+        jq -r '.events[] | "| `" + .event + "` | " +
+            ((if .needs_name then "name, " else "" end) + ([.fields[] | .key + (if .required then "!" else "" end)] | join(" "))) +
+            " | " + .summary + " |"' >"$BATS_TEST_TMPDIR/events"
+    diff "$BATS_TEST_TMPDIR/events" <(sed -n '/^## Events/,$p' docs/FORMATS.md | grep '^| `')
+}
+
+@test "every law has its row in docs/INVARIANTS.md, and every test named there exists" {
+    for law in L1 L2 L3 L4 L5 L6 L7 L8 L9 L10 L11 L12 L13; do grep -qE "^\| \*\*$law\*\* " docs/INVARIANTS.md; done
+    while read -r file title; do
+        grep -qF -- "$title" "$file" || { echo "$file has no test: $title"; return 1; }
+    done < <(grep -oE '`tests/[^`]+`: [^;|]+' docs/INVARIANTS.md | sed -E 's/^`([^`]+)`: (.*[^ ]) *$/\1 \2/')
+}
+
+@test "the commands of the README work as they stand" {
+    sed -n '/^```sh$/,/^```$/p' README.md | grep -v '^```' >"$BATS_TEST_TMPDIR/readme.sh"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/readme.sh")" -gt 15 ]
+    cd "$BATS_TEST_TMPDIR"
+    PATH="$BUILD/cli:$PATH" run timeout 60 bash -e readme.sh
+    [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+}
+
+@test "each verb of the CLI has its example in the README and its place in the manual" {
+    "$BUILD/cli/holdfast" help | sed -nE 's/^  (journal|proc|name) ([a-z]+).*/\1 \2/p; s/^  (doctor|version).*/\1/p' | sort -u >"$BATS_TEST_TMPDIR/verbs"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/verbs")" -ge 14 ]
+    while read -r verb; do
+        grep -q "holdfast $verb" README.md || { echo "README: $verb"; return 1; }
+        grep -qE "^\.It Cm $verb( |$)" docs/man/holdfast.1 || { echo "manual: $verb"; return 1; }
+    done <"$BATS_TEST_TMPDIR/verbs"
+}
+
+@test "the version is the same in the build, the header and the changelog" {
+    version=$(sed -nE "s/^    version: '([^']+)'.*/\1/p" meson.build)
+    [ "$("$BUILD/cli/holdfast" version)" = "holdfast $version" ]
+    grep -q "^## $version" CHANGELOG.md
+}
+
+@test "installed into a prefix, a program builds against it by pkg-config, shared and static" {
+    DESTDIR="$BATS_TEST_TMPDIR/root" meson install -C "$BUILD" --no-rebuild >/dev/null
+    prefix=$(find "$BATS_TEST_TMPDIR/root" -name holdfast.pc -printf '%h\n')
+    export PKG_CONFIG_PATH=$prefix PKG_CONFIG_SYSROOT_DIR="$BATS_TEST_TMPDIR/root"
+    cat >"$BATS_TEST_TMPDIR/use.c" <<'C'
+#include <holdfast/holdfast.h>
+#include <stdio.h>
+int main(void)
+{
+	struct hf_err err = HF_ERR_INIT;
+	struct hf_proc_id id;
+	char text[HF_PROC_TEXT_MAX];
+	if (hf_proc_self(&id, &err) < 0)
+		return 1;
+	hf_proc_format(&id, text);
+	return puts(text) < 0;
+}
+C
+    # shellcheck disable=SC2046
+    gcc "$BATS_TEST_TMPDIR/use.c" -o "$BATS_TEST_TMPDIR/use" $(pkg-config --cflags --libs holdfast)
+    LD_LIBRARY_PATH=$(dirname "$prefix") "$BATS_TEST_TMPDIR/use" | grep -q '^p1:'
+    gcc "$BATS_TEST_TMPDIR/use.c" -o "$BATS_TEST_TMPDIR/use-static" $(pkg-config --cflags holdfast) \
+        "$(dirname "$prefix")/libholdfast.a" -ljansson -lpthread
+    "$BATS_TEST_TMPDIR/use-static" | grep -q '^p1:'
+    [ -f "$(find "$BATS_TEST_TMPDIR/root" -name holdfast.1)" ] && [ -f "$(find "$BATS_TEST_TMPDIR/root" -name hf_proc_open.3)" ]
+}
+
+@test "banned functions do not compile" {
+    for call in 'strcpy(a, b)' 'atoi(a)' 'system(a)' 'kill(1, 9)' 'strerror(1)' 'sleep(1)' 'dup(1)' 'waitpid(1, 0, 0)'; do
+        ! printf '#include "base/banned.h"\nint f(char *a, char *b);\nint f(char *a, char *b) { (void)a; (void)b; return (int)(long)%s; }\n' "$call" |
+            gcc -D_GNU_SOURCE $(flags base) -fsyntax-only -Werror=implicit-function-declaration -x c - 2>/dev/null
+    done
+}
+
+@test "no source file is longer than 600 lines" {
+    run awk 'FNR > 600 { print FILENAME; nextfile }' src/*/*.[ch] cli/*.[ch] include/holdfast/*.h
+    [ -z "$output" ] || { echo "$output"; return 1; }
+}
+
+@test "shell scripts pass shellcheck" {
+    command -v shellcheck >/dev/null || skip "no shellcheck"
+    shellcheck tools/deps tests/run .ci/run examples/demo bench/run tests/fuzz/run
+}
