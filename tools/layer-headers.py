@@ -3,7 +3,7 @@
 
     layer-headers.py SOURCE_ROOT OUT_DIR LAYER HEADER...
 
-makes OUT_DIR/LAYER/holdfast/HEADER (public) and OUT_DIR/LAYER/LAYER (the layer's own headers). A layer is compiled
+makes OUT_DIR/LAYER/holdfast/HEADER (public) and OUT_DIR/LAYER/hf/LAYER (the layer's own headers). A layer is compiled
 with the directories of itself and of lower layers only, so including a higher or a sibling layer's header fails.
 """
 import os
@@ -18,4 +18,6 @@ for header in headers:
     os.symlink(os.path.join(source, "include", "holdfast", header), os.path.join(top, "holdfast", header))
 own = os.path.join(source, "src", layer)
 if os.path.isdir(own):
+    os.mkdir(os.path.join(top, "hf"))
+    os.symlink(own, os.path.join(top, "hf", layer))
     os.symlink(own, os.path.join(top, layer))

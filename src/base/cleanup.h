@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define AUTO(cleanup_fn) __attribute__((cleanup(cleanup_fn)))
+#define AUTO(cleanup_fn) __attribute__((cleanup(cleanup_fn), unused))
 #define AUTO_FD          AUTO(hf_auto_close) int
 #define AUTO_FREE        AUTO(hf_auto_free)
 

@@ -74,6 +74,11 @@ uint64_t hf_pidfs_inode(int pidfd)
 	return st.st_ino;
 }
 
+int hf_pid_is_free(int32_t pid)
+{
+	return hf_sys.getpgid(pid) < 0 && errno == ESRCH;
+}
+
 int hf_pidfd_exited(int pidfd)
 {
 	struct pollfd p = { .fd = pidfd, .events = POLLIN };
@@ -87,5 +92,8 @@ int hf_pidfd_exited(int pidfd)
 	do {
 		n = hf_sys.poll(&p, 1, 0);
 	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n > 0;
+	if (n < 0)
+		return -errno;
+	/* Anything else (POLLNVAL) is no proof of death. */
+	return n == 0 ? 0 : p.revents & POLLIN ? 1 : -EBADF;
 }

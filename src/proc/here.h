@@ -24,6 +24,12 @@ int hf_boot_id_valid(const char *text, size_t len);
  */
 uint64_t hf_pidfs_inode(int pidfd);
 
+/*
+ * 1 when nobody has that pid. For where there is no pidfd: that /proc does not show
+ * it proves nothing, for hidepid hides the living.
+ */
+int hf_pid_is_free(int32_t pid);
+
 /* 1 when the process behind the pidfd has ended, zombie included. -errno on failure. */
 int hf_pidfd_exited(int pidfd);
 

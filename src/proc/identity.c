@@ -55,12 +55,14 @@ int hf_proc_identify(int32_t pid, struct hf_proc_id *ret_id, struct hf_err *err)
 		r = hf_stat_read(number, &st);
 	if (r == 0)
 		id.start_ticks = st.start_ticks;
-	else if (pidfd < 0 && (r == -ENOENT || r == -ESRCH))
+	else if (pidfd < 0 ? hf_pid_is_free(pid) : hf_pidfd_exited(pidfd) == 1)
 		return FAIL(err, HF_E_GONE, "stat", shown, "there is no such process");
 	else if (id.pidfs_inode == 0)
 		return FAIL(err, r == HF_E_GONE ? r : HF_E_UNKNOWN, "stat", shown,
 			    "/proc does not show it to you, and this kernel has no pidfs");
 
+	if (pidfd < 0 && hf_status_is_thread(number) == 1)
+		return FAIL(err, -EINVAL, "status", shown, "it is a thread, not a process");
 	/* Still running, so what was read belongs to this pidfd and to no successor. */
 	r = pidfd < 0 ? st.state == 'Z' && st.threads <= 1 : hf_pidfd_exited(pidfd);
 	if (r < 0)
@@ -88,13 +90,17 @@ int hf_proc_parse(const char *text, size_t len, struct hf_proc_id *ret_id, struc
 {
 	struct hf_proc_id id = { 0 };
 	uint64_t numbers[5]; /* pid, pidfs, start, timens, pidns */
-	const char *at = text, *end = text + len;
+	const char *at, *end;
 
-	if (!text || len <= sizeof(TEXT_PREFIX) || len >= HF_PROC_TEXT_MAX ||
-	    memcmp(text, TEXT_PREFIX ":", sizeof(TEXT_PREFIX)) != 0)
+	if (!text || !ret_id)
+		return FAIL(err, -EINVAL, "arguments", "hf_proc_parse", "NULL");
+	if (len >= HF_PROC_TEXT_MAX)
+		return FAIL(err, HF_E_SYNTAX, "identity", "process identity", "it is too long");
+	if (len <= sizeof(TEXT_PREFIX) || memcmp(text, TEXT_PREFIX ":", sizeof(TEXT_PREFIX)) != 0)
 		return FAIL(err, HF_E_SYNTAX, "identity", "process identity",
 			    "it does not start with \"" TEXT_PREFIX ":\"");
-	at += sizeof(TEXT_PREFIX);
+	at = text + sizeof(TEXT_PREFIX);
+	end = text + len;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		const char *colon = memchr(at, ':', (size_t)(end - at));
 

@@ -52,10 +52,10 @@ static int judge_by_start(const struct hf_proc_id *id, const struct hf_here *her
 		r = hf_stat_read(number, &st);
 	if (r == -ENOENT || r == -ESRCH || r == HF_E_GONE) {
 		/* hidepid hides living processes too; only the pidfd can tell. */
-		if (pidfd >= 0 && hf_pidfd_exited(pidfd) == 0)
-			return say(evidence, HF_E_UNKNOWN, "pid %d: hidden by /proc, and no pidfs",
-				   (int)id->pid);
-		return say(evidence, HF_E_GONE, "pid %d is gone", (int)id->pid);
+		if (pidfd >= 0 ? hf_pidfd_exited(pidfd) == 1 : hf_pid_is_free(id->pid))
+			return say(evidence, HF_E_GONE, "pid %d is gone", (int)id->pid);
+		return say(evidence, HF_E_UNKNOWN, "pid %d: hidden by /proc, and no pidfs",
+			   (int)id->pid);
 	}
 	if (r < 0)
 		return say(evidence, HF_E_UNKNOWN, "pid %d: /proc cannot be read",
@@ -87,6 +87,10 @@ static int judge_opened(const struct hf_proc_id *id, const struct hf_here *here,
 					(unsigned long long)id->pidfs_inode);
 	else
 		verdict = judge_by_start(id, here, pidfd, evidence);
+	/* Stored in this boot, so this kernel has it: the tick may refute, not stand in for it. */
+	if (verdict == 0 && id->pidfs_inode != 0 && inode == 0)
+		verdict = say(evidence, HF_E_UNKNOWN, "pid %d: its pidfs inode cannot be read",
+			      (int)id->pid);
 
 	/* After the comparison, so that it covers what was read by number above. */
 	exited = hf_pidfd_exited(pidfd);
@@ -106,7 +110,7 @@ int hf_proc_judge(const struct hf_proc_id *id, unsigned flags, int *ret_pidfd,
 	AUTO_FD pidfd = -1;
 	int verdict;
 
-	if (id->pid < 1 || !hf_boot_id_valid(id->boot_id, strnlen(id->boot_id, HF_BOOT_ID_LEN + 1)))
+	if (!id || id->pid < 1 || !hf_boot_id_valid(id->boot_id, strnlen(id->boot_id, HF_BOOT_ID_LEN + 1)))
 		return say(evidence, HF_E_UNKNOWN, "not a process identity");
 	if (hf_here_read(&here, &here_err) < 0)
 		return say(evidence, HF_E_UNKNOWN, "pid %d: %s cannot be read", (int)id->pid,

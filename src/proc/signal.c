@@ -21,17 +21,29 @@
 /* Longer chains of parents do not occur; a loop (from racing reads) ends here. */
 #define MAX_ANCESTORS 4096
 
-/* 1 when `number` (as /proc counts) is the caller or one of its ancestors. */
+/*
+ * 1 when `number` (as /proc counts) is the caller or one of its ancestors, 0 when
+ * not, -errno when that cannot be found out.
+ */
 static int is_self_or_ancestor(int32_t number)
 {
 	struct hf_stat st;
 	int32_t next = 0; /* self */
 
 	for (int i = 0; i < MAX_ANCESTORS; i++) {
-		/* An ancestor that /proc hides from us ends what can be known. */
-		if (hf_stat_read(next, &st) < 0)
+		int r = hf_stat_read(next, &st);
+
+		/* It died under our eyes, and its children have a new parent: from the start. */
+		if (next != 0 && r == -ENOENT && hf_pid_is_free(next)) {
+			next = 0;
+			continue;
+		}
+		/* An ancestor that /proc hides from us (hidepid) ends what can be known. */
+		if (next != 0 && r == -ENOENT)
 			return 0;
-		if (st.pid == number)
+		if (r < 0)
+			return r;
+		if (st.pid == number || st.ppid == number)
 			return 1;
 		if (st.ppid <= 1)
 			return 0;
@@ -56,7 +68,11 @@ static int check_target(const struct hf_proc_id *id, int pidfd, const char *show
 		return FAIL(err, HF_E_FOREIGN, "status", shown, "/proc does not show it to you");
 	if (r < 0)
 		return FAIL(err, HF_E_UNKNOWN, "status", shown, "its owner cannot be read");
-	if (is_self_or_ancestor(number))
+	r = is_self_or_ancestor(number);
+	if (r < 0)
+		return FAIL(err, HF_E_UNKNOWN, "ancestry", shown,
+			    "whether it is an ancestor of the caller cannot be found out");
+	if (r > 0)
 		return FAIL(err, HF_E_PROTECTED, "ancestry", shown,
 			    id->pid == getpid() ? "it is the calling process"
 						: "it is an ancestor of the calling process");

@@ -109,6 +109,19 @@ int hf_status_parse_uid(const char *text, size_t len, uint32_t *ret)
 	return 0;
 }
 
+int hf_status_parse_tgid(const char *text, size_t len, int32_t *ret)
+{
+	const char *word;
+	size_t word_len;
+	uint64_t value;
+
+	if (find_word(text, len, "Tgid:\t", &word, &word_len) < 0 ||
+	    hf_parse_u64(word, word_len, INT32_MAX, &value) < 0)
+		return HF_E_FORMAT;
+	*ret = (int32_t)value;
+	return 0;
+}
+
 int hf_fdinfo_parse_pid(const char *text, size_t len, int32_t *ret)
 {
 	const char *word;
@@ -141,25 +154,47 @@ int hf_stat_read(int32_t pid, struct hf_stat *ret)
 	return n < 0 ? (int)n : hf_stat_parse(text, (size_t)n, ret);
 }
 
+static ssize_t read_status(int32_t pid, char *to, size_t cap)
+{
+	ssize_t n = read_proc(pid, "status", to, cap);
+
+	return n == -E2BIG ? (ssize_t)cap : n;
+}
+
 int hf_status_read_uid(int32_t pid, uint32_t *ret)
 {
 	char text[16384]; /* grows with the number of groups, but Uid is near the top */
-	ssize_t n = read_proc(pid, "status", text, sizeof(text));
+	ssize_t n = read_status(pid, text, sizeof(text));
 
-	if (n == -E2BIG)
-		n = (ssize_t)sizeof(text);
 	return n < 0 ? (int)n : hf_status_parse_uid(text, (size_t)n, ret);
 }
 
-/* Does /proc show our own pid namespace? Then its numbers are our numbers. */
+int hf_status_is_thread(int32_t pid)
+{
+	char text[1024]; /* Tgid is near the top */
+	ssize_t n = read_status(pid, text, sizeof(text));
+	int32_t tgid;
+	int r = n < 0 ? (int)n : hf_status_parse_tgid(text, (size_t)n, &tgid);
+
+	return r < 0 ? r : tgid != pid;
+}
+
+/*
+ * Does /proc show our own pid namespace? Then its numbers are our numbers. That
+ * /proc/self reads as getpid() does not prove it: the two may coincide. NSpid
+ * lists one number for each namespace from /proc's down to ours.
+ */
 static int proc_is_ours(void)
 {
-	char text[16];
-	ssize_t n = hf_sys.readlinkat(AT_FDCWD, "/proc/self", text, sizeof(text));
+	char text[16384];
+	ssize_t n = read_status(0, text, sizeof(text));
+	const char *word;
+	size_t len;
 	uint64_t shown;
 
-	return n > 0 && hf_parse_u64(text, (size_t)n, INT32_MAX, &shown) == 0 &&
-	       (pid_t)shown == getpid();
+	return n > 0 && find_word(text, (size_t)n, "NSpid:\t", &word, &len) == 0 &&
+	       word + len < text + n && word[len] == '\n' &&
+	       hf_parse_u64(word, len, INT32_MAX, &shown) == 0 && (pid_t)shown == getpid();
 }
 
 int hf_proc_number(int pidfd, int32_t pid, int32_t *ret)
@@ -169,12 +204,13 @@ int hf_proc_number(int pidfd, int32_t pid, int32_t *ret)
 	ssize_t n;
 	int r;
 
-	if (proc_is_ours()) {
+	/* A pidfd's own number is right whosever /proc this is, and cheaper than asking that. */
+	if (pidfd < 0) {
+		if (!proc_is_ours())
+			return HF_E_UNKNOWN;
 		*ret = pid;
 		return 0;
 	}
-	if (pidfd < 0)
-		return HF_E_UNKNOWN;
 	(void)snprintf(leaf, sizeof(leaf), "fdinfo/%d", pidfd);
 	n = read_proc(0, leaf, text, sizeof(text));
 	if (n < 0)

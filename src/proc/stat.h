@@ -34,6 +34,12 @@ int hf_fdinfo_parse_pid(const char *text, size_t len, int32_t *ret);
 /* Reads and parses /proc/PID/stat; `pid` is a number in /proc's own namespace, 0 means self. */
 int hf_stat_read(int32_t pid, struct hf_stat *ret);
 
+/* The process that a line of /proc/PID/status belongs to; PID itself, unless PID is a thread. */
+int hf_status_parse_tgid(const char *text, size_t len, int32_t *ret);
+
+/* 1 when /proc/PID is a thread of another process, 0 when not, or -errno. */
+int hf_status_is_thread(int32_t pid);
+
 /* Reads the real uid of /proc/PID. */
 int hf_status_read_uid(int32_t pid, uint32_t *ret);
 

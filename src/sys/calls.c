@@ -46,6 +46,7 @@ static int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
 #define sys_unlinkat          unlinkat
 #define sys_readlinkat        readlinkat
 #define sys_flock             flock
+#define sys_getpgid           getpgid
 #define sys_poll              poll
 #define sys_inotify_init1     inotify_init1
 #define sys_inotify_add_watch inotify_add_watch

@@ -18,6 +18,19 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define NOBODY       65534
 
+/* The calls as they were, put back even behind a test that failed in the middle. */
+static struct hf_sys real_calls;
+
+static int teardown(void **state)
+{
+	alarm(0);
+	hf_fault_disarm();
+	hf_sys = real_calls;
+	return hf_test_teardown(state);
+}
+
+#define TEST(fn) { #fn, fn, hf_test_setup, teardown, NULL }
+
 static void make_file(const char *path, const char *content, mode_t mode)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -260,7 +273,8 @@ static int open_with_stdio_closed(unsigned closed)
 	fd = hf_open_at(AT_FDCWD, "/dev/null", O_RDONLY, 0);
 	if (fd <= 2 || fcntl(fd, F_GETFD) != FD_CLOEXEC)
 		return 11;
-	if (hf_open_private(AT_FDCWD, hf_test_path("file"), O_RDONLY, "f", &private, NULL, NULL) < 0 ||
+	if (hf_open_private(AT_FDCWD, hf_test_path("file"), O_RDONLY, "f", &private, NULL, NULL) <
+		    0 ||
 	    private <= 2)
 		return 12;
 	for (int i = 0; i < 3; i++)
@@ -286,13 +300,6 @@ static void no_descriptor_takes_the_place_of_stdio(void **state)
 }
 
 /* -- whole reads ---------------------------------------------------------- */
-
-static struct hf_sys real_calls;
-
-static void keep_calls(void)
-{
-	real_calls = hf_sys;
-}
 
 static ssize_t read_one(int fd, void *to, size_t len)
 {
@@ -337,7 +344,6 @@ static void short_reads_are_continued(void **state)
 
 	(void)state;
 	make_file(hf_test_path("full"), "0123456789", 0600);
-	keep_calls();
 	hf_sys.read = read_one;
 	hf_sys.pread = pread_one;
 	check_read_file(hf_test_path("full"), "0123456789");
@@ -423,7 +429,6 @@ static void short_writes_are_continued(void **state)
 	size_t done = 77;
 
 	(void)state;
-	keep_calls();
 	hf_sys.pwrite = pwrite_three;
 	hf_sys.write = write_three;
 	ASSERT_OK(hf_write_all(fd, "0123456789", 10));
@@ -442,6 +447,7 @@ static void half_written_record_is_counted(void **state)
 {
 	int fd = open_new("file");
 	size_t done = 77;
+	char to[16];
 
 	(void)state;
 	hf_fault_arm(&(struct hf_fault){
@@ -449,8 +455,10 @@ static void half_written_record_is_counted(void **state)
 	ASSERT_ERR(hf_pwrite_all(fd, "0123456789", 10, 0, &done), -ENOSPC);
 	hf_fault_disarm();
 	assert_true(hf_fault_hit());
-	assert_int_equal(done, 5);
-	assert_content(fd, "01234");
+	assert_in_range(done, 1, 9);
+	assert_int_equal(lseek(fd, 0, SEEK_END), done);
+	assert_int_equal(pread(fd, to, sizeof(to), 0), done);
+	assert_memory_equal(to, "0123456789", done);
 	hf_fault_arm(&(struct hf_fault){ .call = "pwrite", .at = 1, .error = ENOSPC });
 	ASSERT_ERR(hf_pwrite_all(fd, "0123456789", 10, 0, &done), -ENOSPC);
 	hf_fault_disarm();
@@ -468,7 +476,6 @@ static void write_that_takes_nothing_is_an_error_not_a_loop(void **state)
 	size_t done = 77;
 
 	(void)state;
-	keep_calls();
 	hf_sys.pwrite = pwrite_nothing;
 	hf_sys.write = write_nothing;
 	alarm(30);
@@ -600,34 +607,35 @@ static void pause_lasts_as_long_as_asked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		HF_TEST(own_closed_file_is_opened),
-		HF_TEST(missing_file_is_enoent_or_made_0600),
-		HF_TEST(symlink_is_refused_L12),
-		HF_TEST(dangling_symlink_makes_nothing_L12),
-		HF_TEST(fifo_is_refused_and_does_not_block_L12),
-		HF_TEST(directory_is_refused_L12),
-		HF_TEST(socket_is_refused_L12),
-		HF_TEST(device_is_refused_L12),
-		HF_TEST(file_open_to_others_is_refused_L12),
-		HF_TEST(file_with_two_names_is_refused_L12),
-		HF_TEST(foreign_file_is_refused_L12),
-		HF_TEST(private_means_all_four_conditions),
-		HF_TEST(failing_open_leaks_no_descriptor),
-		HF_TEST(no_descriptor_takes_the_place_of_stdio),
-		HF_TEST(file_larger_than_the_buffer_is_e2big),
-		HF_TEST(short_reads_are_continued),
-		HF_TEST(failing_read_is_reported),
-		HF_TEST(short_writes_are_continued),
-		HF_TEST(half_written_record_is_counted),
-		HF_TEST(write_that_takes_nothing_is_an_error_not_a_loop),
-		HF_TEST(interrupted_open_is_tried_again),
-		HF_TEST(interrupted_read_is_tried_again),
-		HF_TEST(interrupted_pread_is_tried_again),
-		HF_TEST(interrupted_write_is_tried_again_from_where_it_was),
-		HF_TEST(directory_that_cannot_sync_counts_as_synced),
-		HF_TEST(interrupted_sync_of_a_directory_is_tried_again),
-		HF_TEST(pause_lasts_as_long_as_asked),
+		TEST(own_closed_file_is_opened),
+		TEST(missing_file_is_enoent_or_made_0600),
+		TEST(symlink_is_refused_L12),
+		TEST(dangling_symlink_makes_nothing_L12),
+		TEST(fifo_is_refused_and_does_not_block_L12),
+		TEST(directory_is_refused_L12),
+		TEST(socket_is_refused_L12),
+		TEST(device_is_refused_L12),
+		TEST(file_open_to_others_is_refused_L12),
+		TEST(file_with_two_names_is_refused_L12),
+		TEST(foreign_file_is_refused_L12),
+		TEST(private_means_all_four_conditions),
+		TEST(failing_open_leaks_no_descriptor),
+		TEST(no_descriptor_takes_the_place_of_stdio),
+		TEST(file_larger_than_the_buffer_is_e2big),
+		TEST(short_reads_are_continued),
+		TEST(failing_read_is_reported),
+		TEST(short_writes_are_continued),
+		TEST(half_written_record_is_counted),
+		TEST(write_that_takes_nothing_is_an_error_not_a_loop),
+		TEST(interrupted_open_is_tried_again),
+		TEST(interrupted_read_is_tried_again),
+		TEST(interrupted_pread_is_tried_again),
+		TEST(interrupted_write_is_tried_again_from_where_it_was),
+		TEST(directory_that_cannot_sync_counts_as_synced),
+		TEST(interrupted_sync_of_a_directory_is_tried_again),
+		TEST(pause_lasts_as_long_as_asked),
 	};
 
+	real_calls = hf_sys;
 	return hf_run_tests("io", tests);
 }

@@ -51,6 +51,22 @@ static int note(struct hf_journal *journal, const char *text)
 	return hf_journal_append(journal, HF_EV_NOTE, "t", fields, 1, 0, ERR);
 }
 
+/*
+ * With several writers a stalled disk or a loaded machine may make one wait for more
+ * than 100 ms, and its record is lost as promised. Then again: the number of losses
+ * is not what these tests are about.
+ */
+static int note_in_time(struct hf_journal *journal, const char *text)
+{
+	struct hf_mono until = hf_mono_in(10 * HF_SEC);
+	int r;
+
+	do {
+		r = note(journal, text);
+	} while (r == HF_E_LOST && hf_mono_left(until) > 0);
+	return r;
+}
+
 static void append_notes(int n)
 {
 	struct hf_journal *journal = open_journal();
@@ -312,7 +328,7 @@ static void append_some_in_a_child(void)
 	CHILD_CHECK(hf_state_open(hf_test_path("state"), 0, &own, NULL) == 0);
 	CHILD_CHECK(hf_journal_open(own, NULL, &journal, NULL) == 0);
 	for (int i = 0; i < 50; i++)
-		CHILD_CHECK(note(journal, "from a child") == 0);
+		CHILD_CHECK(note_in_time(journal, "from a child") == 0);
 	hf_journal_free(journal);
 	hf_state_free(own);
 }
@@ -333,15 +349,15 @@ static void sequence_rises_by_one_over_handles_and_processes(void **state)
 	for (int i = 0; i < 3; i++)
 		children[i] = spawn(append_some_in_a_child);
 	for (int i = 0; i < 50; i++)
-		ASSERT_OK(note(journals[i % 3], "meanwhile"));
+		ASSERT_OK(note_in_time(journals[i % 3], "meanwhile"));
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(reap(children[i]), 0);
 	for (int i = 0; i < 3; i++)
 		hf_journal_free(journals[i]);
 	c = read_all("from a child");
-	assert_true(c.records == 9 + 50 + 150 && c.hits == 150);
+	assert_true(c.records - c.lost == 9 + 50 + 150 && c.hits == 150);
 	assert_true(c.steps == 0 && c.damaged == 0);
-	assert_true(totals().seq == c.last && totals().lost == 0);
+	assert_true(totals().seq == c.last && totals().lost == c.lost_sum);
 	assert_clean();
 }
 
@@ -485,24 +501,26 @@ static void garbage_is_passed_over_and_counted_and_harms_no_record(void **state)
 	assert_true(read_all(NULL).steps == 0);
 }
 
-static void garbage_in_the_middle_is_a_problem_for_verify(void **state)
+static void garbage_is_a_problem_for_verify_wherever_it_begins(void **state)
 {
 	static const size_t lengths[] = { 1, 100, 65536, 131072, 1 << 20 };
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+	append_notes(1);
+	for (size_t i = 0; i < 2 * sizeof(lengths) / sizeof(lengths[0]); i++) {
 		struct hf_verify_result result;
 		struct found found;
+		int lead = i % 2; /* records before it */
 
-		append_notes(1);
-		add_garbage(lengths[i], 2);
+		assert_int_equal(unlink(hf_test_path(EVENTS)), 0);
+		assert_int_equal(unlink(hf_test_path(COUNTERS)), 0);
+		append_notes(lead);
+		add_garbage(lengths[i / 2], 2);
 		append_notes(1);
 		result = verify(&found);
 		assert_int_equal(found.kinds[HF_PROBLEM_DAMAGED] > 0, 1);
 		assert_true(result.problems == (uint64_t)found.kinds[HF_PROBLEM_DAMAGED]);
-		assert_true(result.records == 2);
-		assert_int_equal(unlink(hf_test_path(EVENTS)), 0);
-		assert_int_equal(unlink(hf_test_path(COUNTERS)), 0);
+		assert_true(result.records == 1 + (uint64_t)lead);
 	}
 }
 
@@ -1410,7 +1428,7 @@ int main(void)
 		HF_TEST(torn_tail_without_its_newline_alone_does_not_repeat_a_number),
 		HF_TEST(torn_tail_is_told_and_is_no_problem),
 		HF_TEST(garbage_is_passed_over_and_counted_and_harms_no_record),
-		HF_TEST(garbage_in_the_middle_is_a_problem_for_verify),
+		HF_TEST(garbage_is_a_problem_for_verify_wherever_it_begins),
 		HF_TEST(reader_does_not_mix_a_write_taken_back_with_the_next_record),
 		HF_TEST(file_deleted_while_open_is_made_anew_and_the_loss_stays_visible),
 		HF_TEST(deleted_counters_do_not_break_the_sequence),

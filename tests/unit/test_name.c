@@ -290,11 +290,11 @@ static void refuse_key(const char *key, size_t len)
 
 static void only_what_key_writes_is_a_key_L12(void **state)
 {
-	static const char *const bad[] = { "",	   "%2f",  "%aF",  "%41",   "%5F",  "%2D", "%30",
-					   "a.b",  ".",	   "..",   "a/b",   "/",    "a b", "a\\b",
-					   "%",	   "%2",   "a%",   "a%2",   "%%",   "%2G", "%G2",
-					   "%%41", "% 2",  "%+2",  "%-1",   "%0x",  "%2F%", "a\n",
-					   "\x7f", "\xff", "%2F/", "%u0041", "~",   "a:b" };
+	static const char *const bad[] = {
+		"", "%2f", "%aF", "%41", "%5F", "%2D", "%30", "a.b", ".", "..", "a/b", "/", "a b",
+		"a\\b", "%", "%2", "a%", "a%2", "%%", "%2G", "%G2", "%%41", "% 2", "%+2", "%-1",
+		"%0x", "%2F%", "a\n", "\x7f", "\xff", "%2F/", "%u0041", "~", "a:b",
+	};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(bad); i++)
@@ -380,8 +380,10 @@ static void refuse_stored(const char *id, size_t len)
 
 static void stored_id_that_could_walk_is_refused_L12(void **state)
 {
-	static const char *const bad[] = { "", "/", "a/b", "/a", "a/", "..", "a..b", "../x", "x..",
-					   "...", "a\nb", "\x1b[2J", "a\tb", "\x7f", "a\x7f" };
+	static const char *const bad[] = {
+		"", "/", "a/b", "/a", "a/", "..", "a..b", "../x", "x..", "...", "a\nb", "\x1b[2J",
+		"a\tb", "\x7f", "a\x7f",
+	};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(bad); i++)
@@ -412,8 +414,10 @@ static void stored_id_is_judged_byte_by_byte(void **state)
 
 static void harmless_stored_ids_are_believed(void **state)
 {
-	static const char *const good[] = { "a", ".", "a.b", ".a.", "a b", "\xc3\xa9", "\xff\x80",
-					    "%2F", "fix-160", "~", "\\", ". ." };
+	static const char *const good[] = {
+		"a", ".", "a.b", ".a.", "a b", "\xc3\xa9", "\xff\x80", "%2F", "fix-160", "~", "\\",
+		". .",
+	};
 	char longest[4096];
 
 	(void)state;

@@ -284,7 +284,7 @@ static void running_process_is_alive_L4(void **state)
 static void stopped_process_is_alive_L4(void **state)
 {
 	struct child *c = child_start(child_answers, NULL);
-	struct hf_proc_id id = identity_of(c->pid);
+	struct hf_proc_id id;
 	siginfo_t info;
 
 	(void)state;
@@ -292,6 +292,7 @@ static void stopped_process_is_alive_L4(void **state)
 	assert_int_equal(waitid(P_PID, (id_t)c->pid, &info, WSTOPPED), 0);
 	for (int k = 0; k < N_KERNELS; k++) {
 		kernel_pretend(k);
+		id = identity_of(c->pid);
 		assert_int_equal(judge(&id, 0), HF_ALIVE);
 		kernel_restore();
 	}
@@ -750,6 +751,10 @@ static void bad_signal_number_is_refused_L6(void **state)
 		ASSERT_ERR(hf_proc_signal(&id, bad[i], 0, ERR), -EINVAL);
 	ASSERT_ERR(hf_proc_signal(NULL, SIGUSR1, 0, ERR), -EINVAL);
 	assert_int_equal(child_ask(c), 'n');
+	/* Our refusal, not the kernel's, which would not be asked here. */
+	child_kill(c);
+	for (size_t i = 0; i < ROWS(bad); i++)
+		ASSERT_ERR(hf_proc_signal(&id, bad[i], 0, ERR), -EINVAL);
 }
 
 static void pid_one_and_below_are_protected_L6(void **state)
@@ -1043,6 +1048,15 @@ static int poll_fails(struct pollfd *fds, nfds_t n, int timeout_ms)
 	return -1;
 }
 
+/* As if another thread had closed the descriptor. */
+static int poll_finds_no_file(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	(void)n;
+	(void)timeout_ms;
+	fds->revents = POLLNVAL;
+	return 1;
+}
+
 static void hide_from_proc(pid_t pid)
 {
 	snprintf(hidden_path, sizeof(hidden_path), "/proc/%d/", (int)pid);
@@ -1066,7 +1080,6 @@ static void living_process_hidden_by_proc_is_never_dead_L4(void **state)
 		kernel_restore();
 	}
 	assert_int_equal(child_ask(c), 'n');
-	assert_int_equal(answers[KERNEL_AS_IS], id.time_ns ? answers[KERNEL_AS_IS] : HF_UNKNOWN);
 	for (int k = 0; k < N_KERNELS; k++) {
 		if (answers[k] == HF_DEAD || sent[k] == HF_E_GONE || identified[k] == HF_E_GONE)
 			fail_msg("kernel %s: a hidden living process is called dead "
@@ -1089,6 +1102,10 @@ static void failing_poll_is_no_proof_of_death_L4(void **state)
 		polls_to_fail = n;
 		assert_int_equal(hf_proc_liveness(&id, 0, NULL), HF_UNKNOWN);
 	}
+	kernel_restore();
+	id = identity_of(c->pid);
+	hf_sys.poll = poll_finds_no_file;
+	assert_int_equal(hf_proc_liveness(&id, 0, NULL), HF_UNKNOWN);
 }
 
 /* ---- every call failing in turn ---- */
@@ -1111,7 +1128,8 @@ static struct {
 
 static void violated(const struct strike *s, const char *law)
 {
-	sweep.violations++;
+	if (++sweep.violations > 5)
+		return; /* enough to see the pattern */
 	print_error("kernel %s, call %d (%s) fails with %s: result %d: %s\n",
 		    kernel_names[s->kernel], s->n, s->call, strerrorname_np(s->error), s->result,
 		    law);
@@ -1141,21 +1159,22 @@ static void sweep_error(enum kernel kernel, int error, int persist, int (*act)(v
 			void (*check)(const struct strike *s))
 {
 	struct strike s = { .kernel = kernel, .error = error };
-	int fds = hf_test_fd_count();
+	int fds = hf_test_fd_count(), hit;
 
-	for (s.n = 1; s.n < 1000; s.n++) {
-		if (!strike_once(&s, act, persist))
-			break;
-		sweep.strikes++;
-		check(&s);
+	do {
+		s.n++;
+		hit = strike_once(&s, act, persist);
+		check(&s); /* also the last time, when no call was left to fail */
 		if (hf_test_fd_count() != fds)
 			violated(&s, "a descriptor leaked");
-	}
+		sweep.strikes += hit;
+	} while (hit && s.n < 1000);
 	assert_true(s.n > 3 && s.n < 1000); /* it struck, and it came to an end */
 }
 
 /* `prepare` makes sweep.id from sweep.right. */
-static void sweep_all(void (*prepare)(void), int (*act)(void), void (*check)(const struct strike *s))
+static void sweep_all(void (*prepare)(void), int (*act)(void),
+		      void (*check)(const struct strike *s))
 {
 	sweep.violations = sweep.strikes = 0;
 	for (int k = 0; k < N_KERNELS; k++) {
@@ -1248,7 +1267,8 @@ static void check_found(const struct strike *s)
 		violated(s, "wrong pidfs inode");
 	if (found->start_ticks && found->start_ticks != right->start_ticks)
 		violated(s, "wrong start time");
-	if (found->time_ns && found->time_ns != right->time_ns)
+	/* ENOENT: a kernel without time namespaces. */
+	if (found->time_ns != right->time_ns && (found->time_ns || s->error != ENOENT))
 		violated(s, "wrong time namespace");
 	if (!found->pidfs_inode && !found->start_ticks)
 		violated(s, "an identity that identifies nothing");
@@ -1288,7 +1308,9 @@ static void result_of_signal_says_whether_it_was_sent_L6(void **state)
 
 static void check_never_sent(const struct strike *s)
 {
-	if (s->result == 0 || child_ask(sweep.child) != 'n')
+	int came = child_ask(sweep.child);
+
+	if (s->result == 0 || came != 'n')
 		violated(s, "a process was signalled whose identity does not match");
 }
 
@@ -1367,7 +1389,9 @@ static void child_signals_its_family_with_faults(int in, int out, void *arg)
 	for (size_t i = 0; i < ROWS(errors); i++) {
 		sweep_relative(shared, &shared->self, errors[i]);
 		sweep_relative(shared, &shared->parent, errors[i]);
-		sweep_relative(shared, &shared->grandparent, errors[i]);
+		/* ENOENT there is an ancestor hidden by /proc; who is above it cannot be known. */
+		if (errors[i] != ENOENT)
+			sweep_relative(shared, &shared->grandparent, errors[i]);
 	}
 	shared->self_came = usr1_came();
 	tell(out, 'r');
@@ -1419,18 +1443,26 @@ static void no_failing_call_opens_a_wrong_process_L6(void **state)
 /* ---- the caller's process ---- */
 
 struct surroundings {
-	sigset_t mask;
-	struct sigaction actions[32];
+	int blocked[32];
+	uintptr_t handlers[32];
+	int flags[32];
 	char cwd[512];
 	mode_t umask;
 };
 
 static void look_around(struct surroundings *s)
 {
+	struct sigaction action;
+	sigset_t mask;
+
 	memset(s, 0, sizeof(*s));
-	sigprocmask(SIG_BLOCK, NULL, &s->mask);
-	for (int sig = 1; sig < 32; sig++)
-		sigaction(sig, NULL, &s->actions[sig]);
+	sigprocmask(SIG_BLOCK, NULL, &mask);
+	for (int sig = 1; sig < 32; sig++) {
+		sigaction(sig, NULL, &action);
+		s->blocked[sig] = sigismember(&mask, sig);
+		s->handlers[sig] = (uintptr_t)action.sa_handler;
+		s->flags[sig] = action.sa_flags;
+	}
 	assert_non_null(getcwd(s->cwd, sizeof(s->cwd)));
 	s->umask = umask(0);
 	umask(s->umask);
