@@ -92,9 +92,9 @@ HF_API const struct hf_err_info *hf_err_at(size_t index);
 HF_API int hf_err_exit_status(int code);
 
 /*
- * Writes one line for people, without newline: "subject: text (op: errno):
- * detail", leaving out what is empty. Bytes that could steer a terminal are
- * shown as '?'. Always ends `out` with NUL when `cap` > 0.
+ * Writes one line for people, without newline: "subject: text: detail", with the
+ * step that failed in brackets behind the text of an errno, leaving out what is
+ * empty. Bytes that could steer a terminal are shown as '?'. Always ends `out` with NUL when `cap` > 0.
  * Returns the length that the whole line has, as snprintf does.
  */
 HF_API size_t hf_err_format(const struct hf_err *err, char *out, size_t cap);

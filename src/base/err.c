@@ -92,11 +92,17 @@ size_t hf_err_format(const struct hf_err *err, char *out, size_t cap)
 		n = snprintf(out, cap, "%s%s%s%s%s", err->subject, err->subject[0] ? ": " : "",
 			     text, err->detail[0] ? ": " : "", err->detail);
 	else
-		n = snprintf(out, cap, "%s%s%s (%s)%s%s", err->subject,
-			     err->subject[0] ? ": " : "", text, err->op[0] ? err->op : "?",
-			     err->detail[0] ? ": " : "", err->detail);
-	for (char *c = out; cap > 0 && *c; c++)
-		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+		n = snprintf(out, cap, "%s%s%s%s%s%s%s%s", err->subject,
+			     err->subject[0] ? ": " : "", text, err->op[0] ? " (" : "",
+			     err->op, err->op[0] ? ")" : "", err->detail[0] ? ": " : "", err->detail);
+	for (unsigned char *c = (unsigned char *)out; cap > 0 && *c; c++) {
+		/* U+0080 to U+009F are control characters too. */
+		int c1 = c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
+
+		if (*c < 0x20 || *c == 0x7f || c1)
 			*c = '?';
+		if (c1)
+			*++c = '?';
+	}
 	return n > 0 ? (size_t)n : 0;
 }

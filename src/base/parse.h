@@ -31,7 +31,7 @@ int hf_parse_duration(const char *s, size_t len, int64_t *ret_ns);
 /* Bytes, with an optional K, M or G (powers of 1024). */
 int hf_parse_size(const char *s, size_t len, uint64_t *ret);
 
-/* "0.4s", "12s", "3m20s", "5h02m", "4d11h": for people, two units at most. */
+/* "400ms", "1.5s", "12s", "3m20s", "5h02m", "4d11h": for people, two units at most. */
 void hf_buf_add_duration(struct hf_buf *b, int64_t ns);
 
 #endif

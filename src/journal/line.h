@@ -38,7 +38,7 @@ int hf_line_check(const char *line, size_t len, uint64_t *ret_seq);
 
 /*
  * Checks and parses. On success *ret_root is a new reference that the record
- * borrows from; the line must live as long. Returns 0, HF_E_FORMAT or -ENOMEM.
+ * borrows from; the line must live as long. Returns 0 or HF_E_FORMAT.
  */
 int hf_line_decode(const char *line, size_t len, struct hf_record *ret, json_t **ret_root);
 

@@ -32,21 +32,22 @@ static int is_active(const struct hf_journal *journal, const struct stat *ours)
 static int rename_sealed(struct hf_journal *journal, uint64_t first, uint64_t last)
 {
 	uint64_t choice[] = { first, last };
+	int r = 0;
 
 	for (size_t i = 0; i < 2; i++) {
 		char name[HF_SEGMENT_NAME_MAX];
 
 		hf_segment_name(choice[i], name);
-		if (hf_sys.renameat2(journal->dirfd, HF_SEGMENT_ACTIVE, journal->dirfd, name,
-				     RENAME_NOREPLACE) == 0) {
+		r = hf_rename_new(journal->dirfd, HF_SEGMENT_ACTIVE, journal->dirfd, name);
+		if (r == 0) {
 			memcpy(journal->rotated_name, name, sizeof(name));
 			journal->rotated_last = last;
 			return 0;
 		}
-		if (errno != EEXIST)
+		if (r != -EEXIST)
 			break;
 	}
-	return -errno;
+	return r;
 }
 
 int hf_journal_rotate(struct hf_journal *journal)

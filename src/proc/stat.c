@@ -64,6 +64,9 @@ int hf_stat_parse(const char *text, size_t len, struct hf_stat *ret)
 			if (size == 0)
 				return HF_E_FORMAT;
 		}
+		/* A field that ends with the text may have been cut in the middle. */
+		if (stop == end)
+			return HF_E_FORMAT;
 		at = stop;
 	}
 	*ret = st;
@@ -86,6 +89,9 @@ static int find_word(const char *text, size_t len, const char *label, const char
 
 			while (word_end < stop && *word_end != '\t' && *word_end != ' ')
 				word_end++;
+			/* The text may have been cut in the middle of it. */
+			if (word_end == end)
+				return HF_E_FORMAT;
 			*ret_word = word;
 			*ret_len = (size_t)(word_end - word);
 			return 0;

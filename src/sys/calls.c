@@ -41,7 +41,6 @@ static int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
 #define sys_fsync             fsync
 #define sys_fdatasync         fdatasync
 #define sys_mkdirat           mkdirat
-#define sys_linkat            linkat
 #define sys_renameat2         renameat2
 #define sys_unlinkat          unlinkat
 #define sys_readlinkat        readlinkat

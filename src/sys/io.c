@@ -1,6 +1,7 @@
 /* sys/io.c - careful input and output. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -151,9 +152,27 @@ int hf_write_all(int fd, const char *from, size_t len)
 	return 0;
 }
 
+int hf_rename_new(int fromfd, const char *from, int tofd, const char *to)
+{
+	struct stat st;
+
+	if (hf_sys.renameat2(fromfd, from, tofd, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (hf_sys.fstatat(tofd, to, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return -EEXIST;
+	return hf_sys.renameat2(fromfd, from, tofd, to, 0) == 0 ? 0 : -errno;
+}
+
 int hf_sync_dir(int dirfd)
 {
-	return hf_sys.fsync(dirfd) == 0 || errno == EINVAL ? 0 : -errno;
+	int r;
+
+	do {
+		r = hf_sys.fsync(dirfd);
+	} while (r < 0 && errno == EINTR);
+	return r == 0 || errno == EINVAL ? 0 : -errno;
 }
 
 void hf_pause(long ns)

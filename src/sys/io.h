@@ -22,7 +22,7 @@ int hf_open_at(int dirfd, const char *path, int flags, mode_t mode);
 /*
  * Opens a file that must be ours: regular, one link, owned by the effective
  * user, closed to group and others. O_NOFOLLOW and O_NONBLOCK are added, so a
- * symlink, FIFO or device is refused without being touched (HF_E_UNTRUSTED).
+ * symlink is not followed and a FIFO or device does not block (HF_E_UNTRUSTED).
  * `shown` is the path for messages. *ret_st may be NULL.
  */
 int hf_open_private(int dirfd, const char *name, int flags, const char *shown, int *ret_fd,
@@ -51,6 +51,13 @@ int hf_pwrite_all(int fd, const char *from, size_t len, off_t at, size_t *ret_do
 
 /* Writes all at the descriptor's own position. */
 int hf_write_all(int fd, const char *from, size_t len);
+
+/*
+ * Renames, but never over something that exists (-EEXIST). Where the file system
+ * cannot do that in one step, it looks first; callers there hold a guard or use a
+ * name that nobody else makes.
+ */
+int hf_rename_new(int fromfd, const char *from, int tofd, const char *to);
 
 /* fsync of a directory; file systems that cannot (EINVAL) count as done. */
 int hf_sync_dir(int dirfd);

@@ -103,8 +103,9 @@ static int choose_path(const char *given, struct hf_buf *path, struct hf_err *er
 	}
 	if (path->err)
 		return hf_fail_sys(err, -path->err, "memory", "state directory");
-	/* With a slash behind it O_NOFOLLOW would follow. */
-	while (path->len > 1 && path->s[path->len - 1] == '/')
+	/* With "/" or "/." behind it O_NOFOLLOW would follow. */
+	while (path->len > 1 && (path->s[path->len - 1] == '/' ||
+				 (path->s[path->len - 1] == '.' && path->s[path->len - 2] == '/')))
 		path->s[--path->len] = '\0';
 	return 0;
 }
@@ -198,7 +199,6 @@ static int create_format(const struct hf_state *state, struct hf_err *err)
 {
 	char temp[64];
 	AUTO_FD fd = -1;
-	struct stat st;
 	int r;
 
 	r = check_empty(state, err);
@@ -212,18 +212,28 @@ static int create_format(const struct hf_state *state, struct hf_err *err)
 	r = hf_write_all(fd, FORMAT_TEXT, sizeof(FORMAT_TEXT) - 1);
 	if (r == 0 && hf_sys.fsync(fd) < 0)
 		r = -errno;
-	/* A name that differs only in case finds the file: names would meet here. */
-	if (r == 0 && hf_sys.linkat(state->dirfd, temp, state->dirfd, FORMAT_NAME, 0) < 0 &&
-	    errno != EEXIST)
-		r = -errno;
-	(void)hf_sys.unlinkat(state->dirfd, temp, 0);
+	/* A rename, not a link: FORMAT never has two names, so nobody ever distrusts it. */
+	if (r == 0)
+		r = hf_rename_new(state->dirfd, temp, state->dirfd, FORMAT_NAME);
+	if (r < 0)
+		(void)hf_sys.unlinkat(state->dirfd, temp, 0);
+	if (r == -EEXIST)
+		r = 0;
 	if (r < 0)
 		return hf_fail_sys(err, -r, "create FORMAT", state->path);
+	r = hf_sync_dir(state->dirfd);
+	return r < 0 ? hf_fail_sys(err, -r, "fsync", state->path) : 0;
+}
+
+/* A name that differs only in case finds the file: names would meet here. */
+static int check_case(const struct hf_state *state, struct hf_err *err)
+{
+	struct stat st;
+
 	if (hf_sys.fstatat(state->dirfd, "format", &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return FAIL(err, HF_E_UNTRUSTED, "fstatat", state->path,
 			    "the directory does not tell upper from lower case");
-	r = hf_sync_dir(state->dirfd);
-	return r < 0 ? hf_fail_sys(err, -r, "fsync", state->path) : 0;
+	return 0;
 }
 
 static int check_format(const struct hf_state *state, int create, struct hf_err *err)
@@ -247,7 +257,7 @@ static int check_format(const struct hf_state *state, int create, struct hf_err 
 	if (n < 0 && n != -E2BIG)
 		return hf_fail_sys(err, (int)-n, "read", shown);
 	if (n == (ssize_t)sizeof(FORMAT_TEXT) - 1 && memcmp(text, FORMAT_TEXT, (size_t)n) == 0)
-		return 0;
+		return check_case(state, err);
 	end = n > 9 ? memchr(text, '\n', (size_t)n) : NULL;
 	if (end && memcmp(text, "holdfast ", 9) == 0 &&
 	    hf_parse_u64_canonical(text + 9, (size_t)(end - text - 9), UINT32_MAX, &version) == 0)
@@ -374,14 +384,15 @@ int hf_state_quarantine(const struct hf_state *state, const char *subdir, const 
 		/* 200 bytes of the old name keep the whole below NAME_MAX. */
 		(void)snprintf(name, sizeof(name), "%s.%.200s.%lld.%d", subdir, file,
 			       (long long)(hf_wall_now().ns / HF_USEC), try);
-		if (hf_sys.renameat2(from, file, to, name, RENAME_NOREPLACE) == 0) {
+		r = hf_rename_new(from, file, to, name);
+		if (r == 0) {
 			(void)hf_sync_dir(to);
 			(void)hf_sync_dir(from);
 			hf_copy_text(ret_name, HF_QUARANTINE_NAME_MAX, name);
 			return 0;
 		}
-		if (errno != EEXIST)
-			return FAIL_SYS(err, "rename to quarantine", file);
+		if (r != -EEXIST)
+			return hf_fail_sys(err, -r, "rename to quarantine", file);
 	}
 	return hf_fail_sys(err, EEXIST, "rename to quarantine", file);
 }

@@ -40,6 +40,7 @@ static ssize_t half_pwrite(int fd, const void *from, size_t len, off_t at)
 	if (armed.short_write && len > 1) {
 		/* The rest of it, the next call, fails. */
 		armed.at = counted + 1;
+		armed.short_write = 0;
 		return real.pwrite(fd, from, len / 2, at);
 	}
 	return -1;
@@ -51,6 +52,7 @@ static ssize_t half_write(int fd, const void *from, size_t len)
 		return real.write(fd, from, len);
 	if (armed.short_write && len > 1) {
 		armed.at = counted + 1;
+		armed.short_write = 0;
 		return real.write(fd, from, len / 2);
 	}
 	return -1;

@@ -599,6 +599,7 @@ static int openat_and_rotate(int dirfd, const char *path, int flags, mode_t mode
 static void append_follows_as_many_rotations_as_there_are_in_its_time(void **state)
 {
 	struct hf_journal *journal = open_journal(0, 0);
+	int r;
 
 	(void)state;
 	ASSERT_OK(numbered(journal, 0, 0));
@@ -606,8 +607,9 @@ static void append_follows_as_many_rotations_as_there_are_in_its_time(void **sta
 	real_openat = hf_sys.openat;
 	hf_sys.openat = openat_and_rotate;
 	rotations = 40;
-	ASSERT_OK(numbered(journal, 0, 1));
+	r = numbered(journal, 0, 1);
 	hf_sys.openat = real_openat;
+	ASSERT_OK(r);
 	assert_int_equal(rotations, 0);
 	hf_journal_free(journal);
 	assert_true(totals().lost == 0);
@@ -624,6 +626,7 @@ static void reader_does_not_read_the_segment_it_left_again(void **state)
 {
 	struct hf_journal_reader *reader;
 	struct content c = { 0 };
+	int r;
 
 	(void)state;
 	writer = open_journal(0, 0);
@@ -634,8 +637,9 @@ static void reader_does_not_read_the_segment_it_left_again(void **state)
 	/* Sealed: the reader leaves it. Renamed, and a new one made, only when it has looked. */
 	assert_int_equal(chmod(hf_test_path(EVENTS), 0400), 0);
 	interpose(finish_the_rotation);
-	ASSERT_OK(read_into(reader, &c));
+	r = read_into(reader, &c);
 	take_back_interpose();
+	ASSERT_OK(r);
 	assert_null(between);
 	ASSERT_OK(read_into(reader, &c));
 	assert_true(c.notes == 3 && c.steps == 0 && c.disorder == 0);
@@ -676,6 +680,7 @@ static void reader_survives_the_removal_of_what_it_reads(void **state)
 static void verify_does_not_take_pruning_meanwhile_for_a_gap(void **state)
 {
 	struct hf_verify_result result;
+	int r;
 
 	(void)state;
 	writer = open_journal(SEGMENT, RETAIN);
@@ -683,9 +688,10 @@ static void verify_does_not_take_pruning_meanwhile_for_a_gap(void **state)
 		ASSERT_OK(numbered(writer, 0, i));
 	/* Verify has read all sealed segments and goes on to the active one. */
 	interpose(rotate_and_prune_much);
-	ASSERT_OK(hf_journal_verify(hf_test_state(), show_problem, NULL, &result, ERR));
+	r = hf_journal_verify(hf_test_state(), show_problem, NULL, &result, ERR);
 	take_back_interpose();
 	hf_journal_free(writer);
+	ASSERT_OK(r);
 	assert_true(result.problems == 0);
 	assert_true(result.last > 400);
 }

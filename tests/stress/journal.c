@@ -1,0 +1,505 @@
+/*
+ * stress/journal.c - many writers, killed and stopped at random; TAP.
+ *
+ *     stress-journal [--seed N] [--seconds N]
+ *
+ * A writer tells its parent of each record through a pipe, after the append has
+ * returned. Whatever happened to the writers: every record that was told of is
+ * in the journal once, and verify finds no problem. The seed decides whom the
+ * parent strikes and when, as far as the scheduler lets it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "holdfast/journal.h"
+
+#define MANY          20
+#define EACH          500
+#define WRITERS       8
+#define IDS_MOST      (1 << 22)
+#define SLACK_MS      150 /* beyond the 100 ms, for a loaded machine */
+#define ROTATE_BYTES  16384
+#define RETAIN_BYTES  (UINT64_C(1) << 40)
+
+static uint64_t random_state;
+static int64_t seconds = 3;
+static char base[128];
+static int test_number, failures;
+
+static uint64_t random_below(uint64_t n)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state % n;
+}
+
+static void result(int ok, const char *what)
+{
+	printf("%sok %d - %s\n", ok ? "" : "not ", ++test_number, what);
+	fflush(stdout);
+	failures += !ok;
+}
+
+static void give_up(const char *what)
+{
+	printf("Bail out! %s: %s\n", what, strerror(errno));
+	exit(99);
+}
+
+/* -- state directories ------------------------------------------------------ */
+
+static struct hf_state *new_state(const char *leaf)
+{
+	struct hf_state *state;
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", base, leaf);
+	if (hf_state_open(path, 0, &state, NULL) < 0)
+		give_up(path);
+	return state;
+}
+
+static void remove_all(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execlp("rm", "rm", "-rf", "--", base, (char *)NULL);
+		_exit(127);
+	}
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+}
+
+/* -- writers ---------------------------------------------------------------- */
+
+/* What a writer tells: one of these for each append, in one atomic write. */
+struct told {
+	uint32_t id;	  /* of the record */
+	int32_t returned; /* by the append */
+	int32_t writer;
+	int32_t took_ms;
+};
+
+static int append_id(struct hf_journal *journal, uint32_t id)
+{
+	char text[80];
+	struct hf_field fields[] = { HF_FIELD_TEXT("text", text) };
+
+	/* Of many lengths, so that cuts and page ends fall everywhere. */
+	snprintf(text, sizeof(text), "%u %.*s", id, (int)(id % 60),
+		 "............................................................");
+	return hf_journal_append(journal, HF_EV_NOTE, "stress", fields, 1, 0, NULL);
+}
+
+static int64_t now_ms(void)
+{
+	return hf_mono_now().ns / HF_MSEC;
+}
+
+/* Child: appends from `first` until `count` are done or the parent takes it down. */
+static void write_ids(struct hf_state *state, int number, uint32_t first, uint32_t count,
+		      uint64_t segment, int to)
+{
+	struct hf_journal_opts opts = { .size = sizeof(opts),
+					.segment_bytes = segment,
+					.retain_bytes = RETAIN_BYTES };
+	struct hf_journal *journal;
+
+	if (hf_journal_open(state, &opts, &journal, NULL) < 0)
+		_exit(1);
+	for (uint32_t i = 0; i < count; i++) {
+		struct told told = { .id = first + i, .writer = number };
+		int64_t start = now_ms();
+
+		told.returned = append_id(journal, told.id);
+		told.took_ms = (int32_t)(now_ms() - start);
+		if (write(to, &told, sizeof(told)) != (ssize_t)sizeof(told))
+			break; /* the parent has closed: the time is over */
+	}
+	/* One that gets through tells of all losses that could not be counted before. */
+	for (int i = 0; i < 200 && append_id(journal, IDS_MOST) != 0; i++)
+		poll(NULL, 0, 10);
+	hf_journal_free(journal);
+	_exit(0);
+}
+
+static pid_t start_writer(struct hf_state *state, int number, uint32_t first, uint32_t count,
+			  uint64_t segment, const int pipe_fds[2])
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		give_up("fork");
+	if (pid == 0) {
+		signal(SIGPIPE, SIG_IGN);
+		close(pipe_fds[0]);
+		write_ids(state, number, first, count, segment, pipe_fds[1]);
+	}
+	return pid;
+}
+
+/* -- what was told and what is there ---------------------------------------- */
+
+struct ledger {
+	uint8_t *told;	/* 1: acknowledged, 2: refused */
+	uint8_t *found; /* times */
+	uint64_t acknowledged, refused, slowest_ms, slow;
+	uint64_t missing, twice, undead; /* undead: refused and yet there */
+	uint64_t records, steps, journalled_losses;
+};
+
+static struct ledger *new_ledger(void)
+{
+	struct ledger *l = calloc(1, sizeof(*l));
+
+	if (!l || !(l->told = calloc(IDS_MOST, 1)) || !(l->found = calloc(IDS_MOST, 1)))
+		give_up("memory");
+	return l;
+}
+
+static void free_ledger(struct ledger *l)
+{
+	free(l->told);
+	free(l->found);
+	free(l);
+}
+
+/* `excused`: the writer was stopped meanwhile, its time says nothing. */
+static void enter(struct ledger *l, const struct told *told, int excused)
+{
+	if (told->id >= IDS_MOST)
+		return;
+	l->told[told->id] = told->returned == 0 ? 1 : 2;
+	l->acknowledged += told->returned == 0;
+	l->refused += told->returned == HF_E_LOST;
+	if (!excused) {
+		if ((uint64_t)told->took_ms > l->slowest_ms)
+			l->slowest_ms = (uint64_t)told->took_ms;
+		l->slow += told->took_ms > HF_JOURNAL_WAIT_NS / HF_MSEC + SLACK_MS;
+	}
+}
+
+static void read_back(const struct hf_state *state, struct ledger *l)
+{
+	struct hf_journal_reader *reader;
+	struct hf_record record;
+	uint64_t last = 0;
+	int64_t lost;
+	unsigned id;
+	int r;
+
+	if (hf_journal_read(state, &reader, NULL) < 0)
+		give_up("read");
+	while ((r = hf_journal_next(reader, &record, NULL)) > 0) {
+		const char *text = hf_record_text(&record, "text");
+
+		l->records++;
+		l->steps += record.seq != last + 1;
+		last = record.seq;
+		if (record.info->event == HF_EV_JOURNAL_LOST && hf_record_int(&record, "count", &lost))
+			l->journalled_losses += (uint64_t)lost;
+		if (text && sscanf(text, "%u", &id) == 1 && id < IDS_MOST && l->found[id] < 255)
+			l->found[id]++;
+	}
+	if (r < 0)
+		give_up("read");
+	hf_journal_reader_free(reader);
+	for (id = 0; id < IDS_MOST; id++) {
+		l->missing += l->told[id] == 1 && l->found[id] == 0;
+		l->twice += l->found[id] > 1;
+		l->undead += l->told[id] == 2 && l->found[id] > 0;
+	}
+}
+
+static void show_problem(void *arg, const struct hf_problem_info *problem)
+{
+	(void)arg;
+	if (problem->problem != HF_PROBLEM_TORN)
+		printf("# %s:%llu problem %d, %s\n", problem->file,
+		       (unsigned long long)problem->line, (int)problem->problem, problem->text);
+}
+
+static struct hf_verify_result verify(const struct hf_state *state)
+{
+	struct hf_verify_result verified;
+
+	if (hf_journal_verify(state, show_problem, NULL, &verified, NULL) < 0)
+		give_up("verify");
+	return verified;
+}
+
+static void show(const char *title, const struct ledger *l, const struct hf_verify_result *v)
+{
+	printf("# %s: %llu acknowledged, %llu refused, %llu records, %llu torn, %llu lost, "
+	       "slowest append %llu ms\n",
+	       title, (unsigned long long)l->acknowledged, (unsigned long long)l->refused,
+	       (unsigned long long)l->records, (unsigned long long)v->torn,
+	       (unsigned long long)v->lost, (unsigned long long)l->slowest_ms);
+	if (l->missing || l->twice || l->undead || l->steps)
+		printf("# %llu missing, %llu twice, %llu refused but there, %llu steps\n",
+		       (unsigned long long)l->missing, (unsigned long long)l->twice,
+		       (unsigned long long)l->undead, (unsigned long long)l->steps);
+}
+
+/* -- (1) twenty processes --------------------------------------------------- */
+
+/* Returns 1 when nothing was lost. All else must hold in every round. */
+static int many_round(int round, int *sound)
+{
+	struct ledger *l = new_ledger();
+	struct hf_verify_result verified;
+	struct hf_state *state;
+	int fds[2], lost_none;
+	struct told told;
+	char leaf[32];
+
+	snprintf(leaf, sizeof(leaf), "many-%d", round);
+	state = new_state(leaf);
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		give_up("pipe");
+	for (int i = 0; i < MANY; i++)
+		(void)start_writer(state, i, (uint32_t)(i * EACH), EACH, 0, fds);
+	close(fds[1]);
+	while (read(fds[0], &told, sizeof(told)) == (ssize_t)sizeof(told))
+		enter(l, &told, 0);
+	close(fds[0]);
+	while (wait(NULL) > 0)
+		continue;
+	read_back(state, l);
+	verified = verify(state);
+	show("many", l, &verified);
+	lost_none = verified.lost == 0 && l->refused == 0;
+	*sound = *sound && l->acknowledged + l->refused == MANY * EACH && !l->missing &&
+		 !l->twice && !l->undead && !l->steps && !verified.problems &&
+		 verified.lost == l->refused && l->journalled_losses == l->refused;
+	/* And the last word of each writer, which is not told of. */
+	*sound = *sound && (!lost_none || (l->records == MANY * EACH + MANY &&
+					   verified.last == MANY * EACH + MANY));
+	free_ledger(l);
+	hf_state_free(state);
+	return lost_none;
+}
+
+static void many_processes(void)
+{
+	int sound = 1, lost_none = 0;
+
+	/* A machine that stalls everybody for 100 ms is not the journal's doing: three tries. */
+	for (int i = 0; i < 3 && !lost_none; i++)
+		lost_none = many_round(i, &sound);
+	result(sound, "20 processes x 500 appends: all valid, numbers without gap or repeat");
+	result(lost_none, "20 processes x 500 appends: none lost");
+}
+
+/* -- (2) and (3) killed at random -------------------------------------------- */
+
+struct crew {
+	pid_t pids[WRITERS];
+	int stopped[WRITERS];	    /* now */
+	int was_stopped[WRITERS];   /* since its last word: the time of the next is excused */
+	uint32_t next_id;
+	int fds[2];
+	uint64_t strikes;
+};
+
+static void hire(struct crew *crew, struct hf_state *state, int i, uint32_t count, uint64_t segment)
+{
+	crew->pids[i] = start_writer(state, i, crew->next_id, count, segment, crew->fds);
+	crew->next_id += count;
+}
+
+/* Takes in all that has been told; sleeps for at most `ms` where there is nothing. */
+static void listen_for(struct crew *crew, struct ledger *l, int ms)
+{
+	struct pollfd p = { .fd = crew->fds[0], .events = POLLIN };
+	struct told told[256];
+	ssize_t n;
+
+	if (poll(&p, 1, ms) <= 0)
+		return;
+	n = read(crew->fds[0], told, sizeof(told));
+	for (ssize_t i = 0; i < n / (ssize_t)sizeof(told[0]); i++) {
+		int w = told[i].writer;
+
+		enter(l, &told[i], crew->was_stopped[w]);
+		/* Running again: only this one append met the stop. */
+		if (!crew->stopped[w] && crew->was_stopped[w] > 0)
+			crew->was_stopped[w]--;
+	}
+}
+
+static void start_crew(struct crew *crew, struct hf_state *state, uint32_t count, uint64_t segment)
+{
+	memset(crew, 0, sizeof(*crew));
+	if (pipe2(crew->fds, O_CLOEXEC | O_NONBLOCK) < 0)
+		give_up("pipe");
+	/* Only our end must not block. */
+	if (fcntl(crew->fds[1], F_SETFL, 0) < 0)
+		give_up("fcntl");
+	for (int i = 0; i < WRITERS; i++)
+		hire(crew, state, i, count, segment);
+}
+
+/* Hears the rest until the last writer has gone. */
+static void end_crew(struct crew *crew, struct ledger *l)
+{
+	struct told told;
+	ssize_t n;
+
+	close(crew->fds[1]);
+	(void)fcntl(crew->fds[0], F_SETFL, 0);
+	while ((n = read(crew->fds[0], &told, sizeof(told))) == (ssize_t)sizeof(told))
+		enter(l, &told, 1);
+	close(crew->fds[0]);
+	while (wait(NULL) > 0)
+		continue;
+}
+
+static void killed_at_random(const char *leaf, uint64_t segment, const char *title)
+{
+	struct hf_state *state = new_state(leaf);
+	struct hf_mono until = hf_mono_in(seconds * HF_SEC);
+	struct ledger *l = new_ledger();
+	const uint32_t count = 2000;
+	struct hf_verify_result verified;
+	struct crew crew;
+
+	start_crew(&crew, state, count, segment);
+	while (hf_mono_left(until) > 0 && crew.next_id + WRITERS * count < IDS_MOST) {
+		int victim = (int)random_below(WRITERS);
+
+		listen_for(&crew, l, (int)random_below(4));
+		if (random_below(4) != 0)
+			continue;
+		kill(crew.pids[victim], SIGKILL);
+		waitpid(crew.pids[victim], NULL, 0);
+		crew.strikes++;
+		hire(&crew, state, victim, count, segment);
+	}
+	for (int i = 0; i < WRITERS; i++)
+		kill(crew.pids[i], SIGKILL);
+	end_crew(&crew, l);
+	read_back(state, l);
+	verified = verify(state);
+	show(title, l, &verified);
+	printf("# %llu killed\n", (unsigned long long)crew.strikes);
+	result(!l->missing && !l->twice && !l->undead && !l->steps && l->acknowledged > 0 &&
+		       crew.strikes > 0,
+	       title);
+	result(verified.problems == 0, "verify finds no problem behind it");
+	free_ledger(l);
+	hf_state_free(state);
+}
+
+/* -- (4) stopped at random ---------------------------------------------------- */
+
+static void strike_or_free(struct crew *crew, int i)
+{
+	siginfo_t info;
+
+	if (crew->stopped[i]) {
+		crew->stopped[i] = 0;
+		kill(crew->pids[i], SIGCONT);
+		return;
+	}
+	if (kill(crew->pids[i], SIGSTOP) < 0 ||
+	    waitid(P_PID, (id_t)crew->pids[i], &info, WSTOPPED | WEXITED | WNOWAIT) < 0 ||
+	    info.si_code != CLD_STOPPED)
+		return;
+	(void)waitid(P_PID, (id_t)crew->pids[i], &info, WSTOPPED);
+	crew->stopped[i] = 1;
+	crew->strikes++;
+}
+
+static void free_all(struct crew *crew)
+{
+	for (int i = 0; i < WRITERS; i++)
+		if (crew->stopped[i])
+			strike_or_free(crew, i);
+}
+
+static void stopped_at_random(void)
+{
+	struct hf_state *state = new_state("stopped");
+	struct hf_mono until = hf_mono_in(seconds * HF_SEC);
+	struct ledger *l = new_ledger();
+	struct hf_verify_result verified;
+	struct crew crew;
+
+	start_crew(&crew, state, IDS_MOST / WRITERS, ROTATE_BYTES);
+	while (hf_mono_left(until) > 0) {
+		int i = (int)random_below(WRITERS);
+
+		listen_for(&crew, l, (int)random_below(20));
+		if (random_below(3) != 0)
+			continue;
+		/* What stands in the pipe was told before the stop; then one that met it. */
+		listen_for(&crew, l, 0);
+		crew.was_stopped[i] = INT16_MAX;
+		strike_or_free(&crew, i);
+		if (!crew.stopped[i])
+			crew.was_stopped[i] = 400; /* a pipe full, at most */
+	}
+	free_all(&crew);
+	end_crew(&crew, l);
+	read_back(state, l);
+	verified = verify(state);
+	show("stopped", l, &verified);
+	printf("# %llu stopped\n", (unsigned long long)crew.strikes);
+	result(l->slow == 0 && l->acknowledged > 0 && crew.strikes > 0,
+	       "writers stopped at random hold up nobody else for more than 100 ms");
+	result(!l->missing && !l->twice && !l->undead && !l->steps && !verified.problems,
+	       "writers stopped at random: acknowledged is readable, once");
+	result(l->refused == verified.lost && l->refused == l->journalled_losses,
+	       "writers stopped at random: every loss is counted and journalled");
+	free_ledger(l);
+	hf_state_free(state);
+}
+
+/* -- main --------------------------------------------------------------------- */
+
+static void usage(const char *self)
+{
+	fprintf(stderr, "usage: %s [--seed N] [--seconds N]\n", self);
+	exit(2);
+}
+
+int main(int argc, char **argv)
+{
+	const char *dir = getenv("TMPDIR");
+	uint64_t seed = (uint64_t)hf_wall_now().ns;
+
+	for (int i = 1; i < argc; i += 2) {
+		if (i + 1 >= argc)
+			usage(argv[0]);
+		if (strcmp(argv[i], "--seed") == 0)
+			seed = strtoull(argv[i + 1], NULL, 10);
+		else if (strcmp(argv[i], "--seconds") == 0)
+			seconds = strtoll(argv[i + 1], NULL, 10);
+		else
+			usage(argv[0]);
+	}
+	random_state = seed ? seed : 1;
+	printf("# seed %llu, %lld s for each part\n", (unsigned long long)seed, (long long)seconds);
+	printf("1..9\n");
+	snprintf(base, sizeof(base), "%s/hf-stress-XXXXXX", dir && strlen(dir) < 90 ? dir : "/tmp");
+	if (!mkdtemp(base))
+		give_up(base);
+	many_processes();
+	killed_at_random("killed", 0, "killed at random: acknowledged is readable, once");
+	killed_at_random("killed-rotating", ROTATE_BYTES,
+			 "killed at random while rotating: acknowledged is readable, once");
+	stopped_at_random();
+	remove_all();
+	return failures > 0;
+}
