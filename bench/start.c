@@ -25,7 +25,7 @@ static double now_us(void)
 	return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
 }
 
-static double run_once(char *const argv[])
+static double run_once(const char *const argv[])
 {
 	posix_spawn_file_actions_t actions;
 	double start = now_us();
@@ -34,7 +34,8 @@ static double run_once(char *const argv[])
 
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1, 0);
-	if (posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ) != 0) {
+	if (posix_spawnp(&pid, argv[0], &actions, NULL,
+			 (char *const *)(uintptr_t)argv, environ) != 0) {
 		perror(argv[0]);
 		exit(1);
 	}
@@ -58,7 +59,7 @@ static double median(double *values, size_t n)
 }
 
 /* One after the other in turn, so that both see the same machine. */
-static void compare(const char *what, char *const ours[], char *const peer[], FILE *json,
+static void compare(const char *what, const char *const ours[], const char *const peer[], FILE *json,
 		    const char *comma)
 {
 	static double a[ROUNDS], b[ROUNDS];
@@ -93,11 +94,11 @@ int main(int argc, char **argv)
 	holdfast = argv[1];
 	if (json)
 		fputs("{\"v\":1,\"results\":[", json);
-	compare("holdfast version", (char *[]){ holdfast, "version", NULL },
-		(char *[]){ "true", NULL }, json, "");
+	compare("holdfast version", (const char *[]){ holdfast, "version", NULL },
+		(const char *[]){ "true", NULL }, json, "");
 	compare("holdfast journal emit note",
-		(char *[]){ holdfast, "journal", "emit", "note", "text=hello", NULL },
-		(char *[]){ "logger", "--no-act", "hello", NULL }, json, ",");
+		(const char *[]){ holdfast, "journal", "emit", "note", "text=hello", NULL },
+		(const char *[]){ "logger", "--no-act", "hello", NULL }, json, ",");
 	if (json) {
 		fputs("]}\n", json);
 		fclose(json);

@@ -16,7 +16,7 @@
 
 #include <jansson.h>
 
-#include "base/buf.h"
+#include "hf/base/buf.h"
 #include "holdfast/err.h"
 #include "holdfast/state.h"
 

@@ -10,12 +10,12 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "hf/base/cleanup.h"
 #include "cli.h"
 #include "doctor.h"
 #include "holdfast/journal.h"
-#include "sys/io.h"
-#include "sys/state.h"
+#include "hf/sys/io.h"
+#include "hf/sys/state.h"
 
 static const struct {
 	const char *name;

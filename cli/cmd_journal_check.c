@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "base/parse.h"
+#include "hf/base/cleanup.h"
+#include "hf/base/parse.h"
 #include "cli.h"
 #include "holdfast/journal.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/cleanup.h"
+#include "hf/base/cleanup.h"
 #include "cli.h"
 #include "holdfast/journal.h"
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/parse.h"
+#include "hf/base/parse.h"
 #include "cli.h"
 #include "holdfast/journal.h"
 

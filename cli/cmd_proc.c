@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/parse.h"
+#include "hf/base/parse.h"
 #include "cli.h"
 #include "holdfast/journal.h"
 #include "holdfast/proc.h"

@@ -14,13 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/parse.h"
+#include "hf/base/cleanup.h"
+#include "hf/base/parse.h"
 #include "doctor.h"
 #include "holdfast/proc.h"
-#include "proc/here.h"
-#include "sys/calls.h"
-#include "sys/io.h"
+#include "hf/proc/here.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
 
 #define say(...) (void)snprintf(text, DOCTOR_TEXT_MAX, __VA_ARGS__)
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/parse.h"
+#include "hf/base/parse.h"
 #include "cli.h"
 
 static void print_options(const struct option_spec *specs)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "hf/base/cleanup.h"
 #include "cli.h"
 
 _Noreturn void cli_die_oom(void)

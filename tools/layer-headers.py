@@ -20,4 +20,3 @@ own = os.path.join(source, "src", layer)
 if os.path.isdir(own):
     os.mkdir(os.path.join(top, "hf"))
     os.symlink(own, os.path.join(top, "hf", layer))
-    os.symlink(own, os.path.join(top, layer))

@@ -48,7 +48,14 @@ HF_C_BEGIN
 	X(SYNTAX,    -8010, 2, "cannot be read")                                                  \
 	X(EVENT,     -8011, 2, "not an event of the journal's table")                             \
 	X(LOST,      -8012, 4, "the record could not be written; the loss is counted")            \
-	X(FORKED,    -8013, 4, "the handle belongs to the process that opened it")
+	X(FORKED,    -8013, 4, "the handle belongs to the process that opened it")                \
+	X(BUSY,      -8014, 1, "held by somebody else")                                           \
+	X(TIMEOUT,   -8015, 1, "still held by somebody else")                                     \
+	X(NOT_HELD,  -8016, 1, "not held")                                                        \
+	X(NOT_OWNER, -8017, 3, "held by somebody else, so not yours to change")                   \
+	X(STALE,     -8018, 3, "lost: the token is no longer current")                            \
+	X(DEADLOCK,  -8019, 1, "waiting would never end")                                         \
+	X(MODE,      -8020, 2, "held with another number of slots")
 /* clang-format on */
 
 enum hf_code {

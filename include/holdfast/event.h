@@ -33,7 +33,12 @@ HF_C_BEGIN
 	X(SIGNAL_SENT)              \
 	X(SIGNAL_REFUSED)           \
 	X(LOCK_FAIL_OPEN)           \
-	X(LOCK_SKIPPED)
+	X(LOCK_SKIPPED)             \
+	X(LOCK_TAKEN_OVER)          \
+	X(LOCK_EXPIRED)             \
+	X(LOCK_BROKEN)              \
+	X(LOCK_REFUSED)             \
+	X(LOCK_DEADLOCK)
 /* clang-format on */
 
 enum hf_event {

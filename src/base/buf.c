@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "hf/base/buf.h"
 
 char hf_buf_empty[1];
 

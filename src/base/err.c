@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/fail.h"
+#include "hf/base/fail.h"
 
 static const struct hf_err_info infos[] = {
 #define HF_ERR_ROW(name, number, status, text) { number, status, #name, text },

@@ -1,7 +1,7 @@
 /* base/parse.c - checked parsing. */
 #include <string.h>
 
-#include "base/parse.h"
+#include "hf/base/parse.h"
 #include "holdfast/clock.h"
 #include "holdfast/err.h"
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
+#include "hf/base/buf.h"
 
 /* Decimal digits, at most `max`. A leading zero is fine here. */
 int hf_parse_u64(const char *s, size_t len, uint64_t max, uint64_t *ret);

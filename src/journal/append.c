@@ -14,15 +14,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/fail.h"
-#include "base/parse.h"
-#include "journal/counters.h"
-#include "journal/journal.h"
-#include "journal/line.h"
-#include "sys/calls.h"
-#include "sys/io.h"
-#include "sys/state.h"
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/base/parse.h"
+#include "hf/journal/counters.h"
+#include "hf/journal/journal.h"
+#include "hf/journal/line.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+#include "hf/sys/state.h"
 
 #define DEFAULT_SEGMENT (UINT64_C(8) << 20)
 #define DEFAULT_RETAIN  (UINT64_C(64) << 20)
@@ -30,7 +30,7 @@
 /* Waiting for the guard: give way a few times, then sleep in growing steps. */
 #define YIELDS       8
 #define PAUSE_MIN_NS (20 * HF_USEC)
-#define PAUSE_MAX_NS (2 * HF_MSEC)
+#define PAUSE_MAX_NS (200 * HF_USEC)
 
 /* Rotations by others that one append follows before it gives up. */
 #define MAX_REOPENS 16
@@ -59,16 +59,27 @@ void hf_journal_close_active(struct hf_journal *journal)
 int hf_journal_open_active(struct hf_journal *journal, struct hf_err *err)
 {
 	const char *shown = "journal/" HF_SEGMENT_ACTIVE;
-	int r;
+	int r = -EACCES;
 
-	r = hf_open_private(journal->dirfd, HF_SEGMENT_ACTIVE, O_RDWR | O_CREAT, shown,
-			    &journal->fd, NULL, err);
-	/* Sealed by a rotation that was cut short: readable is enough to finish it. */
-	if (r == -EACCES)
-		r = hf_open_private(journal->dirfd, HF_SEGMENT_ACTIVE, O_RDONLY, shown,
+	for (int i = 0; i < MAX_REOPENS && r == -EACCES; i++) {
+		struct stat st;
+
+		r = hf_open_private(journal->dirfd, HF_SEGMENT_ACTIVE, O_RDWR | O_CREAT, shown,
 				    &journal->fd, NULL, err);
+		if (r != -EACCES)
+			break;
+		/* Sealed by a rotation that was cut short: readable is enough to finish it. */
+		r = hf_open_private(journal->dirfd, HF_SEGMENT_ACTIVE, O_RDONLY, shown,
+				    &journal->fd, &st, NULL);
+		if (r == 0 && hf_segment_sealed(&st))
+			break;
+		/* The rotation went on meanwhile: this is the next segment, to be written. */
+		if (r == 0)
+			hf_auto_close(&journal->fd);
+		r = -EACCES;
+	}
 	journal->known = 0;
-	journal->dir_synced = 0;
+	journal->generation++;
 	return r;
 }
 
@@ -108,9 +119,11 @@ int hf_journal_open(struct hf_state *state, const struct hf_journal_opts *opts,
 	if (r < 0)
 		return r;
 	/* A journal without counters is worth more than none; but never trust a trap. */
-	r = hf_counters_open(journal->dirfd, 1, &journal->counters_fd, err);
-	if (r == HF_E_UNTRUSTED)
-		return r;
+	if (journal->fsize_limit >= HF_COUNTERS_LEN) {
+		r = hf_counters_open(journal->dirfd, 1, &journal->counters_fd, err);
+		if (r == HF_E_UNTRUSTED)
+			return r;
+	}
 	*ret_journal = ptr_take(&journal);
 	return 0;
 }
@@ -132,7 +145,7 @@ void hf_journal_free(struct hf_journal *journal)
 
 uint64_t hf_journal_last_seq(const struct hf_journal *journal)
 {
-	return journal->own_seq;
+	return __atomic_load_n(&journal->own_seq, __ATOMIC_RELAXED);
 }
 
 /* Counts the loss, remembers its cause, and tells the caller. */
@@ -156,14 +169,26 @@ static int lose(struct hf_journal *journal, int sys, const char *op, struct hf_e
 static int take_guard(struct hf_journal *journal, struct hf_mono deadline)
 {
 	long pause = PAUSE_MIN_NS;
+	struct stat before = { 0 }, now = { 0 };
 
 	for (int try = 0;; try++) {
 		if (hf_sys.flock(journal->fd, LOCK_EX | LOCK_NB) == 0)
 			return 0;
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -errno;
-		if (journal->impatient ? try >= YIELDS : hf_mono_left(deadline) == 0)
+		if (try == 0) {
+			(void)hf_sys.fstat(journal->fd, &before);
+			/* It has moved since we gave up on it. */
+			if (before.st_size != journal->stuck_size)
+				journal->impatient = 0;
+		}
+		if (journal->impatient ? try >= YIELDS : hf_mono_left(deadline) == 0) {
+			(void)hf_sys.fstat(journal->fd, &now);
+			/* Stuck, or only busy? Who is busy writes. */
+			journal->impatient = now.st_size == before.st_size;
+			journal->stuck_size = now.st_size;
 			return -ETIMEDOUT;
+		}
 		if (try < YIELDS) {
 			(void)sched_yield();
 			continue;
@@ -211,7 +236,8 @@ static int is_full(const struct hf_journal *journal, size_t len)
  */
 static int ready_segment(struct hf_journal *journal, size_t len, struct hf_mono deadline)
 {
-	for (int i = 0; i < MAX_REOPENS; i++) {
+	/* Others may rotate as often as they like meanwhile: the deadline is the limit. */
+	for (;;) {
 		struct stat st;
 		int r;
 
@@ -248,8 +274,9 @@ static int ready_segment(struct hf_journal *journal, size_t len, struct hf_mono 
 			hf_journal_close_active(journal);
 			return r;
 		}
+		if (hf_mono_left(deadline) == 0)
+			return -ETIMEDOUT;
 	}
-	return -EAGAIN;
 }
 
 /* Adds one line to the batch, with the next number. */
@@ -268,8 +295,7 @@ static void put_own(struct hf_journal *journal, struct hf_wall now, enum hf_even
 }
 
 /* What this handle owes the journal before the caller's record. */
-static void put_debts(struct hf_journal *journal, struct hf_wall now,
-		      const struct hf_prune *prune)
+static void put_debts(struct hf_journal *journal, struct hf_wall now)
 {
 	if (journal->rotated_name[0]) {
 		struct hf_field fields[] = { HF_FIELD_TEXT("segment", journal->rotated_name),
@@ -277,9 +303,11 @@ static void put_debts(struct hf_journal *journal, struct hf_wall now,
 
 		put_own(journal, now, HF_EV_JOURNAL_ROTATED, fields, 2);
 	}
-	if (prune->count > 0) {
-		struct hf_field fields[] = { HF_FIELD_INT("through", (int64_t)prune->through),
-					     HF_FIELD_INT("segments", (int64_t)prune->count) };
+	if (journal->pruned_count > 0) {
+		struct hf_field fields[] = {
+			HF_FIELD_INT("through", (int64_t)journal->pruned_through),
+			HF_FIELD_INT("segments", (int64_t)journal->pruned_count)
+		};
 
 		put_own(journal, now, HF_EV_JOURNAL_PRUNED, fields, 2);
 	}
@@ -319,17 +347,23 @@ static int append_guarded(struct hf_journal *journal)
 	hf_buf_reset(&journal->out);
 	/* The torn tail becomes a damaged line of its own; ours starts on a new one. */
 	if (journal->torn)
-		hf_buf_add_char(&journal->out, '\n');
-	if (journal->rotated_name[0])
-		(void)hf_prune_plan(journal, &prune);
+		hf_buf_add(&journal->out, HF_TORN_END "\n", sizeof(HF_TORN_END));
+	if (journal->rotated_name[0] && hf_prune_plan(journal, &prune) == 0 && prune.count > 0) {
+		journal->pruned_through = prune.through;
+		journal->pruned_count += prune.count;
+	}
+	if (journal->seq > HF_SEQ_MAX - 4) /* only damage gets it there; see the four below */
+		return -EOVERFLOW;
 	now = hf_wall_now();
-	put_debts(journal, now, &prune);
+	put_debts(journal, now);
 	put_line(journal, now, &journal->body);
 	r = journal->out.err ? journal->out.err : write_batch(journal);
 	/* On a full disk the segments that have to go anyway make the room. */
 	if ((r == -ENOSPC || r == -EDQUOT) && prune.count > 0) {
 		hf_prune_apply(journal, &prune);
 		r = write_batch(journal);
+	} else if (r < 0) {
+		journal->pruned_count -= prune.count; /* not done: planned anew next time */
 	}
 	if (r < 0) {
 		journal->seq = seq_before;
@@ -338,8 +372,9 @@ static int append_guarded(struct hf_journal *journal)
 	}
 	journal->end += journal->out.len;
 	journal->torn = 0;
-	journal->own_seq = journal->seq;
+	__atomic_store_n(&journal->own_seq, journal->seq, __ATOMIC_RELAXED);
 	journal->lost_untold = 0;
+	journal->pruned_count = 0;
 	journal->rotated_name[0] = '\0';
 	if (journal->counters_fd >= 0)
 		(void)hf_counters_set_seq(journal->counters_fd, journal->seq);
@@ -347,17 +382,38 @@ static int append_guarded(struct hf_journal *journal)
 	return 0;
 }
 
-static int make_durable(struct hf_journal *journal)
-{
-	if (hf_sys.fdatasync(journal->fd) < 0)
-		return -errno;
-	if (!journal->dir_synced) {
-		int r = hf_sync_dir(journal->dirfd);
+/* What a durable append still has to bring to disk. */
+struct unsynced {
+	int fd;              /* the segment: a descriptor of our own, or -1 */
+	uint64_t generation; /* of the active segment */
+	int dir;             /* 1: its directory entry too */
+};
 
-		if (r < 0)
-			return r;
-		journal->dir_synced = 1;
-	}
+static void note_unsynced(struct hf_journal *journal, struct unsynced *ret)
+{
+	ret->fd = fcntl(journal->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	ret->generation = journal->generation;
+	ret->dir = journal->synced_generation != journal->generation;
+}
+
+/* Without the mutex: other threads do not wait for the disk. */
+static int make_durable(struct hf_journal *journal, const struct unsynced *unsynced)
+{
+	int r;
+
+	if (unsynced->fd < 0)
+		return -EMFILE;
+	if (hf_sys.fdatasync(unsynced->fd) < 0)
+		return -errno;
+	if (!unsynced->dir)
+		return 0;
+	r = hf_sync_dir(journal->dirfd);
+	if (r < 0)
+		return r;
+	(void)pthread_mutex_lock(&journal->mutex);
+	if (journal->generation == unsynced->generation)
+		journal->synced_generation = unsynced->generation;
+	(void)pthread_mutex_unlock(&journal->mutex);
 	return 0;
 }
 
@@ -366,17 +422,13 @@ static void unlock_mutex(pthread_mutex_t **mutex)
 	(void)pthread_mutex_unlock(*mutex);
 }
 
-int hf_journal_append(struct hf_journal *journal, enum hf_event event, const char *name,
-		      const struct hf_field *fields, size_t n_fields, unsigned flags,
-		      struct hf_err *err)
+static int append_locked(struct hf_journal *journal, enum hf_event event, const char *name,
+			 const struct hf_field *fields, size_t n_fields,
+			 struct unsynced *ret_unsynced, struct hf_err *err)
 {
 	struct hf_mono deadline = hf_mono_in(HF_JOURNAL_WAIT_NS);
 	int r;
 
-	if (!journal || (n_fields > 0 && !fields) || flags & ~(unsigned)HF_JOURNAL_DURABLE)
-		return FAIL(err, -EINVAL, "arguments", "hf_journal_append", "NULL or unknown flag");
-	if (journal->owner != getpid())
-		return FAIL(err, HF_E_FORKED, "append", "journal", "open it anew in this process");
 	(void)pthread_mutex_lock(&journal->mutex);
 	AUTO(unlock_mutex) pthread_mutex_t *held = &journal->mutex;
 
@@ -388,23 +440,38 @@ int hf_journal_append(struct hf_journal *journal, enum hf_event event, const cha
 		return lose(journal, -r, "memory", err);
 	/* 128 bytes: more than seq, time, pid and checksum take. */
 	r = ready_segment(journal, journal->body.len + 128, deadline);
-	if (r < 0) {
-		journal->impatient = r == -ETIMEDOUT;
+	if (r < 0)
 		return lose(journal, -r, "guard", err);
-	}
 	journal->impatient = 0;
 	r = append_guarded(journal);
 	(void)hf_sys.flock(journal->fd, LOCK_UN);
 	if (r < 0)
 		return lose(journal, -r, "write", err);
-	if (flags & HF_JOURNAL_DURABLE) {
-		r = make_durable(journal);
-		/* Written, but its durability was the point: say so, count nothing. */
-		if (r < 0)
-			return hf_fail_sys(err, -r, "fdatasync", "journal");
-	}
 	if (journal->lost_uncounted > 0 && journal->counters_fd >= 0 &&
 	    hf_counters_add_lost(journal->counters_fd, journal->lost_uncounted) == 0)
 		journal->lost_uncounted = 0;
+	if (ret_unsynced)
+		note_unsynced(journal, ret_unsynced);
 	return 0;
+}
+
+int hf_journal_append(struct hf_journal *journal, enum hf_event event, const char *name,
+		      const struct hf_field *fields, size_t n_fields, unsigned flags,
+		      struct hf_err *err)
+{
+	struct unsynced unsynced = { .fd = -1 };
+	int r;
+
+	if (!journal || (n_fields > 0 && !fields) || flags & ~(unsigned)HF_JOURNAL_DURABLE)
+		return FAIL(err, -EINVAL, "arguments", "hf_journal_append", "NULL or unknown flag");
+	if (journal->owner != getpid())
+		return FAIL(err, HF_E_FORKED, "append", "journal", "open it anew in this process");
+	r = append_locked(journal, event, name, fields, n_fields,
+			  flags & HF_JOURNAL_DURABLE ? &unsynced : NULL, err);
+	if (r < 0 || !(flags & HF_JOURNAL_DURABLE))
+		return r;
+	r = make_durable(journal, &unsynced);
+	hf_auto_close(&unsynced.fd);
+	/* Written, but its durability was the point: say so, count nothing. */
+	return r < 0 ? hf_fail_sys(err, -r, "fdatasync", "journal") : 0;
 }

@@ -5,14 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/fail.h"
-#include "base/parse.h"
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/base/parse.h"
 #include "holdfast/clock.h"
-#include "journal/counters.h"
-#include "journal/line.h"
-#include "sys/calls.h"
-#include "sys/io.h"
+#include "hf/journal/counters.h"
+#include "hf/journal/line.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
 
 #define FILE_NAME  "counters"
 #define SEQ_LABEL  "seq "
@@ -22,6 +22,8 @@
 #define LOST_AT    SEQ_LEN
 #define LOST_LEN   (sizeof(LOST_LABEL) - 1 + DIGITS + 1)
 #define FILE_LEN   (SEQ_LEN + LOST_LEN)
+
+_Static_assert(FILE_LEN == HF_COUNTERS_LEN, "one length");
 
 #define LOST_WAIT_NS (5 * HF_MSEC)
 

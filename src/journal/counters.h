@@ -18,6 +18,9 @@
 #include "holdfast/err.h"
 #include "holdfast/state.h"
 
+/* Bytes of the file; a process that may not write that many goes without it. */
+#define HF_COUNTERS_LEN 51
+
 struct hf_counters {
 	uint64_t seq;
 	uint64_t lost;

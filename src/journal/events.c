@@ -31,6 +31,16 @@ static const struct hf_event_info rows[] = {
 	    REQUIRED("waited_ms", INT), REQUIRED("cause", TEXT), OPTIONAL("holder", TEXT)),
 	ROW(LOCK_SKIPPED, lock_skipped, 1, "work was left out because its lock was not to be had",
 	    REQUIRED("waited_ms", INT), OPTIONAL("cause", TEXT), OPTIONAL("holder", TEXT)),
+	ROW(LOCK_TAKEN_OVER, lock_taken_over, 1, "a dead owner's lock was freed",
+	    REQUIRED("holder", TEXT), REQUIRED("reason", TEXT)),
+	ROW(LOCK_EXPIRED, lock_expired, 1, "a holder lost the lock because its lease had run out",
+	    REQUIRED("holder", TEXT), REQUIRED("reason", TEXT)),
+	ROW(LOCK_BROKEN, lock_broken, 1, "a holder lost the lock because somebody broke it",
+	    REQUIRED("holder", TEXT), REQUIRED("reason", TEXT)),
+	ROW(LOCK_REFUSED, lock_refused, 1, "somebody who is not the owner was refused, and changed nothing",
+	    REQUIRED("action", TEXT), REQUIRED("reason", TEXT), OPTIONAL("holder", TEXT)),
+	ROW(LOCK_DEADLOCK, lock_deadlock, 1, "waiting would never have ended",
+	    REQUIRED("cycle", TEXT)),
 };
 /* clang-format on */
 

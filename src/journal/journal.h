@@ -12,9 +12,9 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#include "base/buf.h"
+#include "hf/base/buf.h"
 #include "holdfast/journal.h"
-#include "journal/segment.h"
+#include "hf/journal/segment.h"
 
 struct hf_journal {
 	pthread_mutex_t mutex; /* one append at a time within this handle */
@@ -31,18 +31,24 @@ struct hf_journal {
 	uint64_t seq;    /* highest sequence number at `end` */
 	int torn;        /* the segment does not end with a newline */
 	int known;       /* end, seq and torn are valid */
-	int dir_synced;  /* its directory entry is on disk */
+	uint64_t generation;        /* how many it has opened */
+	uint64_t synced_generation; /* the one whose directory entry is on disk */
 	uint64_t own_seq; /* the last record that this handle wrote */
 
 	/* Losses that are not yet told: in the journal, and in the counters file. */
 	uint64_t lost_untold;
 	uint64_t lost_uncounted;
 	char lost_cause[64];
+	off_t stuck_size; /* of the active segment when a wait timed out */
 	int impatient; /* the last wait timed out: do not wait again until through */
 
 	/* A rotation that this handle did and has not yet recorded. */
 	char rotated_name[HF_SEGMENT_NAME_MAX];
 	uint64_t rotated_last;
+
+	/* Segments that it removed and has not yet recorded. */
+	uint64_t pruned_through;
+	uint64_t pruned_count;
 
 	struct hf_buf body; /* reused between appends */
 	struct hf_buf out;

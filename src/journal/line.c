@@ -5,10 +5,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "base/cleanup.h"
-#include "base/fail.h"
-#include "base/parse.h"
-#include "journal/line.h"
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/base/parse.h"
+#include "hf/journal/line.h"
 
 #define HEAD       "{\"v\":1,\"seq\":"
 #define SUM_LABEL  ",\"x\":\""

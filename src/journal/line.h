@@ -11,10 +11,16 @@
 
 #include <jansson.h>
 
-#include "base/buf.h"
+#include "hf/base/buf.h"
 #include "holdfast/journal.h"
 
 #define HF_LINE_VERSION 1
+
+/*
+ * Put behind a torn tail before its newline: a record that lacked only the newline
+ * was not acknowledged, and must not become valid by getting one.
+ */
+#define HF_TORN_END "!"
 
 /* Sequence numbers stay exact in every JSON reader (2^53 - 1). */
 #define HF_SEQ_MAX UINT64_C(9007199254740991)

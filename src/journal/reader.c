@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <sys/inotify.h>
 
-#include "base/cleanup.h"
-#include "base/fail.h"
-#include "journal/counters.h"
-#include "journal/line.h"
-#include "journal/scan.h"
-#include "sys/calls.h"
-#include "sys/io.h"
-#include "sys/state.h"
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/journal/counters.h"
+#include "hf/journal/line.h"
+#include "hf/journal/scan.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+#include "hf/sys/state.h"
 
 struct hf_journal_reader {
 	struct hf_scan scan;

@@ -14,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "journal/journal.h"
-#include "journal/line.h"
-#include "sys/calls.h"
-#include "sys/io.h"
+#include "hf/base/cleanup.h"
+#include "hf/journal/journal.h"
+#include "hf/journal/line.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
 
 static int is_active(const struct hf_journal *journal, const struct stat *ours)
 {
@@ -28,16 +28,24 @@ static int is_active(const struct hf_journal *journal, const struct stat *ours)
 	       st.st_dev == ours->st_dev && st.st_ino == ours->st_ino;
 }
 
-/* Names the sealed segment by its first number; by its last if that name is taken. */
+/*
+ * Names the sealed segment by its first number. Where damage or a stray file has
+ * taken that place, by the next free one: it must come behind all others, and
+ * what is in the way must not stop the journal.
+ */
 static int rename_sealed(struct hf_journal *journal, uint64_t first, uint64_t last)
 {
-	uint64_t choice[] = { first, last };
-	int r = 0;
+	AUTO(hf_segment_list_done) struct hf_segment_list list = { 0 };
+	int r = hf_segment_list(journal->dirfd, &list);
 
-	for (size_t i = 0; i < 2; i++) {
+	if (r < 0)
+		return r;
+	if (list.count > 0 && list.items[list.count - 1].first >= first)
+		first = list.items[list.count - 1].first + 1;
+	for (uint64_t i = 0; i < 16; i++) {
 		char name[HF_SEGMENT_NAME_MAX];
 
-		hf_segment_name(choice[i], name);
+		hf_segment_name(first + i, name);
 		r = hf_rename_new(journal->dirfd, HF_SEGMENT_ACTIVE, journal->dirfd, name);
 		if (r == 0) {
 			memcpy(journal->rotated_name, name, sizeof(name));
@@ -127,10 +135,14 @@ int hf_prune_plan(struct hf_journal *journal, struct hf_prune *ret)
 		total += prune.list.items[i].bytes;
 	while (prune.count < prune.list.count && total > journal->retain_bytes)
 		total -= prune.list.items[prune.count++].bytes;
-	if (prune.count > 0)
-		prune.through = prune.count < prune.list.count
-					? prune.list.items[prune.count].first - 1
-					: journal->rotated_last;
+	if (prune.count > 0 && prune.count < prune.list.count) {
+		prune.through = prune.list.items[prune.count].first - 1;
+	} else if (prune.count > 0) {
+		/* Not rotated_last: others may have rotated since. */
+		r = hf_journal_seq_before(journal, &prune.through);
+		if (r < 0)
+			return r;
+	}
 	*ret = prune;
 	prune = (struct hf_prune){ 0 };
 	return 0;

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "base/fail.h"
-#include "journal/line.h"
-#include "journal/scan.h"
-#include "sys/calls.h"
-#include "sys/io.h"
-#include "sys/state.h"
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/journal/line.h"
+#include "hf/journal/scan.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+#include "hf/sys/state.h"
 
 #define CHUNK ((size_t)64 << 10)
 
@@ -68,12 +68,10 @@ static int open_segment(struct hf_scan *scan, const char *name, struct hf_err *e
 		return r;
 	hf_copy_text(scan->file, sizeof(scan->file), name);
 	/* The file we just finished, under the name it got by rotation. */
-	if (scan->left_fd >= 0 && st.st_ino == scan->ino && st.st_dev == scan->dev) {
+	if (scan->left_fd >= 0 && st.st_ino == scan->left_ino && st.st_dev == scan->left_dev) {
 		hf_auto_close(&scan->fd);
 		return -EALREADY;
 	}
-	scan->ino = st.st_ino;
-	scan->dev = st.st_dev;
 	scan->offset = scan->line = 0;
 	scan->used = 0;
 	hf_buf_reset(&scan->buf);
@@ -172,7 +170,12 @@ static int is_closed(struct hf_scan *scan)
 static int leave_segment(struct hf_scan *scan, struct hf_scan_line *ret)
 {
 	size_t rest = hf_scan_pending(scan);
+	struct stat st;
 
+	if (hf_sys.fstat(scan->fd, &st) < 0)
+		return -errno;
+	scan->left_dev = st.st_dev;
+	scan->left_ino = st.st_ino;
 	hf_auto_close(&scan->left_fd);
 	scan->left_fd = fd_take(&scan->fd);
 	if (rest == 0)
@@ -189,6 +192,14 @@ int hf_scan_next(struct hf_scan *scan, struct hf_scan_line *ret, struct hf_err *
 		r = hf_state_subdir(scan->state, "journal", 0, &scan->dirfd, err);
 		if (r < 0)
 			return r == -ENOENT ? HF_SCAN_END : r;
+	}
+	/*
+	 * An unfinished line seen last time may have been taken back by its writer and
+	 * another one written there: read it again from its beginning.
+	 */
+	if (scan->fd >= 0 && !memchr(scan->buf.s + scan->used, '\n', hf_scan_pending(scan))) {
+		hf_buf_reset(&scan->buf);
+		scan->used = 0;
 	}
 	for (;;) {
 		const char *newline;
@@ -211,7 +222,7 @@ int hf_scan_next(struct hf_scan *scan, struct hf_scan_line *ret, struct hf_err *
 			size_t len = hf_scan_pending(scan);
 
 			give(scan, len, len, ret);
-			return HF_SCAN_TORN;
+			return HF_SCAN_PIECE;
 		}
 		n = fill(scan);
 		if (n < 0)
@@ -230,6 +241,8 @@ int hf_scan_next(struct hf_scan *scan, struct hf_scan_line *ret, struct hf_err *
 		if (n > 0)
 			continue;
 		r = leave_segment(scan, ret);
+		if (r < 0)
+			return hf_fail_sys(err, -r, "fstat", scan->file);
 		if (r == HF_SCAN_TORN)
 			return r;
 	}

@@ -11,10 +11,10 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "base/buf.h"
+#include "hf/base/buf.h"
 #include "holdfast/err.h"
 #include "holdfast/state.h"
-#include "journal/segment.h"
+#include "hf/journal/segment.h"
 
 struct hf_scan {
 	const struct hf_state *state;
@@ -23,19 +23,20 @@ struct hf_scan {
 	char file[HF_SEGMENT_NAME_MAX];
 	uint64_t first;    /* of the current segment's name; 0: the active one */
 	uint64_t passed;   /* segments up to this `first` are done with */
-	dev_t dev;
-	ino_t ino;
 	uint64_t offset;   /* of the next line in the file */
 	uint64_t line;     /* number of the last line given */
 	struct hf_buf buf; /* bytes read and not yet given */
 	size_t used;       /* of them, given */
 	int left_fd;       /* the segment left last: open, so that its inode is not reused */
+	dev_t left_dev;
+	ino_t left_ino;
 };
 
 enum hf_scan_result {
 	HF_SCAN_END = 0,  /* no more for now */
 	HF_SCAN_LINE = 1, /* a whole line */
 	HF_SCAN_TORN = 2, /* an unfinished line at the end of a segment that is closed */
+	HF_SCAN_PIECE = 4, /* part of a line that is longer than any of ours */
 	HF_SCAN_FILE = 3, /* a segment that cannot be opened or trusted: see err */
 };
 

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/cleanup.h"
-#include "base/parse.h"
-#include "journal/line.h"
-#include "journal/segment.h"
-#include "sys/calls.h"
-#include "sys/io.h"
+#include "hf/base/buf.h"
+#include "hf/base/cleanup.h"
+#include "hf/base/parse.h"
+#include "hf/journal/line.h"
+#include "hf/journal/segment.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
 
 #define PREFIX "events."
 #define SUFFIX ".jsonl"

@@ -12,10 +12,10 @@
 #include <string.h>
 #include <sys/file.h>
 
-#include "base/cleanup.h"
-#include "base/fail.h"
-#include "journal/line.h"
-#include "journal/scan.h"
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/journal/line.h"
+#include "hf/journal/scan.h"
 
 struct verify {
 	struct hf_scan scan;
@@ -25,6 +25,13 @@ struct verify {
 	uint64_t pruned_through; /* the highest number that a journal_pruned record names */
 	struct hf_scan_line start; /* where the first record stands */
 	char start_file[HF_SEGMENT_NAME_MAX];
+	struct hf_buf gaps; /* of struct gap: told at the end, when the pruning is known */
+};
+
+struct gap {
+	uint64_t from, to; /* the numbers that are missing */
+	struct hf_scan_line at;
+	char file[HF_SEGMENT_NAME_MAX];
 };
 
 static void tell(struct verify *v, enum hf_problem problem, const char *file,
@@ -67,11 +74,28 @@ static void check_order(struct verify *v, const struct hf_scan_line *line, uint6
 		     (unsigned long long)last);
 		return;
 	} else if (seq > last + 1) {
-		tell(v, HF_PROBLEM_GAP, v->scan.file, line, seq,
-		     "%llu record(s) missing: %llu to %llu", (unsigned long long)(seq - last - 1),
-		     (unsigned long long)(last + 1), (unsigned long long)(seq - 1));
+		struct gap gap = { .from = last + 1, .to = seq - 1, .at = *line };
+
+		hf_copy_text(gap.file, sizeof(gap.file), v->scan.file);
+		hf_buf_add(&v->gaps, &gap, sizeof(gap));
 	}
 	v->result.last = seq;
+}
+
+/* Segments removed while we read are no gap: a journal_pruned record further on says so. */
+static int tell_gaps(struct verify *v)
+{
+	for (size_t at = 0; at < v->gaps.len; at += sizeof(struct gap)) {
+		struct gap gap;
+
+		memcpy(&gap, v->gaps.s + at, sizeof(gap));
+		if (gap.to > v->pruned_through)
+			tell(v, HF_PROBLEM_GAP, gap.file, &gap.at, gap.to + 1,
+			     "%llu record(s) missing: %llu to %llu",
+			     (unsigned long long)(gap.to - gap.from + 1),
+			     (unsigned long long)gap.from, (unsigned long long)gap.to);
+	}
+	return v->gaps.err;
 }
 
 /*
@@ -82,12 +106,15 @@ static void check_order(struct verify *v, const struct hf_scan_line *line, uint6
 static int is_torn(const struct hf_scan_line *line)
 {
 	static const char head[] = "{\"v\":1,\"seq\":";
-	size_t n = line->len < sizeof(head) - 1 ? line->len : sizeof(head) - 1;
+	size_t len = line->len, n;
+	int ended = len > 0 && line->text[len - 1] == HF_TORN_END[0];
 
-	if (line->len > 0 && line->text[0] == '\0')
-		return line->text[line->len - 1] == '\0';
+	len -= (size_t)ended;
+	n = len < sizeof(head) - 1 ? len : sizeof(head) - 1;
+	if (len > 0 && line->text[0] == '\0')
+		return line->text[len - 1] == '\0';
 	return memcmp(line->text, head, n) == 0 &&
-	       (line->len < 2 || memcmp(line->text + line->len - 2, "\"}", 2) != 0);
+	       (ended || len < 2 || memcmp(line->text + len - 2, "\"}", 2) != 0);
 }
 
 static void check_line(struct verify *v, const struct hf_scan_line *line)
@@ -120,13 +147,14 @@ static void check_line(struct verify *v, const struct hf_scan_line *line)
 static void auto_scan_done(struct verify *v)
 {
 	hf_scan_done(&v->scan);
+	hf_buf_done(&v->gaps);
 }
 
 int hf_journal_verify(const struct hf_state *state,
 		      void (*report)(void *arg, const struct hf_problem_info *problem), void *arg,
 		      struct hf_verify_result *ret_result, struct hf_err *err)
 {
-	AUTO(auto_scan_done) struct verify v = { .report = report, .arg = arg };
+	AUTO(auto_scan_done) struct verify v = { .report = report, .arg = arg, .gaps = HF_BUF_INIT };
 	struct hf_journal_totals totals;
 	struct hf_scan_line line = { 0 };
 	int r;
@@ -143,6 +171,9 @@ int hf_journal_verify(const struct hf_state *state,
 	while ((r = hf_scan_next(&v.scan, &line, err)) > 0) {
 		if (r == HF_SCAN_LINE)
 			check_line(&v, &line);
+		else if (r == HF_SCAN_PIECE)
+			tell(&v, HF_PROBLEM_DAMAGED, v.scan.file, &line, 0,
+			     "%zu bytes without an end", line.len);
 		else if (r == HF_SCAN_TORN)
 			tell(&v, HF_PROBLEM_TORN, v.scan.file, &line, 0,
 			     "%zu bytes of an unfinished record", line.len);
@@ -152,6 +183,9 @@ int hf_journal_verify(const struct hf_state *state,
 	}
 	if (r < 0)
 		return r;
+	r = tell_gaps(&v);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "memory", "journal");
 	if (hf_scan_pending(&v.scan) > 0)
 		tell(&v, HF_PROBLEM_TORN, v.scan.file, NULL, 0,
 		     "%zu bytes of an unfinished record at the end", hf_scan_pending(&v.scan));

@@ -1,7 +1,7 @@
 /* name/name.c - sanitized form, key, and the check of stored ids. */
 #include <string.h>
 
-#include "base/fail.h"
+#include "hf/base/fail.h"
 #include "holdfast/name.h"
 
 static const char upper_hex[] = "0123456789ABCDEF";

@@ -4,10 +4,10 @@
 #include <poll.h>
 #include <string.h>
 
-#include "base/fail.h"
-#include "proc/here.h"
-#include "sys/calls.h"
-#include "sys/io.h"
+#include "hf/base/fail.h"
+#include "hf/proc/here.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
 
 #ifndef PID_FS_MAGIC
 #define PID_FS_MAGIC 0x50494446

@@ -4,13 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/cleanup.h"
-#include "base/fail.h"
-#include "base/parse.h"
-#include "proc/here.h"
-#include "proc/stat.h"
-#include "sys/calls.h"
+#include "hf/base/buf.h"
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/base/parse.h"
+#include "hf/proc/here.h"
+#include "hf/proc/stat.h"
+#include "hf/sys/calls.h"
 
 #define TEXT_PREFIX "p1"
 

@@ -12,12 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "base/fail.h"
-#include "proc/here.h"
-#include "proc/judge.h"
-#include "proc/stat.h"
-#include "sys/calls.h"
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/proc/here.h"
+#include "hf/proc/judge.h"
+#include "hf/proc/stat.h"
+#include "hf/sys/calls.h"
 
 static int say(char evidence[HF_EVIDENCE_MAX], int verdict, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -102,31 +102,26 @@ static int judge_opened(const struct hf_proc_id *id, const struct hf_here *here,
 	return verdict;
 }
 
-int hf_proc_judge(const struct hf_proc_id *id, unsigned flags, int *ret_pidfd,
-		  char evidence[HF_EVIDENCE_MAX])
+int hf_proc_judge_at(const struct hf_proc_id *id, const struct hf_here *here, unsigned flags,
+		     int *ret_pidfd, char evidence[HF_EVIDENCE_MAX])
 {
-	struct hf_err here_err = HF_ERR_INIT;
-	struct hf_here here;
 	AUTO_FD pidfd = -1;
 	int verdict;
 
 	if (!id || id->pid < 1 || !hf_boot_id_valid(id->boot_id, strnlen(id->boot_id, HF_BOOT_ID_LEN + 1)))
 		return say(evidence, HF_E_UNKNOWN, "not a process identity");
-	if (hf_here_read(&here, &here_err) < 0)
-		return say(evidence, HF_E_UNKNOWN, "pid %d: %s cannot be read", (int)id->pid,
-			   here_err.subject);
-	if (memcmp(id->boot_id, here.boot_id, HF_BOOT_ID_LEN) != 0)
+	if (memcmp(id->boot_id, here->boot_id, HF_BOOT_ID_LEN) != 0)
 		return flags & HF_PROC_SHARED
 			       ? say(evidence, HF_E_UNKNOWN,
 				     "pid %d is of boot %.8s, this is %.8s: another host, perhaps",
-				     (int)id->pid, id->boot_id, here.boot_id)
+				     (int)id->pid, id->boot_id, here->boot_id)
 			       : say(evidence, HF_E_GONE,
 				     "pid %d ended with an earlier boot (%.8s, this is %.8s)",
-				     (int)id->pid, id->boot_id, here.boot_id);
-	if (id->pid_ns != here.pid_ns)
+				     (int)id->pid, id->boot_id, here->boot_id);
+	if (id->pid_ns != here->pid_ns)
 		return say(evidence, HF_E_UNKNOWN,
 			   "pid %d is of another pid namespace (%llu, this is %llu)", (int)id->pid,
-			   (unsigned long long)id->pid_ns, (unsigned long long)here.pid_ns);
+			   (unsigned long long)id->pid_ns, (unsigned long long)here->pid_ns);
 
 	pidfd = hf_sys.pidfd_open(id->pid, 0);
 	if (pidfd < 0 && errno == ESRCH)
@@ -140,16 +135,28 @@ int hf_proc_judge(const struct hf_proc_id *id, unsigned flags, int *ret_pidfd,
 	if (pidfd < 0) {
 		/* No pidfd to be had (an old kernel or a sandbox): good for an answer,
 		 * never for a signal, which is why no descriptor goes out. */
-		verdict = judge_by_start(id, &here, -1, evidence);
+		verdict = judge_by_start(id, here, -1, evidence);
 		return verdict == 0 && ret_pidfd
 			       ? say(evidence, HF_E_UNKNOWN, "pid %d runs, but pidfd_open is not "
 				     "available here", (int)id->pid)
 			       : verdict;
 	}
-	verdict = judge_opened(id, &here, pidfd, evidence);
+	verdict = judge_opened(id, here, pidfd, evidence);
 	if (verdict == 0 && ret_pidfd)
 		*ret_pidfd = fd_take(&pidfd);
 	return verdict;
+}
+
+int hf_proc_judge(const struct hf_proc_id *id, unsigned flags, int *ret_pidfd,
+		  char evidence[HF_EVIDENCE_MAX])
+{
+	struct hf_err here_err = HF_ERR_INIT;
+	struct hf_here here;
+
+	if (hf_here_read(&here, &here_err) < 0)
+		return say(evidence, HF_E_UNKNOWN, "pid %d: %s cannot be read",
+			   id ? (int)id->pid : 0, here_err.subject);
+	return hf_proc_judge_at(id, &here, flags, ret_pidfd, evidence);
 }
 
 enum hf_liveness hf_proc_liveness(const struct hf_proc_id *id, unsigned flags,

@@ -4,6 +4,8 @@
 
 #include "holdfast/proc.h"
 
+#include "hf/proc/here.h"
+
 /*
  * 0 alive and proven, HF_E_GONE, HF_E_RECYCLED or HF_E_UNKNOWN, with the evidence
  * in words. With `ret_pidfd` not NULL, 0 also hands out the pidfd through which
@@ -11,5 +13,9 @@
  */
 int hf_proc_judge(const struct hf_proc_id *id, unsigned flags, int *ret_pidfd,
 		  char evidence[HF_EVIDENCE_MAX]);
+
+/* The same for a caller that has read `here` before; it is constant for a process. */
+int hf_proc_judge_at(const struct hf_proc_id *id, const struct hf_here *here, unsigned flags,
+		     int *ret_pidfd, char evidence[HF_EVIDENCE_MAX]);
 
 #endif

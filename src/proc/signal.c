@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/fail.h"
-#include "proc/here.h"
-#include "proc/judge.h"
-#include "proc/stat.h"
-#include "sys/calls.h"
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/proc/here.h"
+#include "hf/proc/judge.h"
+#include "hf/proc/stat.h"
+#include "hf/sys/calls.h"
 
 /* Longer chains of parents do not occur; a loop (from racing reads) ends here. */
 #define MAX_ANCESTORS 4096

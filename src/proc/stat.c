@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/parse.h"
+#include "hf/base/parse.h"
 #include "holdfast/err.h"
-#include "proc/stat.h"
-#include "sys/calls.h"
-#include "sys/io.h"
+#include "hf/proc/stat.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
 
 /* Numbers of the fields that are used, counted as in proc(5). */
 enum { FIELD_STATE = 3, FIELD_PPID = 4, FIELD_THREADS = 20, FIELD_START = 22 };
@@ -186,11 +186,10 @@ int hf_status_is_thread(int32_t pid)
 }
 
 /*
- * Does /proc show our own pid namespace? Then its numbers are our numbers. That
- * /proc/self reads as getpid() does not prove it: the two may coincide. NSpid
+ * That /proc/self reads as getpid() would not prove it: the two may coincide. NSpid
  * lists one number for each namespace from /proc's down to ours.
  */
-static int proc_is_ours(void)
+int hf_proc_is_ours(void)
 {
 	char text[16384];
 	ssize_t n = read_status(0, text, sizeof(text));
@@ -212,7 +211,7 @@ int hf_proc_number(int pidfd, int32_t pid, int32_t *ret)
 
 	/* A pidfd's own number is right whosever /proc this is, and cheaper than asking that. */
 	if (pidfd < 0) {
-		if (!proc_is_ours())
+		if (!hf_proc_is_ours())
 			return HF_E_UNKNOWN;
 		*ret = pid;
 		return 0;

@@ -43,6 +43,9 @@ int hf_status_is_thread(int32_t pid);
 /* Reads the real uid of /proc/PID. */
 int hf_status_read_uid(int32_t pid, uint32_t *ret);
 
+/* 1 when /proc shows our own pid namespace: then its numbers are our numbers. */
+int hf_proc_is_ours(void);
+
 /*
  * The number under which /proc shows the process behind `pidfd`, which has `pid`
  * in our namespace. They differ when /proc was mounted for another pid

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "sys/calls.h"
+#include "hf/sys/calls.h"
 
 static int sys_setlk(int fd, struct flock *range)
 {
@@ -41,6 +41,7 @@ static int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
 #define sys_fsync             fsync
 #define sys_fdatasync         fdatasync
 #define sys_mkdirat           mkdirat
+#define sys_mkfifoat          mkfifoat
 #define sys_renameat2         renameat2
 #define sys_unlinkat          unlinkat
 #define sys_readlinkat        readlinkat
@@ -52,6 +53,6 @@ static int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
 
 struct hf_sys hf_sys = {
 #define HF_SYS_CALL(result, name, params, args) .name = sys_##name,
-#include "sys/calls.def"
+#include "hf/sys/calls.def"
 #undef HF_SYS_CALL
 };

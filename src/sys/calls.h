@@ -20,7 +20,7 @@
 
 struct hf_sys {
 #define HF_SYS_CALL(result, name, params, args) result(*name) params;
-#include "sys/calls.def"
+#include "hf/sys/calls.def"
 #undef HF_SYS_CALL
 };
 

@@ -5,10 +5,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/fail.h"
-#include "sys/calls.h"
-#include "sys/io.h"
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
 
 int hf_open_at(int dirfd, const char *path, int flags, mode_t mode)
 {

@@ -10,14 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/cleanup.h"
-#include "base/fail.h"
-#include "base/parse.h"
+#include "hf/base/buf.h"
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/base/parse.h"
 #include "holdfast/clock.h"
-#include "sys/calls.h"
-#include "sys/io.h"
-#include "sys/state.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+#include "hf/sys/state.h"
 
 #define FORMAT_NAME    "FORMAT"
 #define FORMAT_TEXT    "holdfast 1\n"

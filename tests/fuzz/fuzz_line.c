@@ -9,9 +9,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "base/buf.h"
+#include "hf/base/buf.h"
 #include "fuzz.h"
-#include "journal/line.h"
+#include "hf/journal/line.h"
 
 static int is_shown(const char *text)
 {

@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 #include "holdfast/err.h"
-#include "proc/stat.h"
+#include "hf/proc/stat.h"
 
 #define FRONT "4711 ("
 #define BACK                                                            \

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "helper/faults.h"
-#include "sys/calls.h"
+#include "hf/sys/calls.h"
 
 static struct hf_fault armed;
 static struct hf_sys real;
@@ -65,7 +65,7 @@ static ssize_t half_write(int fd, const void *from, size_t len)
 			return -1;              \
 		return real.name args;          \
 	}
-#include "sys/calls.def"
+#include "hf/sys/calls.def"
 #undef HF_SYS_CALL
 
 void hf_fault_arm(const struct hf_fault *fault)
@@ -78,7 +78,7 @@ void hf_fault_arm(const struct hf_fault *fault)
 	counted = struck = 0;
 	struck_call[0] = '\0';
 #define HF_SYS_CALL(result, name, params, args) hf_sys.name = fault_##name;
-#include "sys/calls.def"
+#include "hf/sys/calls.def"
 #undef HF_SYS_CALL
 	hf_sys.pwrite = half_pwrite;
 	hf_sys.write = half_write;

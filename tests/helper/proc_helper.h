@@ -32,7 +32,7 @@
 #include "helper/faults.h"
 #include "helper/test.h"
 #include "holdfast/proc.h"
-#include "sys/calls.h"
+#include "hf/sys/calls.h"
 
 #define DEADLINE_MS  20000
 #define MAX_CHILDREN 8

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,15 +25,18 @@
 #define MANY          20
 #define EACH          500
 #define WRITERS       8
-#define IDS_MOST      (1 << 22)
+#define IDS_A_SECOND  (1 << 18) /* more than any machine writes in the parts below */
+#define IDS_A_WRITER  300
 #define SLACK_MS      150 /* beyond the 100 ms, for a loaded machine */
 #define ROTATE_BYTES  16384
 #define RETAIN_BYTES  (UINT64_C(1) << 40)
 
 static uint64_t random_state;
 static int64_t seconds = 3;
+static uint32_t ids_most; /* no record told of has this id or a higher one */
 static char base[128];
 static int test_number, failures;
+static int *over; /* shared with the writers: 1 when they shall end */
 
 static uint64_t random_below(uint64_t n)
 {
@@ -86,9 +90,18 @@ static void remove_all(void)
 struct told {
 	uint32_t id;	  /* of the record */
 	int32_t returned; /* by the append */
-	int32_t writer;
 	int32_t took_ms;
+	int32_t excused; /* it was stopped meanwhile: its time says nothing */
 };
+
+static volatile sig_atomic_t resumed;
+
+/* Runs before anything else when a stopped process goes on. */
+static void note_resumption(int sig)
+{
+	(void)sig;
+	resumed++;
+}
 
 static int append_id(struct hf_journal *journal, uint32_t id)
 {
@@ -106,9 +119,9 @@ static int64_t now_ms(void)
 	return hf_mono_now().ns / HF_MSEC;
 }
 
-/* Child: appends from `first` until `count` are done or the parent takes it down. */
-static void write_ids(struct hf_state *state, int number, uint32_t first, uint32_t count,
-		      uint64_t segment, int to)
+/* Child: appends from `first` until `count` are done, or it is over. */
+static void write_ids(struct hf_state *state, uint32_t first, uint32_t count, uint64_t segment,
+		      int to)
 {
 	struct hf_journal_opts opts = { .size = sizeof(opts),
 					.segment_bytes = segment,
@@ -117,33 +130,36 @@ static void write_ids(struct hf_state *state, int number, uint32_t first, uint32
 
 	if (hf_journal_open(state, &opts, &journal, NULL) < 0)
 		_exit(1);
-	for (uint32_t i = 0; i < count; i++) {
-		struct told told = { .id = first + i, .writer = number };
+	for (uint32_t i = 0; i < count && !__atomic_load_n(over, __ATOMIC_RELAXED); i++) {
+		struct told told = { .id = first + i };
+		sig_atomic_t before = resumed;
 		int64_t start = now_ms();
 
 		told.returned = append_id(journal, told.id);
 		told.took_ms = (int32_t)(now_ms() - start);
+		told.excused = resumed != before;
 		if (write(to, &told, sizeof(told)) != (ssize_t)sizeof(told))
-			break; /* the parent has closed: the time is over */
+			_exit(1);
 	}
 	/* One that gets through tells of all losses that could not be counted before. */
-	for (int i = 0; i < 200 && append_id(journal, IDS_MOST) != 0; i++)
+	for (int i = 0; i < 200 && append_id(journal, ids_most) != 0; i++)
 		poll(NULL, 0, 10);
 	hf_journal_free(journal);
 	_exit(0);
 }
 
-static pid_t start_writer(struct hf_state *state, int number, uint32_t first, uint32_t count,
+static pid_t start_writer(struct hf_state *state, uint32_t first, uint32_t count,
 			  uint64_t segment, const int pipe_fds[2])
 {
+	struct sigaction sa = { .sa_handler = note_resumption, .sa_flags = SA_RESTART };
 	pid_t pid = fork();
 
 	if (pid < 0)
 		give_up("fork");
 	if (pid == 0) {
-		signal(SIGPIPE, SIG_IGN);
+		sigaction(SIGCONT, &sa, NULL);
 		close(pipe_fds[0]);
-		write_ids(state, number, first, count, segment, pipe_fds[1]);
+		write_ids(state, first, count, segment, pipe_fds[1]);
 	}
 	return pid;
 }
@@ -162,7 +178,7 @@ static struct ledger *new_ledger(void)
 {
 	struct ledger *l = calloc(1, sizeof(*l));
 
-	if (!l || !(l->told = calloc(IDS_MOST, 1)) || !(l->found = calloc(IDS_MOST, 1)))
+	if (!l || !(l->told = calloc(ids_most, 1)) || !(l->found = calloc(ids_most, 1)))
 		give_up("memory");
 	return l;
 }
@@ -174,15 +190,14 @@ static void free_ledger(struct ledger *l)
 	free(l);
 }
 
-/* `excused`: the writer was stopped meanwhile, its time says nothing. */
-static void enter(struct ledger *l, const struct told *told, int excused)
+static void enter(struct ledger *l, const struct told *told)
 {
-	if (told->id >= IDS_MOST)
+	if (told->id >= ids_most)
 		return;
 	l->told[told->id] = told->returned == 0 ? 1 : 2;
 	l->acknowledged += told->returned == 0;
 	l->refused += told->returned == HF_E_LOST;
-	if (!excused) {
+	if (!told->excused) {
 		if ((uint64_t)told->took_ms > l->slowest_ms)
 			l->slowest_ms = (uint64_t)told->took_ms;
 		l->slow += told->took_ms > HF_JOURNAL_WAIT_NS / HF_MSEC + SLACK_MS;
@@ -208,13 +223,13 @@ static void read_back(const struct hf_state *state, struct ledger *l)
 		last = record.seq;
 		if (record.info->event == HF_EV_JOURNAL_LOST && hf_record_int(&record, "count", &lost))
 			l->journalled_losses += (uint64_t)lost;
-		if (text && sscanf(text, "%u", &id) == 1 && id < IDS_MOST && l->found[id] < 255)
+		if (text && sscanf(text, "%u", &id) == 1 && id < ids_most && l->found[id] < 255)
 			l->found[id]++;
 	}
 	if (r < 0)
 		give_up("read");
 	hf_journal_reader_free(reader);
-	for (id = 0; id < IDS_MOST; id++) {
+	for (id = 0; id < ids_most; id++) {
 		l->missing += l->told[id] == 1 && l->found[id] == 0;
 		l->twice += l->found[id] > 1;
 		l->undead += l->told[id] == 2 && l->found[id] > 0;
@@ -268,10 +283,10 @@ static int many_round(int round, int *sound)
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		give_up("pipe");
 	for (int i = 0; i < MANY; i++)
-		(void)start_writer(state, i, (uint32_t)(i * EACH), EACH, 0, fds);
+		(void)start_writer(state, (uint32_t)(i * EACH), EACH, 0, fds);
 	close(fds[1]);
 	while (read(fds[0], &told, sizeof(told)) == (ssize_t)sizeof(told))
-		enter(l, &told, 0);
+		enter(l, &told);
 	close(fds[0]);
 	while (wait(NULL) > 0)
 		continue;
@@ -305,8 +320,7 @@ static void many_processes(void)
 
 struct crew {
 	pid_t pids[WRITERS];
-	int stopped[WRITERS];	    /* now */
-	int was_stopped[WRITERS];   /* since its last word: the time of the next is excused */
+	int stopped[WRITERS];
 	uint32_t next_id;
 	int fds[2];
 	uint64_t strikes;
@@ -314,7 +328,7 @@ struct crew {
 
 static void hire(struct crew *crew, struct hf_state *state, int i, uint32_t count, uint64_t segment)
 {
-	crew->pids[i] = start_writer(state, i, crew->next_id, count, segment, crew->fds);
+	crew->pids[i] = start_writer(state, crew->next_id, count, segment, crew->fds);
 	crew->next_id += count;
 }
 
@@ -328,19 +342,14 @@ static void listen_for(struct crew *crew, struct ledger *l, int ms)
 	if (poll(&p, 1, ms) <= 0)
 		return;
 	n = read(crew->fds[0], told, sizeof(told));
-	for (ssize_t i = 0; i < n / (ssize_t)sizeof(told[0]); i++) {
-		int w = told[i].writer;
-
-		enter(l, &told[i], crew->was_stopped[w]);
-		/* Running again: only this one append met the stop. */
-		if (!crew->stopped[w] && crew->was_stopped[w] > 0)
-			crew->was_stopped[w]--;
-	}
+	for (ssize_t i = 0; i < n / (ssize_t)sizeof(told[0]); i++)
+		enter(l, &told[i]);
 }
 
 static void start_crew(struct crew *crew, struct hf_state *state, uint32_t count, uint64_t segment)
 {
 	memset(crew, 0, sizeof(*crew));
+	__atomic_store_n(over, 0, __ATOMIC_RELAXED);
 	if (pipe2(crew->fds, O_CLOEXEC | O_NONBLOCK) < 0)
 		give_up("pipe");
 	/* Only our end must not block. */
@@ -356,10 +365,11 @@ static void end_crew(struct crew *crew, struct ledger *l)
 	struct told told;
 	ssize_t n;
 
+	__atomic_store_n(over, 1, __ATOMIC_RELAXED);
 	close(crew->fds[1]);
 	(void)fcntl(crew->fds[0], F_SETFL, 0);
 	while ((n = read(crew->fds[0], &told, sizeof(told))) == (ssize_t)sizeof(told))
-		enter(l, &told, 1);
+		enter(l, &told);
 	close(crew->fds[0]);
 	while (wait(NULL) > 0)
 		continue;
@@ -370,12 +380,12 @@ static void killed_at_random(const char *leaf, uint64_t segment, const char *tit
 	struct hf_state *state = new_state(leaf);
 	struct hf_mono until = hf_mono_in(seconds * HF_SEC);
 	struct ledger *l = new_ledger();
-	const uint32_t count = 2000;
+	const uint32_t count = IDS_A_WRITER;
 	struct hf_verify_result verified;
 	struct crew crew;
 
 	start_crew(&crew, state, count, segment);
-	while (hf_mono_left(until) > 0 && crew.next_id + WRITERS * count < IDS_MOST) {
+	while (hf_mono_left(until) > 0 && crew.next_id + WRITERS * count < ids_most) {
 		int victim = (int)random_below(WRITERS);
 
 		listen_for(&crew, l, (int)random_below(4));
@@ -436,19 +446,11 @@ static void stopped_at_random(void)
 	struct hf_verify_result verified;
 	struct crew crew;
 
-	start_crew(&crew, state, IDS_MOST / WRITERS, ROTATE_BYTES);
+	start_crew(&crew, state, ids_most / WRITERS, ROTATE_BYTES);
 	while (hf_mono_left(until) > 0) {
-		int i = (int)random_below(WRITERS);
-
 		listen_for(&crew, l, (int)random_below(20));
-		if (random_below(3) != 0)
-			continue;
-		/* What stands in the pipe was told before the stop; then one that met it. */
-		listen_for(&crew, l, 0);
-		crew.was_stopped[i] = INT16_MAX;
-		strike_or_free(&crew, i);
-		if (!crew.stopped[i])
-			crew.was_stopped[i] = 400; /* a pipe full, at most */
+		if (random_below(10) == 0)
+			strike_or_free(&crew, (int)random_below(WRITERS));
 	}
 	free_all(&crew);
 	end_crew(&crew, l);
@@ -489,7 +491,13 @@ int main(int argc, char **argv)
 		else
 			usage(argv[0]);
 	}
+	if (seconds < 1 || seconds > 3600)
+		usage(argv[0]);
 	random_state = seed ? seed : 1;
+	ids_most = (uint32_t)(seconds + 1) * IDS_A_SECOND;
+	over = mmap(NULL, sizeof(*over), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (over == MAP_FAILED)
+		give_up("mmap");
 	printf("# seed %llu, %lld s for each part\n", (unsigned long long)seed, (long long)seconds);
 	printf("1..9\n");
 	snprintf(base, sizeof(base), "%s/hf-stress-XXXXXX", dir && strlen(dir) < 90 ? dir : "/tmp");

@@ -7,9 +7,9 @@
 
 #include <jansson.h>
 
-#include "base/buf.h"
-#include "base/fail.h"
-#include "base/parse.h"
+#include "hf/base/buf.h"
+#include "hf/base/fail.h"
+#include "hf/base/parse.h"
 #include "helper/test.h"
 #include "holdfast/clock.h"
 #include "holdfast/version.h"

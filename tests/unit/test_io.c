@@ -12,8 +12,8 @@
 #include "helper/faults.h"
 #include "helper/test.h"
 #include "holdfast/clock.h"
-#include "sys/calls.h"
-#include "sys/io.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define NOBODY       65534

@@ -14,12 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/cleanup.h"
+#include "hf/base/buf.h"
+#include "hf/base/cleanup.h"
 #include "helper/faults.h"
 #include "helper/test.h"
 #include "holdfast/journal.h"
-#include "journal/line.h"
+#include "hf/journal/line.h"
 
 #define EVENTS   "state/journal/events.jsonl"
 #define COUNTERS "state/journal/counters"
@@ -805,12 +805,17 @@ static void mount_small(const char *path)
 {
 	char map[64];
 	uid_t uid = geteuid();
+	gid_t gid = getegid();
 
 	if (unshare(uid == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) < 0)
 		_exit(CHILD_SKIPS);
 	if (uid != 0) {
 		snprintf(map, sizeof(map), "0 %u 1", (unsigned)uid);
 		write_text("/proc/self/uid_map", map);
+		/* Files made there need a group that the name space knows. */
+		write_text("/proc/self/setgroups", "deny");
+		snprintf(map, sizeof(map), "0 %u 1", (unsigned)gid);
+		write_text("/proc/self/gid_map", map);
 	}
 	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("small", path, "tmpfs", 0, "size=64k,mode=0700") < 0)

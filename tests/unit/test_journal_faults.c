@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "hf/base/cleanup.h"
 #include "helper/faults.h"
 #include "helper/test.h"
 #include "holdfast/journal.h"

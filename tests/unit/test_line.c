@@ -6,10 +6,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "base/buf.h"
-#include "base/cleanup.h"
+#include "hf/base/buf.h"
+#include "hf/base/cleanup.h"
 #include "helper/test.h"
-#include "journal/line.h"
+#include "hf/journal/line.h"
 
 #define TEXT_MOST 5000
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "helper/proc_helper.h"
-#include "proc/stat.h"
+#include "hf/proc/stat.h"
 
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
 

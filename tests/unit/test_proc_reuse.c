@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 
 #include "helper/proc_helper.h"
-#include "proc/stat.h"
+#include "hf/proc/stat.h"
 
 #define NAME       "victim"
 #define ATTEMPTS   200
@@ -428,7 +428,7 @@ static void before_call(void)
 		before_call();                  \
 		return swap.real.name args;     \
 	}
-#include "sys/calls.def"
+#include "hf/sys/calls.def"
 #undef HF_SYS_CALL
 
 static void swap_arm(int at)
@@ -437,7 +437,7 @@ static void swap_arm(int at)
 	swap.count = swap.swapped = 0;
 	swap.real = hf_sys;
 #define HF_SYS_CALL(result, name, params, args) hf_sys.name = hook_##name;
-#include "sys/calls.def"
+#include "hf/sys/calls.def"
 #undef HF_SYS_CALL
 }
 

@@ -9,8 +9,8 @@
 
 #include "helper/test.h"
 #include "holdfast/clock.h"
-#include "proc/stat.h"
-#include "sys/io.h"
+#include "hf/proc/stat.h"
+#include "hf/sys/io.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

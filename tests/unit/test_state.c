@@ -14,8 +14,8 @@
 
 #include "helper/faults.h"
 #include "helper/test.h"
-#include "sys/calls.h"
-#include "sys/state.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/state.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define NOBODY       65534

@@ -15,7 +15,7 @@
 
 #include "helper/test.h"
 #include "holdfast/journal.h"
-#include "sys/calls.h"
+#include "hf/sys/calls.h"
 
 #define THREADS 8
 #define APPENDS 500

@@ -1,0 +1,209 @@
+/*
+ * holdfast/lock.h - named locks with a proven owner, fencing tokens, leases and a fair queue.
+ *
+ * Calling sequence:
+ *
+ *     struct hf_locks *locks;                                 once
+ *     hf_locks_open(state, journal, &locks, &err);
+ *
+ *     struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = 5 * HF_SEC };
+ *     struct hf_lock *lock;
+ *     r = hf_lock_acquire(locks, "build", &opts, &lock, &blocker, &err);
+ *     if (r == HF_E_BUSY || r == HF_E_TIMEOUT) ... blocker says who, since when, and why it lives
+ *     ... work, pass hf_lock_token(lock) along ...
+ *     hf_lock_release(lock, &err);
+ *     hf_lock_free(lock);
+ *
+ * Owner. A lock belongs to a process identity (proc.h), not to a descriptor: fork and
+ * exec neither release nor prolong it, a child cannot release it, and it can be taken
+ * for another process (a shell). Two threads are two contenders; a handle may be
+ * passed between threads.
+ *
+ * States of a holder: holding; dead (gone, zombie, recycled, other boot): replaced at
+ * once by whoever asks next, with a lock_taken_over event; expired (its lease ran
+ * out): replaced when somebody wants the lock, and from then on its token is refused
+ * everywhere (L5). A holder that cannot be judged counts as alive (L4).
+ *
+ * Tokens rise strictly for each name, for ever (L2): max(last + 1, wall clock in
+ * microseconds), so neither a deleted file, nor an older copy put back, nor a clock
+ * set back repeats one.
+ *
+ * Waiting is first come, first served. A waiter sleeps in one poll on its own channel,
+ * on the death of the process before it, and on its deadline; a release wakes exactly
+ * one. A waiter that is stopped when its turn comes is passed over and keeps its
+ * place. If it is stopped in the moment between being woken and taking the lock, the
+ * waiter behind it notices within HF_LOCK_TURN_NS.
+ *
+ * Deadlock, with oneself or in a cycle over several locks, is found from the records
+ * while waiting (after 50 ms) and given to the waiter that closed the cycle.
+ *
+ * Ownership: handles are freed by their _free functions, before the context, which is freed
+ * before the state and the journal it was opened with. Freeing a handle does not release.
+ * Threads: a context may be shared; a handle is used by one thread at a time.
+ * Fork: a child may only free what it inherited (HF_E_FORKED).
+ * Crash: a record is changed by one write of at most one page under a short flock
+ * guard; a record that fails its checksum is quarantined and never acted upon.
+ * Limits: one machine and flock(2). 64 holders of one lock, 16,384 waiters.
+ */
+#ifndef HOLDFAST_LOCK_H
+#define HOLDFAST_LOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "holdfast/api.h"
+#include "holdfast/clock.h"
+#include "holdfast/err.h"
+#include "holdfast/journal.h"
+#include "holdfast/proc.h"
+#include "holdfast/state.h"
+
+HF_C_BEGIN
+
+#define HF_LOCK_SLOTS_MAX 64
+#define HF_LOCK_TTL_MAX   (INT64_C(30) * 24 * 3600 * HF_SEC) /* longer leases are refused */
+#define HF_LOCK_TURN_NS   (2 * HF_SEC)
+
+struct hf_locks; /* the locks of one state directory */
+struct hf_lock;  /* one that is held */
+
+enum hf_lock_mode {
+	HF_LOCK_EXCLUSIVE = 0,
+	HF_LOCK_SHARED = 1, /* any number of these, and no exclusive one */
+	HF_LOCK_SLOTS = 2,  /* at most `slots` at once */
+};
+
+enum hf_lock_flags {
+	HF_LOCK_REENTRANT = 1 << 0,     /* the same owner may take it again; counted */
+	HF_LOCK_FREE_ON_EXIT = 1 << 1,  /* the owner's exit is its release, not a take-over */
+};
+
+/* All zero means: exclusive, do not wait, no lease, owned by the caller. */
+struct hf_lock_opts {
+	size_t size;            /* sizeof(struct hf_lock_opts) */
+	enum hf_lock_mode mode;
+	unsigned slots;         /* HF_LOCK_SLOTS: 1 to HF_LOCK_SLOTS_MAX */
+	int64_t wait_ns;        /* 0: do not wait; negative: for ever */
+	int64_t ttl_ns;         /* lease; 0: none */
+	unsigned flags;         /* enum hf_lock_flags */
+	const struct hf_proc_id *owner; /* NULL: the calling process and thread */
+};
+
+/* One holder, as others see it. */
+struct hf_holder {
+	struct hf_proc_id id;
+	int32_t thread;        /* 0: the process as a whole */
+	uint64_t token;
+	struct hf_wall since;
+	int64_t lease_left_ns; /* -1: no lease; 0: expired */
+	enum hf_lock_mode mode;
+	unsigned count;        /* how often a reentrant owner has it */
+	enum hf_liveness liveness;
+	char evidence[HF_EVIDENCE_MAX];
+};
+
+/* Opens the locks of `state`. `journal` may be NULL: then no events are written. */
+HF_API int hf_locks_open(struct hf_state *state, struct hf_journal *journal,
+			 struct hf_locks **ret_locks, struct hf_err *err) HF_MUST_CHECK;
+
+/* Frees. NULL is fine. Locks that are held stay held. After fork: allowed in the child. */
+HF_API void hf_locks_free(struct hf_locks *locks);
+
+/*
+ * Takes the lock `name`. Returns 0, or:
+ *   HF_E_BUSY       held, and wait_ns was 0; *ret_blocker (may be NULL) says by whom
+ *   HF_E_TIMEOUT    still held after wait_ns; the same
+ *   HF_E_DEADLOCK   the owner has it already, or a cycle; the detail names it
+ *   HF_E_MODE       held as another number of slots
+ *   HF_E_NAME, HF_E_GONE (the owner given has ended), -EINVAL, -errno
+ * Nothing is left behind by a failure. Blocks: up to wait_ns.
+ */
+HF_API int hf_lock_acquire(struct hf_locks *locks, const char *name,
+			   const struct hf_lock_opts *opts, struct hf_lock **ret_lock,
+			   struct hf_holder *ret_blocker, struct hf_err *err) HF_MUST_CHECK;
+
+/* The fencing token; constant for the life of the handle. */
+HF_API uint64_t hf_lock_token(const struct hf_lock *lock);
+
+/* Returns 0 while the token is current; HF_E_STALE when the lock was lost. */
+HF_API int hf_lock_check(struct hf_lock *lock, struct hf_err *err) HF_MUST_CHECK;
+
+/* Prolongs the lease by `ttl_ns` from now (0: by its own length). HF_E_STALE when lost. */
+HF_API int hf_lock_renew(struct hf_lock *lock, int64_t ttl_ns, struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * Gives it back; the next waiter is woken. HF_E_STALE when it was lost meanwhile: the
+ * successor is untouched (L3). The handle remains to be freed.
+ */
+HF_API int hf_lock_release(struct hf_lock *lock, struct hf_err *err);
+
+/* Frees the handle and nothing else. NULL is fine. After fork: allowed in the child. */
+HF_API void hf_lock_free(struct hf_lock *lock);
+
+/* -- without a handle: by name and token, or by name and owner --------------- */
+
+/*
+ * As hf_lock_check, for whoever was given the token. With token 0: is it held at
+ * all? 0 yes, HF_E_NOT_HELD no.
+ */
+HF_API int hf_lock_check_token(struct hf_locks *locks, const char *name, uint64_t token,
+			       struct hf_err *err) HF_MUST_CHECK;
+
+/* As hf_lock_renew, for whoever was given the token. */
+HF_API int hf_lock_renew_token(struct hf_locks *locks, const char *name, uint64_t token,
+			       int64_t ttl_ns, struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * Releases what `token` holds (then `owner` is not looked at) or, with token 0, what
+ * `owner` holds. Returns 0; HF_E_NOT_HELD nobody has it; HF_E_NOT_OWNER somebody else
+ * does (named in the detail, nothing changed, L3); HF_E_STALE the token was lost.
+ */
+HF_API int hf_lock_release_as(struct hf_locks *locks, const char *name, uint64_t token,
+			      const struct hf_proc_id *owner, struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * Takes the lock away from whoever has it, journalled with `reason` (lock_broken). The old
+ * tokens are refused from then on. Returns how many holders lost it; HF_E_NOT_HELD.
+ */
+HF_API int hf_lock_break(struct hf_locks *locks, const char *name, const char *reason,
+			 struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * Runs `action` while `token` is proven current and cannot be lost: under the guard of
+ * the record (L5). It must be short. Returns its result, or HF_E_STALE without running it.
+ */
+HF_API int hf_lock_guarded(struct hf_locks *locks, const char *name, uint64_t token,
+			   int (*action)(void *arg), void *arg, struct hf_err *err) HF_MUST_CHECK;
+
+/* -- looking ------------------------------------------------------------------ */
+
+struct hf_waiter {
+	struct hf_proc_id id;
+	int32_t thread;
+	enum hf_lock_mode mode;
+	int64_t waited_ns;
+};
+
+struct hf_lock_info {
+	const char *name;
+	uint64_t token; /* the last one given */
+	unsigned slots; /* 0: not a slots lock */
+	const struct hf_holder *holders;
+	size_t n_holders;
+	const struct hf_waiter *waiters; /* first come first */
+	size_t n_waiters;
+};
+
+/* Calls `fn` with the state of `name`. HF_E_NOT_HELD when it never existed. */
+HF_API int hf_lock_look(struct hf_locks *locks, const char *name,
+			void (*fn)(void *arg, const struct hf_lock_info *info), void *arg,
+			struct hf_err *err) HF_MUST_CHECK;
+
+/* The same for every lock that there is, in no particular order. */
+HF_API int hf_lock_list(struct hf_locks *locks,
+			void (*fn)(void *arg, const struct hf_lock_info *info), void *arg,
+			struct hf_err *err) HF_MUST_CHECK;
+
+HF_C_END
+
+#endif

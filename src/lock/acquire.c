@@ -1,0 +1,404 @@
+/*
+ * lock/acquire.c - taking a lock, and sleeping until it is our turn.
+ *
+ * Under the guard: enter if the holders admit us and nobody who can run is before us
+ * in the queue; else take a place, decide what to watch, and sleep. Whoever releases
+ * gives the lock to the first waiter and sends it its token, which is all that a
+ * woken waiter needs. What is watched makes a lost wake-up impossible even when
+ * processes die at any point:
+ *
+ *   - our own channel: a token, or "look again";
+ *   - first in the queue: the holders' pidfds, and the earliest end of a lease;
+ *   - behind somebody: that waiter's pidfd. When it gets the lock it is the holder that
+ *     we then have to watch, so nothing needs to be told; where more than its death
+ *     matters (several holders, leases) we are told to look.
+ *   - first or second in the queue while a token is on its way: also a slow clock, in
+ *     case whoever it was sent to is stopped and does not notice.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/lock/local.h"
+#include "hf/lock/ops.h"
+#include "hf/sys/calls.h"
+
+#define DEADLOCK_AFTER_NS (50 * HF_MSEC)
+
+struct attempt {
+	struct hf_local *locks;
+	const struct hf_lock_request *request;
+	struct hf_mono deadline; /* of the wait */
+	struct hf_mono suspect;  /* when to look for a deadlock; once */
+	int suspected;
+	int queued;
+	struct hf_lock_entry entry;
+	uint64_t token;
+	struct pollfd watch[1 + HF_LOCK_SLOTS_MAX]; /* [0] is our channel */
+	nfds_t n_watch;
+	int64_t clock_ns; /* look again after this; -1: no need */
+};
+
+static void stop_watching(struct attempt *a)
+{
+	for (nfds_t i = 1; i < a->n_watch; i++)
+		hf_auto_close(&a->watch[i].fd);
+	a->n_watch = 1;
+}
+
+static void attempt_done(struct attempt *a)
+{
+	stop_watching(a);
+	hf_auto_close(&a->watch[0].fd);
+}
+
+/* The holder that is the same owner as the request's, or NULL. */
+static struct hf_lock_holder *own_holder(struct hf_guard *guard,
+					 const struct hf_lock_request *request)
+{
+	for (uint32_t i = 0; i < guard->record.n_holders; i++) {
+		struct hf_lock_holder *h = &guard->record.holders[i];
+
+		if (h->thread == request->thread && hf_proc_same(&h->id, &request->owner))
+			return h;
+	}
+	return NULL;
+}
+
+/* Nobody is before us: enters at once. */
+static int grant(struct hf_guard *guard, struct attempt *a, struct hf_err *err)
+{
+	uint64_t token = hf_record_add(&guard->record, &a->entry);
+	int r = hf_guard_write(guard, err);
+
+	if (r == 0)
+		a->token = token;
+	return r;
+}
+
+/* Enters again: counted. */
+static int grant_again(struct hf_guard *guard, struct hf_lock_holder *holder, struct attempt *a,
+		       struct hf_err *err)
+{
+	int r;
+
+	if (holder->count >= UINT16_MAX)
+		return FAIL(err, -EOVERFLOW, "acquire", a->request->name, "taken too often");
+	holder->count++;
+	r = hf_guard_write(guard, err);
+	if (r == 0)
+		a->token = holder->token;
+	return r;
+}
+
+/* Was the lock given to us while we slept? */
+static int was_granted(struct hf_guard *guard, struct attempt *a)
+{
+	for (uint32_t i = 0; a->queued && i < guard->record.n_holders; i++) {
+		const struct hf_lock_holder *h = &guard->record.holders[i];
+
+		if (h->ticket == a->entry.ticket && hf_proc_same(&h->id, &a->entry.owner)) {
+			a->token = h->token;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* Is our place still ours? Not if the record was lost, or our turn passed while stopped. */
+static int has_place(struct hf_guard *guard, const struct attempt *a)
+{
+	struct hf_lock_entry entry;
+
+	return a->entry.ticket >= guard->record.first && a->entry.ticket < guard->record.next &&
+	       hf_queue_read(guard, a->entry.ticket, &entry) == 0 &&
+	       entry.state == HF_ENTRY_WAITING && hf_proc_same(&entry.waiter, &a->entry.waiter);
+}
+
+static int check_own(struct hf_guard *guard, struct attempt *a, struct hf_err *err)
+{
+	const struct hf_lock_request *request = a->request;
+	struct hf_lock_holder *own = own_holder(guard, request);
+	int r;
+
+	/* One whose lease ran out is no longer a claim, not even against ourselves. */
+	if (!own || hf_holder_lease_left(guard->locks, own) == 0)
+		return 0;
+	if (request->flags & HF_LOCK_REENTRANT) {
+		r = grant_again(guard, own, a, err);
+		return r < 0 ? r : 1;
+	}
+	if (hf_record_admits(&guard->record, request->mode))
+		return 0;
+	return FAIL(err, HF_E_DEADLOCK, "acquire", request->name, "you already hold it (token %llu)",
+		    (unsigned long long)own->token);
+}
+
+/* 1 entered, 0 not now, negative on error. */
+static int try_enter(struct hf_guard *guard, struct attempt *a, struct hf_err *err)
+{
+	const struct hf_lock_request *request = a->request;
+	struct hf_lock_record *record = &guard->record;
+	struct hf_lock_entry before;
+	int r;
+
+	if (was_granted(guard, a))
+		return 1;
+	r = check_own(guard, a, err);
+	if (r != 0)
+		return r;
+	if (!hf_record_admits(record, request->mode) && hf_record_reap(guard, 1) == 0)
+		(void)hf_queue_revoke(guard);
+	if (request->mode == HF_LOCK_SLOTS && record->n_holders > 0 && record->slots > 0 &&
+	    record->slots != request->slots)
+		return FAIL(err, HF_E_MODE, "acquire", request->name, "%u, not %u", record->slots,
+			    request->slots);
+	if (!hf_record_admits(record, request->mode))
+		return 0;
+	if (!a->queued && !hf_queue_first(guard, 0, &before)) {
+		r = grant(guard, a, err);
+		return r < 0 ? r : 1;
+	}
+	/* Everybody in their turn; it may be ours. */
+	r = hf_queue_admit(guard, err);
+	return r < 0 ? r : was_granted(guard, a);
+}
+
+/* Adds a process to what we sleep on. Returns 0 when it has ended meanwhile. */
+static int watch_process(struct attempt *a, const struct hf_proc_id *id)
+{
+	char evidence[HF_EVIDENCE_MAX];
+	int fd = -1;
+	int verdict = hf_local_judge(a->locks, id, &fd, evidence);
+
+	if (verdict == 0)
+		a->watch[a->n_watch++] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	return verdict != HF_E_GONE && verdict != HF_E_RECYCLED;
+}
+
+/* Decides what to sleep on. Returns 0 when there is no need to sleep: look again. */
+static int plan_watch(struct hf_guard *guard, struct attempt *a)
+{
+	const struct hf_lock_record *record = &guard->record;
+	struct hf_lock_entry previous, further;
+
+	a->clock_ns = -1;
+	if (hf_queue_previous(guard, a->entry.ticket, &previous)) {
+		if (!hf_queue_previous(guard, previous.ticket, &further))
+			a->clock_ns = HF_LOCK_TURN_NS;
+		return watch_process(a, &previous.waiter);
+	}
+	if (hf_queue_unclaimed(guard))
+		a->clock_ns = HF_LOCK_TURN_NS;
+	for (uint32_t i = 0; i < record->n_holders; i++) {
+		int64_t left = hf_holder_lease_left(guard->locks, &record->holders[i]);
+
+		if (left >= 0 && (a->clock_ns < 0 || left < a->clock_ns))
+			a->clock_ns = left;
+		if (!watch_process(a, &record->holders[i].id))
+			return 0;
+	}
+	return 1;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < 0 ? b : b < 0 ? a : a < b ? a : b;
+}
+
+/* Reads what came through the channel. 1 when our token did. */
+static int read_channel(struct attempt *a)
+{
+	uint64_t message;
+
+	while (hf_sys.read(a->watch[0].fd, &message, sizeof(message)) == sizeof(message))
+		if (message != 0) {
+			a->token = message;
+			return 1;
+		}
+	return 0;
+}
+
+/* 1 when we were given the lock. */
+static int sleep_until_something(struct attempt *a)
+{
+	int64_t ns = a->request->wait_ns < 0 ? -1 : hf_mono_left(a->deadline);
+	int ms;
+
+	ns = smaller(ns, a->clock_ns);
+	if (!a->suspected)
+		ns = smaller(ns, hf_mono_left(a->suspect));
+	/* Rounded up, so that the deadline has passed when we wake for it. */
+	ms = ns < 0 ? -1 : ns / HF_MSEC < INT_MAX ? (int)((ns + HF_MSEC - 1) / HF_MSEC) : INT_MAX;
+	(void)hf_sys.poll(a->watch, a->n_watch, ms);
+	return read_channel(a);
+}
+
+/* Out of the queue, and what was given to us meanwhile goes to the next. */
+static void give_up(struct attempt *a)
+{
+	AUTO_GUARD(guard);
+	int index;
+
+	if (!a->queued || hf_guard_take(a->locks, a->request->name, 0,
+					hf_mono_in(HF_GUARD_WAIT_NS), &guard, NULL) < 0)
+		return; /* who cannot leave is found out when it dies, or passed over */
+	if (was_granted(&guard, a)) {
+		index = hf_record_find(&guard.record, a->token);
+		hf_record_remove(&guard.record, (uint32_t)index);
+	}
+	if (has_place(&guard, a))
+		hf_queue_leave(&guard, &a->entry);
+	hf_queue_forget(a->locks, a->request->name, a->entry.ticket);
+	(void)hf_queue_admit(&guard, NULL);
+	hf_queue_nudge(&guard, a->entry.ticket); /* it watched us */
+	a->queued = 0;
+}
+
+static void tell_blocker(struct hf_guard *guard, struct attempt *a, struct hf_holder *ret,
+			 char *text, size_t cap)
+{
+	struct hf_holder blocker;
+
+	memset(&blocker, 0, sizeof(blocker));
+	if (guard->record.n_holders > 0) {
+		hf_holder_show(a->locks, &guard->record, &guard->record.holders[0], &blocker);
+		hf_holder_text(&blocker, text, cap);
+	} else {
+		(void)snprintf(text, cap, "free, but others were here first");
+	}
+	if (ret)
+		*ret = blocker;
+}
+
+/* The lock cannot be had in time. */
+static int refuse(struct hf_guard *guard, struct attempt *a, struct hf_holder *ret_blocker,
+		  struct hf_err *err)
+{
+	char text[HF_HOLDER_TEXT_MAX];
+
+	tell_blocker(guard, a, ret_blocker, text, sizeof(text));
+	return FAIL(err, a->request->wait_ns == 0 ? HF_E_BUSY : HF_E_TIMEOUT, "acquire",
+		    a->request->name, "%.*s", 250, text);
+}
+
+static int join(struct hf_guard *guard, struct attempt *a, struct hf_err *err)
+{
+	int r;
+
+	hf_auto_close(&a->watch[0].fd);
+	a->entry.since_ns = hf_boot_now().ns;
+	r = hf_queue_join(guard, &a->entry, &a->watch[0].fd, err);
+	if (r < 0)
+		return r;
+	a->queued = 1;
+	a->suspect = hf_mono_in(DEADLOCK_AFTER_NS);
+	return hf_guard_write(guard, err);
+}
+
+static int check_deadlock(struct attempt *a, struct hf_err *err)
+{
+	char cycle[HF_EVIDENCE_MAX];
+
+	a->suspected = 1;
+	if (!hf_deadlock_check(a->locks, a->request->name, &a->entry, cycle, sizeof(cycle)))
+		return 0;
+	if (a->locks->journal) {
+		struct hf_field fields[] = { HF_FIELD_TEXT("cycle", cycle) };
+
+		(void)hf_journal_append(a->locks->journal, HF_EV_LOCK_DEADLOCK, a->request->name,
+					fields, 1, 0, NULL);
+	}
+	return FAIL(err, HF_E_DEADLOCK, "wait", a->request->name, "%s", cycle);
+}
+
+/* One look under the guard. 1 entered, 0 sleep, 2 look again, negative: give up. */
+static int look_once(struct attempt *a, struct hf_holder *ret_blocker, struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	int waits = a->request->wait_ns != 0;
+	int r;
+
+	r = hf_guard_take(a->locks, a->request->name, 1,
+			  waits && a->request->wait_ns > 0 ? a->deadline
+							   : hf_mono_in(HF_GUARD_WAIT_NS),
+			  &guard, err);
+	if (r == -ETIMEDOUT && a->request->wait_ns > 0)
+		return FAIL(err, HF_E_TIMEOUT, "guard", a->request->name,
+			    "a process is stopped while it changes the record");
+	if (r < 0)
+		return r;
+	if (a->queued && !was_granted(&guard, a) && !has_place(&guard, a)) {
+		hf_queue_forget(a->locks, a->request->name, a->entry.ticket);
+		a->entry.ticket = 0;
+		a->queued = 0;
+	}
+	r = try_enter(&guard, a, err);
+	if (r != 0)
+		return r;
+	if (!waits || (a->request->wait_ns > 0 && hf_mono_left(a->deadline) == 0)) {
+		/* The dead that were found on the way are gone all the same. */
+		if (guard.n_lost > 0)
+			(void)hf_guard_write(&guard, NULL);
+		return refuse(&guard, a, ret_blocker, err);
+	}
+	if (!a->queued) {
+		r = join(&guard, a, err);
+		if (r < 0)
+			return r;
+	} else if (guard.n_lost > 0) {
+		(void)hf_guard_write(&guard, NULL);
+	}
+	return plan_watch(&guard, a) ? 0 : 2;
+}
+
+static uint32_t to_ttl_ms(int64_t ns)
+{
+	return (uint32_t)((ns + HF_MSEC - 1) / HF_MSEC);
+}
+
+int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_t *ret_token,
+		     struct hf_holder *ret_blocker, struct hf_err *err)
+{
+	AUTO(attempt_done) struct attempt a = { .locks = store, .request = request, .n_watch = 1 };
+	int r;
+
+	a.watch[0] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	a.deadline = hf_mono_in(request->wait_ns < 0 ? INT64_MAX : request->wait_ns);
+	a.entry = (struct hf_lock_entry){
+		.mode = request->mode,
+		.waiter = a.locks->self,
+		.waiter_thread = (int32_t)gettid(),
+		.owner = request->owner,
+		.owner_thread = request->thread,
+		.flags = (request->mode == HF_LOCK_SHARED ? HF_HOLDER_SHARED : 0) |
+			 (request->flags & HF_LOCK_FREE_ON_EXIT ? HF_HOLDER_FREE_ON_EXIT : 0),
+		.ttl_ms = to_ttl_ms(request->ttl_ns),
+		.slots = request->slots,
+	};
+	while ((r = look_once(&a, ret_blocker, err)) == 0 || r == 2) {
+		if (r == 0 && sleep_until_something(&a)) {
+			r = 1;
+			break;
+		}
+		stop_watching(&a);
+		if (!a.suspected && hf_mono_left(a.suspect) == 0) {
+			r = check_deadlock(&a, err);
+			if (r < 0)
+				break;
+		}
+	}
+	if (r < 0) {
+		give_up(&a);
+		return r;
+	}
+	if (a.queued)
+		hf_queue_forget(a.locks, request->name, a.entry.ticket);
+	*ret_token = a.token;
+	return 0;
+}

@@ -1,0 +1,147 @@
+/*
+ * lock/deadlock.c - would this wait ever end?
+ *
+ * A waiter waits for holders, a holder may itself be a waiter elsewhere, and so on. If
+ * that leads back to the owner for whom we wait, nobody in the circle moves again.
+ * The search reads the records of the locks one by one, without a guard over all of
+ * them: a circle that is real does not change any more, so it is seen whole; what is
+ * in motion is no circle. Before it is believed, each step is read once more.
+ *
+ * Of all in the circle the one that began to wait last is told; it closed it. So
+ * exactly one gives up. A thread is a party of its own; a lock owned by a process as a
+ * whole (thread 0) belongs to all its threads.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "hf/base/buf.h"
+#include "hf/base/cleanup.h"
+#include "hf/lock/local.h"
+#include "hf/lock/ops.h"
+
+#define MAX_DEPTH 16
+
+/* Who waits for what, as found in the queues. */
+struct wait_edge {
+	char name[HF_NAME_MAX + 1];
+	struct hf_proc_id owner;
+	int32_t thread;
+	int64_t since_ns;
+};
+
+struct search {
+	struct hf_local *locks;
+	const struct hf_lock_entry *us;
+	struct wait_edge path[MAX_DEPTH];
+	int depth;
+	int latest; /* nobody on the path began to wait after us */
+};
+
+static int same_party(const struct hf_proc_id *a, int32_t a_thread, const struct hf_proc_id *b,
+		      int32_t b_thread)
+{
+	return hf_proc_same(a, b) && (a_thread == b_thread || a_thread == 0 || b_thread == 0);
+}
+
+/* Reads holders and queue of a lock under its guard, into a copy. */
+static int read_lock(struct hf_local *locks, const char *name, struct hf_guard *ret)
+{
+	return hf_guard_take(locks, name, 0, hf_mono_in(100 * HF_MSEC), ret, NULL);
+}
+
+struct find_wait {
+	struct search *search;
+	const struct hf_lock_holder *holder;
+	struct wait_edge found;
+	int is_found;
+};
+
+static void look_for_wait(void *arg, const struct hf_lock_info *info)
+{
+	struct find_wait *find = arg;
+	AUTO_GUARD(guard);
+	struct hf_lock_entry entry;
+	uint64_t from = 0;
+
+	if (find->is_found || info->n_waiters == 0 ||
+	    read_lock(find->search->locks, info->name, &guard) < 0)
+		return;
+	for (; hf_queue_first(&guard, from, &entry); from = entry.ticket + 1) {
+		if (same_party(&entry.owner, entry.owner_thread, &find->holder->id,
+			       find->holder->thread)) {
+			(void)snprintf(find->found.name, sizeof(find->found.name), "%s",
+				       info->name);
+			find->found.owner = entry.owner;
+			find->found.thread = entry.owner_thread;
+			find->found.since_ns = entry.since_ns;
+			find->is_found = 1;
+			return;
+		}
+	}
+}
+
+static int leads_back(struct search *search, const char *name, enum hf_lock_mode mode);
+
+/* Does this holder wait for something that leads back to us? */
+static int holder_is_stuck(struct search *search, const struct hf_lock_holder *holder)
+{
+	struct find_wait find = { .search = search, .holder = holder };
+	int stuck;
+
+	if (same_party(&holder->id, holder->thread, &search->us->owner, search->us->owner_thread))
+		return 1;
+	if (search->depth == MAX_DEPTH ||
+	    hf_local_list(search->locks, look_for_wait, &find, NULL) < 0 || !find.is_found)
+		return 0;
+	search->path[search->depth++] = find.found;
+	stuck = leads_back(search, find.found.name, HF_LOCK_EXCLUSIVE);
+	if (!stuck)
+		search->depth--;
+	else if (find.found.since_ns > search->us->since_ns)
+		search->latest = 0;
+	return stuck;
+}
+
+/* Slots: all holders must be stuck. Else one that never lets go is enough. */
+static int leads_back(struct search *search, const char *name, enum hf_lock_mode mode)
+{
+	AUTO_GUARD(guard);
+	struct hf_lock_record record;
+	uint32_t stuck = 0;
+
+	(void)mode;
+	if (read_lock(search->locks, name, &guard) < 0)
+		return 0;
+	record = guard.record;
+	hf_guard_drop(&guard);
+	for (uint32_t i = 0; i < record.n_holders; i++) {
+		if (!holder_is_stuck(search, &record.holders[i]))
+			continue;
+		if (record.slots == 0)
+			return 1;
+		stuck++;
+	}
+	return record.n_holders > 0 && stuck == record.n_holders;
+}
+
+int hf_deadlock_check(struct hf_local *locks, const char *name, const struct hf_lock_entry *entry,
+		      char *ret_cycle, size_t cap)
+{
+	struct search search = { .locks = locks, .us = entry, .latest = 1 };
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+
+	if (!leads_back(&search, name, entry->mode) || !search.latest)
+		return 0;
+	/* Real circles stand still: what is one now must be one a moment later. */
+	search.depth = 0;
+	search.latest = 1;
+	if (!leads_back(&search, name, entry->mode) || !search.latest)
+		return 0;
+	hf_buf_add_format(&text, "pid %d waits for '%s'", (int)entry->owner.pid, name);
+	for (int i = 0; i < search.depth; i++)
+		hf_buf_add_format(&text, ", held by pid %d which waits for '%s'",
+				  (int)search.path[i].owner.pid, search.path[i].name);
+	hf_buf_add_format(&text, ", held by pid %d", (int)entry->owner.pid);
+	(void)snprintf(ret_cycle, cap, "%s", text.s);
+	return 1;
+}

@@ -1,0 +1,242 @@
+/* lock/guard.c - the short critical section around one lock's record. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/lock/local.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+#include "hf/sys/state.h"
+
+/* Waiting for the guard: it is held for microseconds, so give way first, then sleep a little. */
+#define YIELDS       16
+#define PAUSE_MIN_NS (20 * HF_USEC)
+#define PAUSE_MAX_NS (1 * HF_MSEC)
+
+/* Files replaced or quarantined under us before we give up. */
+#define MAX_TRIES 16
+
+#define USUAL_RECORD 256
+
+void hf_guard_drop(struct hf_guard *guard)
+{
+	if (guard->fd >= 0)
+		(void)hf_sys.flock(guard->fd, LOCK_UN);
+	hf_auto_close(&guard->fd);
+	hf_auto_close(&guard->queue_fd);
+	for (size_t i = 0; i < guard->n_lost && guard->written && guard->locks->journal; i++) {
+		struct hf_field fields[] = { HF_FIELD_TEXT("holder", guard->lost[i].holder),
+					     HF_FIELD_TEXT("reason", guard->lost[i].reason) };
+
+		(void)hf_journal_append(guard->locks->journal, guard->lost[i].event, guard->name,
+					fields, 2, 0, NULL);
+	}
+	free(guard->lost);
+	guard->lost = NULL;
+	guard->n_lost = 0;
+}
+
+void hf_guard_note_loss(struct hf_guard *guard, enum hf_event event,
+			const struct hf_lock_holder *holder, const char *reason)
+{
+	struct hf_lost_holder *grown =
+		realloc(guard->lost, (guard->n_lost + 1) * sizeof(*guard->lost));
+	struct hf_lost_holder *lost;
+	struct hf_holder shown;
+
+	if (!grown)
+		return; /* the record is right all the same; only the event is missing */
+	guard->lost = grown;
+	lost = &grown[guard->n_lost++];
+	lost->event = event;
+	hf_holder_show(guard->locks, &guard->record, holder, &shown);
+	hf_holder_text(&shown, lost->holder, sizeof(lost->holder));
+	hf_copy_text(lost->reason, sizeof(lost->reason), reason);
+}
+
+static int take_flock(int fd, struct hf_mono deadline)
+{
+	long pause = PAUSE_MIN_NS;
+
+	for (int try = 0;; try++) {
+		if (hf_sys.flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (try < YIELDS) {
+			(void)sched_yield();
+			continue;
+		}
+		if (hf_mono_left(deadline) == 0)
+			return -ETIMEDOUT;
+		hf_pause(pause);
+		pause = pause * 2 < PAUSE_MAX_NS ? pause * 2 : PAUSE_MAX_NS;
+	}
+}
+
+/* Moves what stands in the record's place away, and says so once (L8). */
+static int quarantine(struct hf_local *locks, const char *name, const char *key, const char *why,
+		      struct hf_err *err)
+{
+	char moved[HF_QUARANTINE_NAME_MAX], file[HF_NAME_KEY_MAX + 8];
+	int r = hf_state_quarantine(locks->state, "locks", key, moved, err);
+
+	/* Somebody else was faster: fine, and the event is theirs. */
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	(void)snprintf(file, sizeof(file), "locks/%s", key);
+	if (locks->journal) {
+		struct hf_field fields[] = { HF_FIELD_TEXT("file", file),
+					     HF_FIELD_TEXT("moved_to", moved),
+					     HF_FIELD_TEXT("reason", why) };
+
+		(void)hf_journal_append(locks->journal, HF_EV_RECORD_QUARANTINED, name, fields, 3, 0,
+					NULL);
+	}
+	return 0;
+}
+
+/* 1 when the guarded file still is the one of that name. */
+static int is_current(const struct hf_guard *guard, const struct stat *st)
+{
+	struct stat named;
+
+	return hf_sys.fstatat(guard->locks->dirfd, guard->key, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       named.st_ino == st->st_ino && named.st_dev == st->st_dev;
+}
+
+/* Reads the record. Returns 1 good, 0 quarantined (again), -errno. */
+static int read_record(struct hf_guard *guard, uint64_t size, struct hf_err *err)
+{
+	uint8_t bytes[HF_LOCK_RECORD_MAX];
+	const char *why = "larger than a page";
+	/* With one holder, which is nearly always, the first part is all of it. */
+	size_t part = USUAL_RECORD;
+	int r;
+
+	guard->is_new = size == 0;
+	if (size == 0) {
+		memset(&guard->record, 0, offsetof(struct hf_lock_record, holders));
+		return 1;
+	}
+	for (; size <= HF_LOCK_RECORD_MAX; part = sizeof(bytes)) {
+		ssize_t n = hf_pread_all(guard->fd, (char *)bytes, part, 0);
+
+		if (n < 0)
+			return hf_fail_sys(err, (int)-n, "pread", guard->name);
+		if (hf_lock_record_decode(bytes, (size_t)n, &guard->record, &why) == 0)
+			return 1;
+		if (part == sizeof(bytes))
+			break;
+	}
+	r = quarantine(guard->locks, guard->name, guard->key, why, err);
+	return r < 0 ? r : 0;
+}
+
+/* Opens the file of that name and takes its flock. 0; HF_E_UNTRUSTED; -errno. */
+static int open_and_lock(struct hf_guard *guard, int create, struct hf_mono deadline,
+			 struct stat *ret_st, struct hf_err *err)
+{
+	int r = hf_open_at(guard->locks->dirfd, guard->key,
+			   O_RDWR | O_NOFOLLOW | O_NONBLOCK | (create ? O_CREAT : 0), 0600);
+
+	/* A symlink, a socket, a directory: not ours, whatever it is. */
+	if (r == -ELOOP || r == -ENXIO || r == -EISDIR)
+		return HF_E_UNTRUSTED;
+	if (r < 0)
+		return hf_fail_sys(err, -r, "openat", guard->name);
+	guard->fd = r;
+	r = take_flock(guard->fd, deadline);
+	if (r == -ETIMEDOUT)
+		return FAIL(err, r, "flock", guard->name,
+			    "a process is stopped while it changes the record");
+	if (r < 0)
+		return hf_fail_sys(err, -r, "flock", guard->name);
+	if (hf_sys.fstat(guard->fd, ret_st) < 0)
+		return FAIL_SYS(err, "fstat", guard->name);
+	/* Deleted while we waited is not distrusted, only no longer current. */
+	return ret_st->st_nlink == 0 ? 0 : hf_check_private(ret_st, guard->name, err);
+}
+
+static int guard_fill(struct hf_guard *guard, int create, struct hf_mono deadline,
+		      struct hf_err *err)
+{
+	for (int try = 0; try < MAX_TRIES; try++) {
+		struct stat st;
+		int r;
+
+		hf_auto_close(&guard->fd);
+		r = open_and_lock(guard, create, deadline, &st, err);
+		if (r == HF_E_UNTRUSTED) {
+			r = quarantine(guard->locks, guard->name, guard->key,
+				       "not a regular file of ours", err);
+			if (r < 0)
+				return r;
+			continue;
+		}
+		if (r < 0)
+			return r;
+		/* Deleted, renamed or replaced by hand while we waited. */
+		if (!is_current(guard, &st))
+			continue;
+		r = read_record(guard, (uint64_t)st.st_size, err);
+		if (r != 0)
+			return r < 0 ? r : 0;
+	}
+	return FAIL(err, -EAGAIN, "guard", guard->name, "its file keeps being replaced");
+}
+
+int hf_guard_take(struct hf_local *locks, const char *name, int create, struct hf_mono deadline,
+		  struct hf_guard *ret, struct hf_err *err)
+{
+	int r;
+
+	/* Not by assignment: the record is large, and what it holds is written by reading. */
+	ret->locks = locks;
+	ret->name = name;
+	ret->fd = ret->queue_fd = -1;
+	ret->lost = NULL;
+	ret->n_lost = 0;
+	ret->written = 0;
+	r = hf_name_key(name, strlen(name), ret->key, err);
+	if (r >= 0)
+		r = guard_fill(ret, create, deadline, err);
+	if (r < 0)
+		hf_guard_drop(ret);
+	return r;
+}
+
+int hf_guard_write(struct hf_guard *guard, struct hf_err *err)
+{
+	uint8_t bytes[HF_LOCK_RECORD_MAX];
+	size_t done;
+	int r, n = hf_lock_record_encode(&guard->record, bytes);
+
+	if (n >= 0 && guard->is_new)
+		memset(bytes + n, 0, sizeof(bytes) - (size_t)n);
+	if (n < 0)
+		return FAIL(err, n, "record", guard->name,
+			    "its holders come from too many namespaces");
+	/*
+	 * The length is part of the record: what stands behind it from before is
+	 * ignored. A new file gets its whole page at once, so that no later change
+	 * can fail for want of space.
+	 */
+	r = hf_pwrite_all(guard->fd, (const char *)bytes,
+			  guard->is_new ? sizeof(bytes) : (size_t)n, 0, &done);
+	if (r < 0 && guard->is_new)
+		(void)hf_sys.ftruncate(guard->fd, 0);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "pwrite", guard->name);
+	guard->is_new = 0;
+	guard->written = 1;
+	return 0;
+}

@@ -1,0 +1,70 @@
+/* lock/local.c - opening the local store, and its table of verbs. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/lock/local.h"
+#include "hf/lock/ops.h"
+#include "hf/sys/io.h"
+#include "hf/sys/state.h"
+
+static void local_free(void *store)
+{
+	struct hf_local *locks = store;
+
+	if (!locks)
+		return;
+	hf_auto_close(&locks->dirfd);
+	hf_auto_close(&locks->spare_fd);
+	/* In a forked child the mutex may be held by a thread that does not exist. */
+	if (locks->self.pid == getpid())
+		(void)pthread_mutex_destroy(&locks->mutex);
+	free(locks);
+}
+
+static void auto_local_free(struct hf_local **locks)
+{
+	local_free(*locks);
+}
+
+int hf_local_open(struct hf_state *state, struct hf_journal *journal, void **ret_store,
+		  struct hf_err *err)
+{
+	AUTO(auto_local_free) struct hf_local *locks = calloc(1, sizeof(*locks));
+	int r;
+
+	if (!locks)
+		return hf_fail_sys(err, ENOMEM, "memory", "locks");
+	locks->state = state;
+	locks->journal = journal;
+	locks->dirfd = locks->spare_fd = -1;
+	locks->judge_flags = hf_state_is_shared(state) ? HF_PROC_SHARED : 0;
+	(void)pthread_mutex_init(&locks->mutex, NULL);
+	r = hf_here_read(&locks->here, err);
+	if (r == 0)
+		r = hf_proc_self(&locks->self, err);
+	if (r == 0)
+		r = hf_state_subdir(state, "locks", 1, &locks->dirfd, err);
+	if (r < 0)
+		return r;
+	locks->spare_fd = hf_open_at(AT_FDCWD, "/dev/null", O_RDONLY, 0);
+	if (locks->spare_fd < 0)
+		locks->spare_fd = -1; /* only a reserve */
+	*ret_store = ptr_take(&locks);
+	return 0;
+}
+
+const struct hf_store_ops hf_local_ops = {
+	.acquire = hf_local_acquire,
+	.renew = hf_local_renew,
+	.release = hf_local_release,
+	.check = hf_local_check,
+	.guarded = hf_local_guarded,
+	.take_away = hf_local_take_away,
+	.look = hf_local_look,
+	.list = hf_local_list,
+	.free = local_free,
+};

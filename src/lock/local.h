@@ -1,0 +1,185 @@
+/*
+ * lock/local.h - the local store: locks as files below locks/ of the state directory.
+ *
+ *   <key>            the record (record.h)
+ *   <key>.queue      waiters, as a ring of entries; made at the first contention
+ *   <key>.<ticket>   the wake-up channel of one waiter: a FIFO, its own
+ *
+ * A key has no dot in it, so the three never meet. The guard of a lock is
+ * flock(LOCK_EX) on its record, held for a few system calls; record and queue are
+ * read and changed under it only. Nothing but the FIFOs is ever unlinked.
+ */
+#ifndef LOCK_LOCAL_H
+#define LOCK_LOCAL_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/lock/store.h"
+#include "hf/lock/record.h"
+#include "hf/proc/here.h"
+#include "holdfast/name.h"
+
+#define HF_LOCK_QUEUE_MAX 16384 /* entries of the ring */
+
+#define HF_HOLDER_TEXT_MAX 384
+
+struct hf_local {
+	struct hf_state *state;
+	struct hf_journal *journal; /* may be NULL */
+	int dirfd;                  /* locks/ */
+	unsigned judge_flags;       /* HF_PROC_SHARED on network file systems */
+	struct hf_here here;        /* of this process: constant for its life */
+	struct hf_proc_id self;
+	pthread_mutex_t mutex; /* of the spare descriptor */
+	int spare_fd;          /* given up when a wake-up would fail with EMFILE */
+};
+
+/* A holder that lost the lock under this guard; told when the guard is dropped. */
+struct hf_lost_holder {
+	enum hf_event event; /* HF_EV_LOCK_TAKEN_OVER, _EXPIRED, _BROKEN */
+	char holder[HF_HOLDER_TEXT_MAX];
+	char reason[HF_EVIDENCE_MAX];
+};
+
+/* A lock under its guard. */
+struct hf_guard {
+	struct hf_local *locks;
+	const char *name;
+	char key[HF_NAME_KEY_MAX];
+	int fd;
+	int queue_fd; /* -1: not opened yet */
+	int is_new;   /* the record file is empty */
+	struct hf_lock_record record;
+	struct hf_lost_holder *lost; /* events to be written; NULL: none */
+	size_t n_lost;
+	int written; /* the record was: only then they are true */
+};
+
+/*
+ * Opens the record of `name` and takes its guard, at most until `deadline`; a record
+ * that fails its checks is quarantined and a new one begun. With `create` 0 a
+ * missing one is -ENOENT. -ETIMEDOUT: somebody is stopped inside the guard.
+ */
+int hf_guard_take(struct hf_local *locks, const char *name, int create, struct hf_mono deadline,
+		  struct hf_guard *ret, struct hf_err *err);
+
+/* Writes the record. Returns 0 or -errno with err filled in. */
+int hf_guard_write(struct hf_guard *guard, struct hf_err *err);
+
+/* Lets go, then journals what was decided (never under the guard). Idempotent; accepts one that was never taken (hf_guard_init). */
+void hf_guard_drop(struct hf_guard *guard);
+
+/* Marks it as not taken; the rest is filled in by hf_guard_take. */
+static inline void hf_guard_init(struct hf_guard *guard)
+{
+	guard->fd = guard->queue_fd = -1;
+	guard->lost = NULL;
+	guard->n_lost = 0;
+}
+
+/* A guard that is dropped at the end of its scope. Not zeroed: its record is large. */
+#define AUTO_GUARD(name)                           \
+	AUTO(hf_guard_drop) struct hf_guard name;  \
+	hf_guard_init(&name)
+
+/* How long a call without a deadline of its own waits for the guard. */
+#define HF_GUARD_WAIT_NS (10 * HF_SEC)
+
+/* -- queue (all under the guard) --------------------------------------------
+ *
+ * A waiter's channel carries messages of 8 bytes: a token, which is then its own, or
+ * 0: look again. The message is the lock: it is written once, after the record says
+ * so, and whoever reads it has it. So a waiter that got its token needs no guard, and
+ * one that is stopped before it can read can still be passed over: whoever is next
+ * takes the message out of the channel, or finds that it has been read.
+ */
+
+/* Adds a waiter, makes its channel, opens it. The record is changed, not yet written. */
+int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, int *ret_channel,
+		  struct hf_err *err);
+
+/* Takes the waiter out and removes its channel. The record is changed, not yet written. */
+void hf_queue_leave(struct hf_guard *guard, const struct hf_lock_entry *entry);
+
+/* Removes the channel of a waiter that has got the lock. Needs no guard. */
+void hf_queue_forget(struct hf_local *locks, const char *name, uint64_t ticket);
+
+/* Reads the entry of `ticket`; HF_E_FORMAT when there is none. */
+int hf_queue_read(struct hf_guard *guard, uint64_t ticket, struct hf_lock_entry *ret);
+
+/*
+ * The first living waiter with a ticket of `from` or later; dead ones are taken out.
+ * 1, or 0 none.
+ */
+int hf_queue_first(struct hf_guard *guard, uint64_t from, struct hf_lock_entry *ret);
+
+/* The last living waiter before `before`: whom the one behind it watches. 1, or 0 none. */
+int hf_queue_previous(struct hf_guard *guard, uint64_t before, struct hf_lock_entry *ret);
+
+/* Tells the first waiter behind `ticket` to look again: what it watches has changed. */
+void hf_queue_nudge(struct hf_guard *guard, uint64_t ticket);
+
+/*
+ * Gives the lock to the waiters whose turn it is, as many as the record admits, and
+ * writes the record (always, also when there is nobody). Then tells them. Returns as
+ * hf_guard_write.
+ */
+int hf_queue_admit(struct hf_guard *guard, struct hf_err *err);
+
+/* 1 when a holder was given the lock while it waited and may not have noticed yet. */
+int hf_queue_unclaimed(struct hf_guard *guard);
+
+/*
+ * Takes the lock back from waiters that were given it HF_LOCK_TURN_NS ago and have not
+ * noticed, because they are stopped. They queue again when they are continued.
+ * Returns how many.
+ */
+int hf_queue_revoke(struct hf_guard *guard);
+
+/* -- holders ------------------------------------------------------------------ */
+
+/* Could a request of that mode be let in beside the present holders? */
+int hf_record_admits(const struct hf_lock_record *record, enum hf_lock_mode mode);
+
+/*
+ * Removes holders that are dead, and with `expired_too` those whose lease has run
+ * out; one event each (L8). Returns how many.
+ */
+int hf_record_reap(struct hf_guard *guard, int expired_too);
+
+/* Nanoseconds of lease left: -1 none, 0 expired; an absurd end is clamped. */
+int64_t hf_holder_lease_left(const struct hf_local *locks, const struct hf_lock_holder *holder);
+
+/* Index of the holder of `token`, or -1. */
+int hf_record_find(const struct hf_lock_record *record, uint64_t token);
+
+/* Adds a holder with a new token, which is returned. There must be room. */
+uint64_t hf_record_add(struct hf_lock_record *record, const struct hf_lock_entry *entry);
+
+void hf_record_remove(struct hf_lock_record *record, uint32_t index);
+
+/* Fills in what others may see of a holder, with its liveness. */
+void hf_holder_show(const struct hf_local *locks, const struct hf_lock_record *record,
+		    const struct hf_lock_holder *holder, struct hf_holder *ret);
+
+/* "pid 4711 (make) since 12:03:10, alive: pid 4711 runs (…)" for messages and events. */
+void hf_holder_text(const struct hf_holder *holder, char *out, size_t cap);
+
+/* Are the two the same process? Compares every part that is known. */
+int hf_proc_same(const struct hf_proc_id *a, const struct hf_proc_id *b);
+
+/* Remembers that `holder` lost the lock, for the journal. */
+void hf_guard_note_loss(struct hf_guard *guard, enum hf_event event,
+			const struct hf_lock_holder *holder, const char *reason);
+
+/* hf_proc_judge with what this process knows of itself. */
+int hf_local_judge(const struct hf_local *locks, const struct hf_proc_id *id, int *ret_pidfd,
+		   char evidence[HF_EVIDENCE_MAX]);
+
+/* Looks for a cycle from `entry`, which waits for `guard`'s lock. See deadlock.c. */
+int hf_deadlock_check(struct hf_local *locks, const char *name, const struct hf_lock_entry *entry,
+		      char *ret_cycle, size_t cap);
+
+#endif

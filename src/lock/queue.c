@@ -1,0 +1,356 @@
+/*
+ * lock/queue.c - the waiters of one lock, first come first served, and waking them.
+ *
+ * Everything here runs under the guard. A waiter's place is its ticket; its
+ * entry stands in the ring at ticket modulo the ring's size. Whoever comes upon
+ * an entry whose process has died takes it out.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/lock/local.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+
+#define CHANNEL_NAME_MAX (HF_NAME_KEY_MAX + 24)
+
+static void channel_name(const char *key, uint64_t ticket, char out[CHANNEL_NAME_MAX])
+{
+	/* Base 36 keeps the longest key and its ticket within a file name. */
+	static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+	char text[16];
+	size_t at = sizeof(text);
+
+	text[--at] = '\0';
+	do {
+		text[--at] = digits[ticket % 36];
+		ticket /= 36;
+	} while (ticket > 0);
+	(void)snprintf(out, CHANNEL_NAME_MAX, "%s.%s", key, text + at);
+}
+
+static int open_queue(struct hf_guard *guard, struct hf_err *err)
+{
+	char name[HF_NAME_KEY_MAX + 8];
+	int r;
+
+	if (guard->queue_fd >= 0)
+		return 0;
+	(void)snprintf(name, sizeof(name), "%s.queue", guard->key);
+	/* Its entries are checked one by one, so what stands in its place does no harm. */
+	r = hf_open_at(guard->locks->dirfd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "open queue", guard->name);
+	guard->queue_fd = r;
+	return 0;
+}
+
+static off_t entry_at(uint64_t ticket)
+{
+	return (off_t)(ticket % HF_LOCK_QUEUE_MAX * HF_LOCK_ENTRY_SIZE);
+}
+
+int hf_queue_read(struct hf_guard *guard, uint64_t ticket, struct hf_lock_entry *ret)
+{
+	uint8_t bytes[HF_LOCK_ENTRY_SIZE];
+	ssize_t n;
+	int r = open_queue(guard, NULL);
+
+	if (r < 0)
+		return r;
+	n = hf_pread_all(guard->queue_fd, (char *)bytes, sizeof(bytes), entry_at(ticket));
+	if (n < 0)
+		return (int)n;
+	return n == sizeof(bytes) ? hf_lock_entry_decode(bytes, ticket, ret) : HF_E_FORMAT;
+}
+
+static int write_entry(struct hf_guard *guard, const struct hf_lock_entry *entry)
+{
+	uint8_t bytes[HF_LOCK_ENTRY_SIZE];
+	size_t done;
+
+	hf_lock_entry_encode(entry, bytes);
+	return hf_pwrite_all(guard->queue_fd, (const char *)bytes, sizeof(bytes),
+			     entry_at(entry->ticket), &done);
+}
+
+int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, int *ret_channel,
+		  struct hf_err *err)
+{
+	char name[CHANNEL_NAME_MAX];
+	AUTO_FD channel = -1;
+	int r;
+
+	if (guard->record.next - guard->record.first >= HF_LOCK_QUEUE_MAX)
+		return FAIL(err, -EAGAIN, "queue", guard->name, "%d waiters are the most",
+			    HF_LOCK_QUEUE_MAX);
+	r = open_queue(guard, err);
+	if (r < 0)
+		return r;
+	if (guard->record.next == 0)
+		guard->record.first = guard->record.next = 1; /* 0 means no ticket */
+	entry->ticket = guard->record.next;
+	entry->state = HF_ENTRY_WAITING;
+	channel_name(guard->key, entry->ticket, name);
+	/* A leftover of that name can only be of a ticket that was never written down. */
+	(void)hf_sys.unlinkat(guard->locks->dirfd, name, 0);
+	if (hf_sys.mkfifoat(guard->locks->dirfd, name, 0600) < 0)
+		return FAIL_SYS(err, "mkfifo", guard->name);
+	/* For reading and writing: a channel without writers would not be quiet but closed. */
+	channel = hf_open_at(guard->locks->dirfd, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW, 0);
+	r = channel < 0 ? channel : write_entry(guard, entry);
+	if (r < 0) {
+		(void)hf_sys.unlinkat(guard->locks->dirfd, name, 0);
+		return hf_fail_sys(err, -r, "queue", guard->name);
+	}
+	guard->record.next++;
+	*ret_channel = fd_take(&channel);
+	return 0;
+}
+
+static void remove_channel(struct hf_guard *guard, uint64_t ticket)
+{
+	char name[CHANNEL_NAME_MAX];
+
+	channel_name(guard->key, ticket, name);
+	(void)hf_sys.unlinkat(guard->locks->dirfd, name, 0);
+}
+
+void hf_queue_forget(struct hf_local *locks, const char *name, uint64_t ticket)
+{
+	char key[HF_NAME_KEY_MAX], channel[CHANNEL_NAME_MAX];
+
+	if (hf_name_key(name, strlen(name), key, NULL) < 0)
+		return;
+	channel_name(key, ticket, channel);
+	(void)hf_sys.unlinkat(locks->dirfd, channel, 0);
+}
+
+void hf_queue_leave(struct hf_guard *guard, const struct hf_lock_entry *entry)
+{
+	struct hf_lock_entry gone = *entry;
+
+	gone.state = HF_ENTRY_GONE;
+	/* An entry that cannot be written is found out by the death of its process. */
+	if (open_queue(guard, NULL) == 0)
+		(void)write_entry(guard, &gone);
+	if (guard->record.first == entry->ticket)
+		guard->record.first++;
+	remove_channel(guard, entry->ticket);
+}
+
+/* The living waiter of `ticket`: 1; 0 none (a dead one is taken out). */
+static int examine(struct hf_guard *guard, uint64_t ticket, struct hf_lock_entry *ret)
+{
+	char evidence[HF_EVIDENCE_MAX];
+	int r = hf_queue_read(guard, ticket, ret);
+
+	if (r == 0 && ret->state == HF_ENTRY_WAITING) {
+		int verdict = hf_local_judge(guard->locks, &ret->waiter, NULL, evidence);
+
+		if (verdict == 0 || verdict == HF_E_UNKNOWN)
+			return 1;
+		hf_queue_leave(guard, ret);
+		return 0;
+	}
+	/* Gone, so the front moves past it. A read error says nothing, so that one stays. */
+	if ((r == 0 || r == HF_E_FORMAT) && guard->record.first == ticket)
+		guard->record.first++;
+	return 0;
+}
+
+int hf_queue_first(struct hf_guard *guard, uint64_t from, struct hf_lock_entry *ret)
+{
+	uint64_t ticket = from > guard->record.first ? from : guard->record.first;
+
+	for (; ticket < guard->record.next; ticket++)
+		if (examine(guard, ticket, ret))
+			return 1;
+	return 0;
+}
+
+int hf_queue_previous(struct hf_guard *guard, uint64_t before, struct hf_lock_entry *ret)
+{
+	for (uint64_t ticket = before; ticket > guard->record.first; ticket--)
+		if (examine(guard, ticket - 1, ret))
+			return 1;
+	return 0;
+}
+
+/*
+ * Opens a channel. For writing, success means that its waiter lives (or just died, which
+ * the next one sees): a FIFO that nobody has open for reading gives -ENXIO. When
+ * descriptors have run out, the spare one is given up for it.
+ */
+static int open_channel(struct hf_guard *guard, uint64_t ticket, int flags)
+{
+	struct hf_local *locks = guard->locks;
+	char name[CHANNEL_NAME_MAX];
+	int fd;
+
+	channel_name(guard->key, ticket, name);
+	flags |= O_NONBLOCK | O_NOFOLLOW;
+	fd = hf_open_at(locks->dirfd, name, flags, 0);
+	if (fd != -EMFILE && fd != -ENFILE)
+		return fd;
+	(void)pthread_mutex_lock(&locks->mutex);
+	hf_auto_close(&locks->spare_fd);
+	(void)pthread_mutex_unlock(&locks->mutex);
+	return hf_open_at(locks->dirfd, name, flags, 0);
+}
+
+static int send_message(int fd, uint64_t token)
+{
+	return hf_sys.write(fd, &token, sizeof(token)) == sizeof(token) ? 0 : -1;
+}
+
+void hf_queue_nudge(struct hf_guard *guard, uint64_t ticket)
+{
+	struct hf_lock_entry entry;
+
+	if (hf_queue_first(guard, ticket + 1, &entry)) {
+		AUTO_FD fd = open_channel(guard, entry.ticket, O_WRONLY);
+
+		if (fd >= 0)
+			(void)send_message(fd, 0);
+	}
+}
+
+/* Waiters that are let in together, with their channels held open until they are told. */
+struct grants {
+	struct {
+		struct hf_lock_entry entry;
+		uint64_t token;
+		int channel;
+	} items[HF_LOCK_SLOTS_MAX];
+	size_t count;
+};
+
+static int held_alone(const struct hf_lock_record *record)
+{
+	return record->n_holders > 0 && record->slots == 0 &&
+	       !(record->holders[0].flags & HF_HOLDER_SHARED);
+}
+
+/* Adds those whose turn it is to the record, in order; the first that must wait ends it. */
+static void choose(struct hf_guard *guard, struct grants *grants)
+{
+	struct hf_lock_record *record = &guard->record;
+
+	while (record->first < record->next && !held_alone(record) &&
+	       grants->count < HF_LOCK_SLOTS_MAX) {
+		struct hf_lock_entry entry;
+		int channel, r = hf_queue_read(guard, record->first, &entry);
+
+		if (r == HF_E_FORMAT || (r == 0 && entry.state == HF_ENTRY_GONE)) {
+			record->first++;
+			continue;
+		}
+		if (r < 0 || !hf_record_admits(record, entry.mode) ||
+		    (record->n_holders > 0 && entry.slots != record->slots))
+			return;
+		channel = open_channel(guard, record->first, O_WRONLY);
+		if (channel == -ENXIO || channel == -ENOENT) {
+			hf_queue_leave(guard, &entry);
+			continue;
+		}
+		if (channel < 0)
+			return;
+		record->first++;
+		grants->items[grants->count].entry = entry;
+		grants->items[grants->count].token = hf_record_add(record, &entry);
+		grants->items[grants->count++].channel = channel;
+	}
+}
+
+/* A waiter that could not be told: it does not have the lock, and looks for itself. */
+static void ungrant(struct hf_guard *guard, uint64_t token)
+{
+	int index = hf_record_find(&guard->record, token);
+
+	if (index >= 0)
+		hf_record_remove(&guard->record, (uint32_t)index);
+}
+
+int hf_queue_admit(struct hf_guard *guard, struct hf_err *err)
+{
+	struct grants grants;
+	int r, failed = 0;
+
+	grants.count = 0;
+	choose(guard, &grants);
+	r = hf_guard_write(guard, err);
+	for (size_t i = 0; i < grants.count; i++) {
+		if (r < 0 || send_message(grants.items[i].channel, grants.items[i].token) < 0) {
+			ungrant(guard, grants.items[i].token);
+			failed = 1;
+		}
+	}
+	for (size_t i = 0; i < grants.count; i++)
+		hf_auto_close(&grants.items[i].channel);
+	if (r == 0 && failed)
+		r = hf_guard_write(guard, err);
+	/* The one behind watches only the last of them; it must know of the others, and of
+	 * leases. */
+	if (grants.count > 0 &&
+	    (!held_alone(&guard->record) || grants.items[grants.count - 1].entry.ttl_ms > 0))
+		hf_queue_nudge(guard, grants.items[grants.count - 1].entry.ticket);
+	return r;
+}
+
+int hf_queue_unclaimed(struct hf_guard *guard)
+{
+	for (uint32_t i = 0; i < guard->record.n_holders; i++) {
+		char name[CHANNEL_NAME_MAX];
+		struct stat st;
+
+		if (guard->record.holders[i].ticket == 0)
+			continue;
+		/* Who has read its token removes its channel. */
+		channel_name(guard->key, guard->record.holders[i].ticket, name);
+		if (hf_sys.fstatat(guard->locks->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			return 1;
+	}
+	return 0;
+}
+
+/* Takes the message with `token` out of the channel, if it is still there. */
+static int take_back(struct hf_guard *guard, uint64_t ticket, uint64_t token)
+{
+	AUTO_FD fd = open_channel(guard, ticket, O_RDWR);
+	uint64_t message;
+
+	while (fd >= 0 && hf_sys.read(fd, &message, sizeof(message)) == sizeof(message))
+		if (message == token) {
+			(void)send_message(fd, 0); /* it will find that it has to queue again */
+			return 1;
+		}
+	return 0;
+}
+
+int hf_queue_revoke(struct hf_guard *guard)
+{
+	struct hf_lock_record *record = &guard->record;
+	uint64_t now_us = (uint64_t)(hf_wall_now().ns / HF_USEC);
+	int revoked = 0;
+
+	for (uint32_t i = 0; i < record->n_holders;) {
+		const struct hf_lock_holder *holder = &record->holders[i];
+
+		/* The age is wall time and may be wrong; then it is only asked early. */
+		if (holder->ticket != 0 && now_us - holder->token >= HF_LOCK_TURN_NS / HF_USEC &&
+		    take_back(guard, holder->ticket, holder->token)) {
+			hf_record_remove(record, i);
+			revoked++;
+		} else {
+			i++;
+		}
+	}
+	return revoked;
+}

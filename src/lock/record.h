@@ -1,0 +1,94 @@
+/*
+ * lock/record.h - the lock file: one record of at most one page.
+ *
+ * In memory `struct hf_lock_record`; on disk little-endian, 128 bytes of header,
+ * then `n_places` places of 32 bytes and `n_holders` holders of 56, checksummed as
+ * a whole (docs/FORMATS.md). It is read and written only under the guard, by one
+ * pread and one pwrite.
+ */
+#ifndef LOCK_RECORD_H
+#define LOCK_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "holdfast/lock.h"
+
+#define HF_LOCK_RECORD_MAX 4096
+#define HF_LOCK_PLACES_MAX 8
+
+enum hf_lock_holder_flags {
+	HF_HOLDER_FREE_ON_EXIT = 1 << 0,
+	HF_HOLDER_SHARED = 1 << 1,
+};
+
+/* What many holders have in common: where their pid means something. */
+struct hf_lock_place {
+	char boot_id[HF_BOOT_ID_LEN + 1];
+	uint64_t pid_ns;
+	uint64_t time_ns;
+};
+
+struct hf_lock_holder {
+	struct hf_proc_id id;
+	int32_t thread;       /* 0: the process as a whole */
+	unsigned flags;       /* enum hf_lock_holder_flags */
+	unsigned count;       /* reentrant acquisitions; at least 1 */
+	uint32_t ttl_ms;      /* 0: no lease */
+	int64_t lease_end_ns; /* boot time, of the holder's boot */
+	uint64_t token;
+	uint64_t ticket;      /* its place in the queue before; 0: it did not wait */
+};
+
+struct hf_lock_record {
+	uint64_t token;       /* the last one given, ever */
+	uint64_t first;       /* ticket of the next waiter to be let in, if it is still there */
+	uint64_t next;        /* the next ticket to be given; first == next: no queue */
+	uint32_t slots;       /* 0: not a slots lock */
+	uint32_t n_holders;
+	struct hf_lock_holder holders[HF_LOCK_SLOTS_MAX];
+};
+
+/*
+ * Encodes into `out`; returns the length. -E2BIG when the holders come from more
+ * places than fit (then nobody new is let in).
+ */
+int hf_lock_record_encode(const struct hf_lock_record *record, uint8_t out[HF_LOCK_RECORD_MAX]);
+
+/*
+ * Decodes and checks everything that can be checked. Returns 0, or HF_E_FORMAT with
+ * the reason in *ret_why, and *ret is not to be used: such a record is quarantined,
+ * never acted upon. Decodes in place, and only the holders there are: it is large.
+ */
+int hf_lock_record_decode(const uint8_t *bytes, size_t len, struct hf_lock_record *ret,
+			  const char **ret_why);
+
+/* One waiter in the queue file. */
+#define HF_LOCK_ENTRY_SIZE 192
+
+enum hf_lock_entry_state {
+	HF_ENTRY_WAITING = 1,
+	HF_ENTRY_GONE = 2, /* gave up, or died */
+};
+
+struct hf_lock_entry {
+	enum hf_lock_entry_state state;
+	uint64_t ticket;
+	enum hf_lock_mode mode;
+	struct hf_proc_id waiter; /* who sleeps */
+	int32_t waiter_thread;
+	struct hf_proc_id owner;  /* for whom */
+	int32_t owner_thread;
+	int64_t since_ns;         /* boot time */
+	unsigned flags;           /* enum hf_lock_holder_flags, for the holder it becomes */
+	uint32_t ttl_ms;
+	uint32_t slots;
+};
+
+void hf_lock_entry_encode(const struct hf_lock_entry *entry, uint8_t out[HF_LOCK_ENTRY_SIZE]);
+
+/* Returns 0, or HF_E_FORMAT for bytes that are no entry (or one of another ticket). */
+int hf_lock_entry_decode(const uint8_t bytes[HF_LOCK_ENTRY_SIZE], uint64_t ticket,
+			 struct hf_lock_entry *ret);
+
+#endif

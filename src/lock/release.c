@@ -1,0 +1,177 @@
+/* lock/release.c - releasing, renewing, checking and breaking: what owners and tokens may do. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/lock/local.h"
+#include "hf/lock/ops.h"
+
+/* Takes the guard; a lock that never existed is not held. */
+static int take(void *store, const char *name, struct hf_guard *ret, struct hf_err *err)
+{
+	int r = hf_guard_take(store, name, 0, hf_mono_in(HF_GUARD_WAIT_NS), ret, err);
+
+	if (r == -ENOENT)
+		return FAIL(err, HF_E_NOT_HELD, "lock", name, "nobody has it");
+	return r;
+}
+
+/* Refuses, says who has it, and leaves one event (L3, L8). Nothing is changed. */
+static int refuse(struct hf_guard *guard, int code, const char *action, const char *why,
+		  struct hf_err *err)
+{
+	struct hf_local *locks = guard->locks;
+	const char *name = guard->name;
+	char holder[HF_HOLDER_TEXT_MAX] = "nobody";
+	struct hf_holder shown;
+
+	if (guard->record.n_holders > 0) {
+		hf_holder_show(locks, &guard->record, &guard->record.holders[0], &shown);
+		hf_holder_text(&shown, holder, sizeof(holder));
+	}
+	hf_guard_drop(guard);
+	if (locks->journal) {
+		struct hf_field fields[] = { HF_FIELD_TEXT("action", action),
+					     HF_FIELD_TEXT("reason", why),
+					     HF_FIELD_TEXT("holder", holder) };
+
+		(void)hf_journal_append(locks->journal, HF_EV_LOCK_REFUSED, name, fields, 3, 0,
+					NULL);
+	}
+	return FAIL(err, code, action, name, "%s; it is held by %.180s", why, holder);
+}
+
+/* Index of the holder that `token` (or else `owner`) means; refuses otherwise. */
+static int find_holder(struct hf_guard *guard, const char *action, uint64_t token,
+		       const struct hf_proc_id *owner, struct hf_err *err)
+{
+	struct hf_lock_record *record = &guard->record;
+	char evidence[HF_EVIDENCE_MAX];
+	int index;
+
+	if (token != 0) {
+		index = hf_record_find(record, token);
+		return index >= 0 ? index
+				  : refuse(guard, HF_E_STALE, action, "that token is not current", err);
+	}
+	for (uint32_t i = 0; i < record->n_holders; i++)
+		if (hf_proc_same(&record->holders[i].id, owner))
+			return (int)i;
+	/* What only the dead hold is not held: the next one to ask would get it. */
+	for (uint32_t i = 0; i < record->n_holders; i++) {
+		int verdict = hf_local_judge(guard->locks, &record->holders[i].id, NULL, evidence);
+
+		if (verdict == 0 || verdict == HF_E_UNKNOWN)
+			return refuse(guard, HF_E_NOT_OWNER, action, "you are not its owner", err);
+	}
+	return FAIL(err, HF_E_NOT_HELD, action, guard->name, "nobody has it");
+}
+
+int hf_local_release(void *store, const char *name, uint64_t token,
+		     const struct hf_proc_id *owner, struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	int r, index;
+
+	r = take(store, name, &guard, err);
+	if (r == HF_E_NOT_HELD && token != 0)
+		return FAIL(err, HF_E_STALE, "release", name, "its file is gone");
+	if (r < 0)
+		return r;
+	index = find_holder(&guard, "release", token, owner, err);
+	if (index < 0)
+		return index;
+	if (--guard.record.holders[index].count == 0)
+		hf_record_remove(&guard.record, (uint32_t)index);
+	return hf_queue_admit(&guard, err);
+}
+
+int hf_local_renew(void *store, const char *name, uint64_t token, int64_t ttl_ns,
+		   struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	struct hf_lock_holder *holder;
+	int64_t before;
+	int r, index;
+
+	r = take(store, name, &guard, err);
+	if (r == HF_E_NOT_HELD)
+		return FAIL(err, HF_E_STALE, "renew", name, "its file is gone");
+	if (r < 0)
+		return r;
+	index = find_holder(&guard, "renew", token, NULL, err);
+	if (index < 0)
+		return index;
+	holder = &guard.record.holders[index];
+	before = holder->ttl_ms ? holder->lease_end_ns : INT64_MAX;
+	if (ttl_ns > 0)
+		holder->ttl_ms = (uint32_t)((ttl_ns + HF_MSEC - 1) / HF_MSEC);
+	if (holder->ttl_ms == 0)
+		return FAIL(err, -EINVAL, "renew", name, "it has no lease; say how long");
+	holder->lease_end_ns = hf_boot_now().ns + (int64_t)holder->ttl_ms * HF_MSEC;
+	r = hf_guard_write(&guard, err);
+	/* Who sleeps until the old end must learn of an earlier one. */
+	if (r == 0 && holder->lease_end_ns < before)
+		hf_queue_nudge(&guard, 0);
+	return r;
+}
+
+int hf_local_check(void *store, const char *name, uint64_t token, struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	char evidence[HF_EVIDENCE_MAX];
+	int r = take(store, name, &guard, err);
+
+	if (r == HF_E_NOT_HELD && token != 0)
+		return FAIL(err, HF_E_STALE, "check", name, "its file is gone");
+	if (r < 0)
+		return r;
+	if (token != 0)
+		return hf_record_find(&guard.record, token) >= 0
+			       ? 0
+			       : refuse(&guard, HF_E_STALE, "check", "that token is not current", err);
+	for (uint32_t i = 0; i < guard.record.n_holders; i++) {
+		int verdict =
+			hf_local_judge(guard.locks, &guard.record.holders[i].id, NULL, evidence);
+
+		if (verdict == 0 || verdict == HF_E_UNKNOWN)
+			return 0;
+	}
+	return FAIL(err, HF_E_NOT_HELD, "check", name, "nobody has it");
+}
+
+int hf_local_guarded(void *store, const char *name, uint64_t token, int (*action)(void *arg),
+		     void *arg, struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	int r = take(store, name, &guard, err);
+
+	if (r == HF_E_NOT_HELD)
+		return FAIL(err, HF_E_STALE, "guarded action", name, "its file is gone");
+	if (r < 0)
+		return r;
+	if (hf_record_find(&guard.record, token) < 0)
+		return refuse(&guard, HF_E_STALE, "guarded action", "that token is not current", err);
+	/* Under the guard nobody can replace us: the action happens as the holder (L5). */
+	return action(arg);
+}
+
+int hf_local_take_away(void *store, const char *name, const char *reason, struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	int r = take(store, name, &guard, err);
+	int count;
+
+	if (r < 0)
+		return r;
+	if (guard.record.n_holders == 0)
+		return FAIL(err, HF_E_NOT_HELD, "break", name, "nobody has it");
+	count = (int)guard.record.n_holders;
+	for (uint32_t i = 0; i < guard.record.n_holders; i++)
+		hf_guard_note_loss(&guard, HF_EV_LOCK_BROKEN, &guard.record.holders[i], reason);
+	guard.record.n_holders = 0;
+	r = hf_queue_admit(&guard, err);
+	return r < 0 ? r : count;
+}
