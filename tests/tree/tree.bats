@@ -33,6 +33,7 @@ flags() {
             other=${other%%:*}
             [ "$other" != "$layer" ] || continue
             for header in "$BUILD/src/layer/$other/holdfast/"*.h "src/$other/"*.h; do
+                [ -e "$header" ] || continue
                 case $header in */holdfast/*) name=holdfast/${header##*/} ;; *) name=hf/$other/${header##*/} ;; esac
                 if echo "#include \"$name\"" | gcc -D_GNU_SOURCE $(flags "$layer") -fsyntax-only -x c - 2>/dev/null; then
                     [[ "$below" == *",$other,"* ]] || { echo "$layer may include $name"; return 1; }
