@@ -57,6 +57,15 @@ int cmd_journal_stats(struct cli *cli, int argc, char **argv);
 int cmd_journal_verify(struct cli *cli, int argc, char **argv);
 int cmd_journal_emit(struct cli *cli, int argc, char **argv);
 int cmd_journal_events(struct cli *cli, int argc, char **argv);
+int cmd_lock_run(struct cli *cli, int argc, char **argv);
+int cmd_lock_acquire(struct cli *cli, int argc, char **argv);
+int cmd_lock_release(struct cli *cli, int argc, char **argv);
+int cmd_lock_renew(struct cli *cli, int argc, char **argv);
+int cmd_lock_check(struct cli *cli, int argc, char **argv);
+int cmd_lock_list(struct cli *cli, int argc, char **argv);
+int cmd_lock_break(struct cli *cli, int argc, char **argv);
+int cmd_lock_fd(struct cli *cli, int argc, char **argv);
+int cmd_why(struct cli *cli, int argc, char **argv);
 int cmd_doctor(struct cli *cli, int argc, char **argv);
 int cmd_version(struct cli *cli, int argc, char **argv);
 

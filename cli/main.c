@@ -9,6 +9,15 @@
 
 /* clang-format off */
 static const struct command commands[] = {
+	{ "lock",    "run",      "NAME [-n|-w DUR] [-s|--slots N] [--ttl DUR] [--on-timeout WHAT] [-E N] -- CMD...", "run a command under a lock", cmd_lock_run },
+	{ "lock",    "acquire",  "NAME [--pid PID] [options of run]", "take a lock for your shell; prints the token", cmd_lock_acquire },
+	{ "lock",    "release",  "NAME [--pid PID | --token T]", "give it back; only its owner can", cmd_lock_release },
+	{ "lock",    "renew",    "NAME --token T [--ttl DUR]", "prolong the lease", cmd_lock_renew },
+	{ "lock",    "check",    "NAME [--token T]", "is it held? is this token current?", cmd_lock_check },
+	{ "lock",    "list",     "[--all]", "who holds what, and who waits", cmd_lock_list },
+	{ "lock",    "break",    "NAME --reason TEXT", "take it away from its holder; journalled", cmd_lock_break },
+	{ "lock",    "fd",       "N [-n|-w DUR] [-s] [--on-timeout WHAT]", "flock a descriptor of your shell", cmd_lock_fd },
+	{ "why",     NULL,       "NAME", "why is it held, and what led to this?", cmd_why },
 	{ "journal", "query",    "[--event E] [--name N] [--since DUR] [--limit N]", "show records, oldest first", cmd_journal_query },
 	{ "journal", "follow",   "[--event E] [--name N] [--since DUR] [--limit N]", "show records as they come", cmd_journal_follow },
 	{ "journal", "stats",    "[--since DUR]", "count events, fail-opens and losses", cmd_journal_stats },
@@ -33,7 +42,7 @@ static void print_help(FILE *to, const char *noun)
 	fputs("usage: holdfast [--dir DIR] [--json] [-q] COMMAND ...\n\n", to);
 	for (size_t i = 0; i < N_COMMANDS; i++) {
 		const struct command *c = &commands[i];
-		char words[96];
+		char words[160];
 
 		if (noun && strcmp(noun, c->noun) != 0)
 			continue;

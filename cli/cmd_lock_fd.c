@@ -1,0 +1,118 @@
+/*
+ * cli/cmd_lock_fd.c - lock fd: flock a descriptor that the shell has opened, with a deadline
+ * and events. For shell functions, which no other program can run:
+ *
+ *     exec 9<>FILE; holdfast lock fd 9 -w 5; ...; exec 9>&-
+ *
+ * The lock belongs to the open file, so it stays when this command has ended, and it
+ * excludes flock(1) and everybody else who uses flock(2). The file is left as it is.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/parse.h"
+#include "hf/sys/io.h"
+#include "lock.h"
+
+#define PAUSE_MIN_NS (1 * HF_MSEC)
+#define PAUSE_MAX_NS (20 * HF_MSEC)
+
+/* flock(2) knows no deadline: without one it blocks, with one it is tried again. */
+static int take(int fd, const struct lock_options *o)
+{
+	int operation = o->shared ? LOCK_SH : LOCK_EX;
+	struct hf_mono deadline = hf_mono_in(o->wait_ns < 0 ? INT64_MAX : o->wait_ns);
+	long pause = PAUSE_MIN_NS;
+
+	for (;;) {
+		int64_t left;
+
+		if (flock(fd, o->wait_ns < 0 ? operation : operation | LOCK_NB) == 0)
+			return 0;
+		if (errno == EINTR)
+			continue;
+		if (errno != EWOULDBLOCK)
+			return -errno;
+		left = hf_mono_left(deadline);
+		if (left == 0)
+			return -EWOULDBLOCK;
+		hf_pause(left < pause ? (long)left : pause);
+		pause = pause * 2 < PAUSE_MAX_NS ? pause * 2 : PAUSE_MAX_NS;
+	}
+}
+
+/* The file's path as the name of the event. */
+static void name_of(int fd, char *out, size_t cap)
+{
+	char link[32];
+	ssize_t n;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, out, cap - 1);
+	if (n < 0)
+		n = snprintf(out, cap, "descriptor %d", fd);
+	out[n] = '\0';
+}
+
+static void journal_timeout(struct cli *cli, enum hf_event event, const char *name, int64_t waited)
+{
+	struct lock_context context = { 0 };
+	struct hf_holder nobody = { 0 };
+	struct hf_err err = { .code = HF_E_TIMEOUT };
+
+	if (lock_open(cli, &context) != EXIT_DONE)
+		return;
+	lock_journal_timeout(&context, event, name, waited, &nobody, &err);
+	lock_close(&context);
+}
+
+int cmd_lock_fd(struct cli *cli, int argc, char **argv)
+{
+	struct lock_options o = LOCK_OPTIONS_INIT;
+	const struct option_spec specs[] = {
+		{ "nonblock", 'n', OPTION_FLAG, &o.no_wait, NULL, "do not wait" },
+		{ "wait", 'w', OPTION_DURATION, &o.wait_ns, "DUR", "wait at most DUR (else for ever)" },
+		{ "shared", 's', OPTION_FLAG, &o.shared, NULL, "together with others that are shared" },
+		{ "on-timeout", 0, OPTION_TEXT, &o.on_timeout_word, "WHAT", "fail, skip or proceed" },
+		{ "conflict-exit-code", 'E', OPTION_COUNT, &o.busy_status, "N",
+		  "exit status when it cannot be had (1)" },
+		{ 0 },
+	};
+	struct hf_mono start = hf_mono_now();
+	char name[512];
+	uint64_t fd;
+	int64_t waited;
+	int r, status, n = cli_options(cli, specs, argc, argv, 1, 1);
+
+	if (n < 0)
+		return cli_options_status(n);
+	status = lock_options_check(cli, &o);
+	if (status != EXIT_DONE)
+		return status;
+	if (hf_parse_u64(argv[0], strlen(argv[0]), INT32_MAX, &fd) < 0 ||
+	    fcntl((int)fd, F_GETFD) < 0)
+		return cli_usage(cli, "descriptor %s is not open; in a shell: exec 9<>FILE", argv[0]);
+	name_of((int)fd, name, sizeof(name));
+	r = take((int)fd, &o);
+	if (r == 0)
+		return EXIT_DONE;
+	if (r != -EWOULDBLOCK) {
+		cli_say(cli, "%s: %s (flock)", name, strerrordesc_np(-r));
+		return EXIT_OS;
+	}
+	waited = hf_mono_now().ns - start.ns;
+	if (o.on_timeout == ON_TIMEOUT_PROCEED) {
+		journal_timeout(cli, HF_EV_LOCK_FAIL_OPEN, name, waited);
+		cli_say(cli, "%s: going on WITHOUT the lock", name);
+		return EXIT_DONE;
+	}
+	if (o.on_timeout == ON_TIMEOUT_SKIP)
+		journal_timeout(cli, HF_EV_LOCK_SKIPPED, name, waited);
+	cli_say(cli, "%s: locked by somebody else", name);
+	return (int)o.busy_status;
+}

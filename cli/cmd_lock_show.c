@@ -1,0 +1,206 @@
+/* cli/cmd_lock_show.c - lock list and why: who holds what, since when, and who waits. */
+#include <stdio.h>
+#include <string.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/parse.h"
+#include "lock.h"
+
+struct show {
+	const struct cli *cli;
+	json_t *list;
+	int all;   /* also those that nobody holds */
+	int count;
+};
+
+static json_t *waiter_json(const struct hf_waiter *waiter)
+{
+	json_t *object = json_object();
+	char id[HF_PROC_TEXT_MAX];
+
+	(void)hf_proc_format(&waiter->id, id);
+	cli_set(object, "pid", json_integer(waiter->id.pid));
+	cli_set(object, "id", json_string(id));
+	cli_set(object, "mode", json_string(lock_mode_word(waiter->mode)));
+	cli_set(object, "waited_ms", json_integer(waiter->waited_ns / HF_MSEC));
+	return object;
+}
+
+static json_t *lock_json(const struct hf_lock_info *info)
+{
+	json_t *object = json_object(), *holders = json_array(), *waiters = json_array();
+
+	for (size_t i = 0; i < info->n_holders; i++)
+		if (json_array_append_new(holders, lock_holder_json(&info->holders[i])) < 0)
+			cli_die_oom();
+	for (size_t i = 0; i < info->n_waiters; i++)
+		if (json_array_append_new(waiters, waiter_json(&info->waiters[i])) < 0)
+			cli_die_oom();
+	cli_set(object, "name", cli_text(info->name));
+	cli_set(object, "token", json_integer((json_int_t)info->token));
+	if (info->slots)
+		cli_set(object, "slots", json_integer(info->slots));
+	cli_set(object, "holders", holders);
+	cli_set(object, "waiters", waiters);
+	return object;
+}
+
+static void add_lease(struct hf_buf *out, int64_t left_ns)
+{
+	if (left_ns < 0)
+		hf_buf_add_char(out, '-');
+	else if (left_ns == 0)
+		hf_buf_add_text(out, "expired");
+	else
+		hf_buf_add_duration(out, left_ns);
+}
+
+static void print_row(const struct show *show, const struct hf_lock_info *info,
+		      const struct hf_holder *holder)
+{
+	AUTO(hf_buf_done) struct hf_buf name = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf age = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf lease = HF_BUF_INIT;
+
+	hf_buf_add_shown(&name, info->name, strlen(info->name));
+	if (!holder) {
+		printf("%-20s  %-9s  %8s  %8s  %8s  %7zu  %llu\n", name.s, "free", "-", "-", "-",
+		       info->n_waiters, (unsigned long long)info->token);
+		return;
+	}
+	hf_buf_add_duration(&age, hf_wall_now().ns - holder->since.ns);
+	add_lease(&lease, holder->lease_left_ns);
+	printf("%-20s  %-9s  %8d  %8s  %8s  %7zu  %llu  ", name.s, lock_mode_word(holder->mode),
+	       (int)holder->id.pid, age.s, lease.s, info->n_waiters,
+	       (unsigned long long)holder->token);
+	cli_colour(show->cli, holder->liveness == HF_ALIVE ? "32" : "33");
+	printf("%s", lock_liveness_word(holder->liveness));
+	cli_colour(show->cli, NULL);
+	putchar('\n');
+}
+
+static void list_one(void *arg, const struct hf_lock_info *info)
+{
+	struct show *show = arg;
+
+	if (info->n_holders == 0 && info->n_waiters == 0 && !show->all)
+		return;
+	if (show->cli->json) {
+		if (json_array_append_new(show->list, lock_json(info)) < 0)
+			cli_die_oom();
+		return;
+	}
+	if (show->count++ == 0)
+		printf("%-20s  %-9s  %8s  %8s  %8s  %7s  %s\n", "NAME", "MODE", "PID", "AGE", "LEASE",
+		       "WAITERS", "TOKEN");
+	if (info->n_holders == 0)
+		print_row(show, info, NULL);
+	for (size_t i = 0; i < info->n_holders; i++)
+		print_row(show, info, &info->holders[i]);
+}
+
+int cmd_lock_list(struct cli *cli, int argc, char **argv)
+{
+	struct show show = { .cli = cli };
+	const struct option_spec specs[] = {
+		{ "all", 'a', OPTION_FLAG, &show.all, NULL, "also those that nobody holds" },
+		{ 0 },
+	};
+	AUTO(lock_close) struct lock_context context = { 0 };
+	struct hf_err err = HF_ERR_INIT;
+	int status, n = cli_options(cli, specs, argc, argv, 0, 0);
+
+	if (n < 0)
+		return cli_options_status(n);
+	status = lock_open(cli, &context);
+	if (status != EXIT_DONE)
+		return status;
+	show.list = json_array();
+	if (hf_lock_list(context.locks, list_one, &show, &err) < 0)
+		status = cli_fail(cli, &err);
+	if (cli->json && status == EXIT_DONE) {
+		json_t *object = json_object();
+
+		cli_set(object, "locks", json_incref(show.list));
+		cli_print_json(object);
+	}
+	json_decref(show.list);
+	return status;
+}
+
+static void explain_holder(const struct hf_holder *holder)
+{
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+
+	hf_buf_add_format(&text, "held by pid %d for ", (int)holder->id.pid);
+	hf_buf_add_duration(&text, hf_wall_now().ns - holder->since.ns);
+	hf_buf_add_format(&text, " (%s, token %llu)\n  ", lock_mode_word(holder->mode),
+			  (unsigned long long)holder->token);
+	hf_buf_add_format(&text, "%s: %s\n", lock_liveness_word(holder->liveness), holder->evidence);
+	if (holder->lease_left_ns >= 0) {
+		hf_buf_add_text(&text, "  lease: ");
+		add_lease(&text, holder->lease_left_ns);
+		hf_buf_add_text(&text, holder->lease_left_ns ? " left\n" : "; the next one gets it\n");
+	}
+	if (holder->liveness == HF_DEAD)
+		hf_buf_add_text(&text, "  the next one to ask gets it at once\n");
+	else if (holder->liveness == HF_UNKNOWN)
+		hf_buf_add_text(&text, "  cannot be judged from here, so it counts as alive\n");
+	fputs(text.s, stdout);
+}
+
+static void explain(void *arg, const struct hf_lock_info *info)
+{
+	struct show *show = arg;
+
+	if (show->cli->json) {
+		cli_print_json(lock_json(info));
+		return;
+	}
+	if (info->n_holders == 0)
+		printf("'%s' is free\n", info->name);
+	for (size_t i = 0; i < info->n_holders; i++)
+		explain_holder(&info->holders[i]);
+	for (size_t i = 0; i < info->n_waiters; i++) {
+		AUTO(hf_buf_done) struct hf_buf waited = HF_BUF_INIT;
+
+		hf_buf_add_duration(&waited, info->waiters[i].waited_ns);
+		printf("%zu. in the queue: pid %d, waiting for %s (%s)\n", i + 1,
+		       (int)info->waiters[i].id.pid, waited.s,
+		       lock_mode_word(info->waiters[i].mode));
+	}
+}
+
+/* The last events about the name: what led to this. */
+static void print_history(struct cli *cli, const char *name)
+{
+	char name_option[] = "--name", limit_option[] = "--limit=5";
+	char *words[] = { name_option, (char *)(uintptr_t)name, limit_option, NULL };
+
+	puts("\nlast events:");
+	(void)cmd_journal_query(cli, 3, words);
+}
+
+int cmd_why(struct cli *cli, int argc, char **argv)
+{
+	struct show show = { .cli = cli };
+	AUTO(lock_close) struct lock_context context = { 0 };
+	struct hf_err err = HF_ERR_INIT;
+	int r, status, n = cli_options(cli, NULL, argc, argv, 1, 1);
+
+	if (n < 0)
+		return cli_options_status(n);
+	status = lock_open(cli, &context);
+	if (status != EXIT_DONE)
+		return status;
+	r = hf_lock_look(context.locks, argv[0], explain, &show, &err);
+	if (r == HF_E_NOT_HELD && !cli->json) {
+		printf("'%s' is free: nobody has ever taken it here\n", argv[0]);
+		return EXIT_DONE;
+	}
+	if (r < 0)
+		return cli_fail(cli, &err);
+	if (!cli->json)
+		print_history(cli, argv[0]);
+	return EXIT_DONE;
+}

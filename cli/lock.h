@@ -1,0 +1,77 @@
+/* cli/lock.h - what the lock commands share: options, opening, and what a time-out means. */
+#ifndef CLI_LOCK_H
+#define CLI_LOCK_H
+
+#include "cli.h"
+#include "holdfast/lock.h"
+
+enum on_timeout {
+	ON_TIMEOUT_FAIL,    /* exit 1, or -E N */
+	ON_TIMEOUT_SKIP,    /* do not run it, exit 0, lock_skipped */
+	ON_TIMEOUT_PROCEED, /* run it without the lock, lock_fail_open */
+};
+
+struct lock_options {
+	int no_wait;
+	int64_t wait_ns; /* -1: for ever */
+	int shared;
+	uint64_t slots;
+	int64_t ttl_ns;
+	const char *on_timeout_word;
+	uint64_t busy_status; /* -E */
+	enum on_timeout on_timeout;
+};
+
+#define LOCK_OPTIONS_INIT { .wait_ns = -1, .busy_status = EXIT_NO }
+
+/* The rows of these options, for the tables of lock run and acquire. */
+#define LOCK_OPTION_SPECS(o)                                                                       \
+	{ "nonblock", 'n', OPTION_FLAG, &(o).no_wait, NULL, "do not wait" },                       \
+	{ "wait", 'w', OPTION_DURATION, &(o).wait_ns, "DUR", "wait at most DUR (else for ever)" }, \
+	{ "shared", 's', OPTION_FLAG, &(o).shared, NULL, "together with others that are shared" }, \
+	{ "slots", 0, OPTION_COUNT, &(o).slots, "N", "at most N at once (1 to 64)" },              \
+	{ "ttl", 0, OPTION_DURATION, &(o).ttl_ns, "DUR", "a lease: lost if not renewed in DUR" },  \
+	{ "on-timeout", 0, OPTION_TEXT, &(o).on_timeout_word, "WHAT", "fail, skip or proceed" },   \
+	{ "conflict-exit-code", 'E', OPTION_COUNT, &(o).busy_status, "N",                          \
+	  "exit status when it cannot be had (1)" }
+
+/* Checks them together. Returns EXIT_DONE, or EXIT_USAGE after saying why. */
+int lock_options_check(struct cli *cli, struct lock_options *o);
+
+/* The library's options for these. `owner` may be NULL. */
+struct hf_lock_opts lock_options_for(const struct lock_options *o, const struct hf_proc_id *owner,
+				     unsigned flags);
+
+/* What the commands work with. */
+struct lock_context {
+	struct hf_journal *journal; /* NULL when it is not to be had */
+	struct hf_locks *locks;
+};
+
+/* Opens state, journal and locks. Returns EXIT_DONE or the status after saying why. */
+int lock_open(struct cli *cli, struct lock_context *ret);
+void lock_close(struct lock_context *context);
+
+/* Is it a refusal by time or by others, which the policy decides, and not an error? */
+int lock_is_timeout(int result);
+
+/* Journals that the work is skipped or goes on without the lock (L8). */
+void lock_journal_timeout(const struct lock_context *context, enum hf_event event, const char *name,
+			  int64_t waited_ns, const struct hf_holder *blocker,
+			  const struct hf_err *err);
+
+/* The refusal for people and as JSON: who holds it, for how long, why it lives, what to do. */
+int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holder *blocker,
+		  const struct hf_err *err, int status);
+
+/* Identity of `pid`, or of our parent when it is 0. Status as above. */
+int lock_owner(const struct cli *cli, uint64_t pid, struct hf_proc_id *ret);
+
+/* A holder as a JSON object. */
+json_t *lock_holder_json(const struct hf_holder *holder);
+
+/* "exclusive", "shared", "slots". */
+const char *lock_mode_word(enum hf_lock_mode mode);
+const char *lock_liveness_word(enum hf_liveness liveness);
+
+#endif

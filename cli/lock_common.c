@@ -1,0 +1,183 @@
+/* cli/lock_common.c - options, opening, refusals and events of the lock commands. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/parse.h"
+#include "lock.h"
+
+int lock_options_check(struct cli *cli, struct lock_options *o)
+{
+	if (o->no_wait)
+		o->wait_ns = 0;
+	if (o->shared && o->slots)
+		return cli_usage(cli, "--shared and --slots exclude each other");
+	if (o->slots > HF_LOCK_SLOTS_MAX)
+		return cli_usage(cli, "--slots goes from 1 to %d", HF_LOCK_SLOTS_MAX);
+	if (o->ttl_ns > HF_LOCK_TTL_MAX)
+		return cli_usage(cli, "--ttl is at most 30d");
+	if (o->busy_status > 255)
+		return cli_usage(cli, "-E goes from 0 to 255");
+	if (!o->on_timeout_word || strcmp(o->on_timeout_word, "fail") == 0)
+		o->on_timeout = ON_TIMEOUT_FAIL;
+	else if (strcmp(o->on_timeout_word, "skip") == 0)
+		o->on_timeout = ON_TIMEOUT_SKIP;
+	else if (strcmp(o->on_timeout_word, "proceed") == 0)
+		o->on_timeout = ON_TIMEOUT_PROCEED;
+	else
+		return cli_usage(cli, "--on-timeout is fail, skip or proceed, not '%s'",
+				 o->on_timeout_word);
+	return EXIT_DONE;
+}
+
+struct hf_lock_opts lock_options_for(const struct lock_options *o, const struct hf_proc_id *owner,
+				     unsigned flags)
+{
+	return (struct hf_lock_opts){ .size = sizeof(struct hf_lock_opts),
+				      .mode = o->slots	  ? HF_LOCK_SLOTS
+					      : o->shared ? HF_LOCK_SHARED
+							  : HF_LOCK_EXCLUSIVE,
+				      .slots = (unsigned)o->slots,
+				      .wait_ns = o->wait_ns,
+				      .ttl_ns = o->ttl_ns,
+				      .flags = flags,
+				      .owner = owner };
+}
+
+int lock_open(struct cli *cli, struct lock_context *ret)
+{
+	struct hf_err err = HF_ERR_INIT;
+	int status = EXIT_DONE;
+	struct hf_state *state = cli_state(cli, 0, &status);
+
+	ret->journal = NULL;
+	ret->locks = NULL;
+	if (!state)
+		return status;
+	/* Locks work without their journal; that it is missing is said. */
+	if (hf_journal_open(state, NULL, &ret->journal, &err) < 0) {
+		cli_say(cli, "no journal: %s: %s", err.subject, err.detail);
+		ret->journal = NULL;
+	}
+	if (hf_locks_open(state, ret->journal, &ret->locks, &err) < 0) {
+		hf_journal_free(ret->journal);
+		return cli_fail(cli, &err);
+	}
+	return EXIT_DONE;
+}
+
+void lock_close(struct lock_context *context)
+{
+	hf_locks_free(context->locks);
+	hf_journal_free(context->journal);
+}
+
+int lock_is_timeout(int result)
+{
+	return result == HF_E_BUSY || result == HF_E_TIMEOUT || result == HF_E_DEADLOCK;
+}
+
+static void holder_text(const struct hf_holder *holder, char *out, size_t cap)
+{
+	if (holder->id.pid > 0)
+		(void)snprintf(out, cap, "pid %d, %s", (int)holder->id.pid, holder->evidence);
+	else
+		(void)snprintf(out, cap, "unknown");
+}
+
+void lock_journal_timeout(const struct lock_context *context, enum hf_event event, const char *name,
+			  int64_t waited_ns, const struct hf_holder *blocker,
+			  const struct hf_err *err)
+{
+	const struct hf_err_info *info = hf_err_info(err->code);
+	char holder[HF_EVIDENCE_MAX + 24];
+	struct hf_field fields[] = {
+		HF_FIELD_INT("waited_ms", waited_ns / HF_MSEC),
+		HF_FIELD_TEXT("cause", lock_is_timeout(err->code) && info ? info->name :
+			      err->detail[0]				  ? err->detail :
+									    "storage error"),
+		HF_FIELD_TEXT("holder", holder),
+	};
+
+	holder_text(blocker, holder, sizeof(holder));
+	if (context->journal)
+		(void)hf_journal_append(context->journal, event, name, fields, 3, 0, NULL);
+}
+
+const char *lock_mode_word(enum hf_lock_mode mode)
+{
+	return mode == HF_LOCK_SHARED ? "shared" : mode == HF_LOCK_SLOTS ? "slots" : "exclusive";
+}
+
+const char *lock_liveness_word(enum hf_liveness liveness)
+{
+	return liveness == HF_ALIVE ? "alive" : liveness == HF_DEAD ? "dead" : "unknown";
+}
+
+json_t *lock_holder_json(const struct hf_holder *holder)
+{
+	json_t *object = json_object();
+	char id[HF_PROC_TEXT_MAX], since[HF_WALL_TEXT_MAX];
+
+	(void)hf_proc_format(&holder->id, id);
+	hf_wall_format(holder->since, since);
+	cli_set(object, "pid", json_integer(holder->id.pid));
+	cli_set(object, "id", json_string(id));
+	cli_set(object, "token", json_integer((json_int_t)holder->token));
+	cli_set(object, "mode", json_string(lock_mode_word(holder->mode)));
+	cli_set(object, "since", json_string(since));
+	cli_set(object, "age_seconds",
+		json_integer((json_int_t)((hf_wall_now().ns - holder->since.ns) / HF_SEC)));
+	cli_set(object, "lease_left_ms",
+		holder->lease_left_ns < 0 ? json_null()
+					  : json_integer(holder->lease_left_ns / HF_MSEC));
+	cli_set(object, "liveness", json_string(lock_liveness_word(holder->liveness)));
+	cli_set(object, "evidence", cli_text(holder->evidence));
+	return object;
+}
+
+int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holder *blocker,
+		  const struct hf_err *err, int status)
+{
+	const struct hf_err_info *info = hf_err_info(err->code);
+	char text[HF_ERR_TEXT_MAX];
+
+	(void)hf_err_format(err, text, sizeof(text));
+	cli_say(cli, "lock '%s': %s", name, text + (strlen(name) + 2 <= strlen(text) &&
+							    strncmp(text, name, strlen(name)) == 0
+						    ? strlen(name) + 2
+						    : 0));
+	if (err->code != HF_E_DEADLOCK)
+		cli_say(cli, "wait with -w 30s, see 'holdfast why %s', or end it with 'holdfast lock "
+			     "break %s --reason TEXT'",
+			name, name);
+	if (cli->json) {
+		json_t *object = json_object(), *error = json_object();
+
+		cli_set(error, "code", json_string(info ? info->name : "ERROR"));
+		cli_set(error, "message", cli_text(text));
+		cli_set(error, "exit", json_integer(status));
+		cli_set(object, "conflict", json_true());
+		cli_set(object, "name", cli_text(name));
+		if (blocker->id.pid > 0) {
+			cli_set(object, "holder_pid", json_integer(blocker->id.pid));
+			cli_set(object, "age_seconds",
+				json_integer((json_int_t)((hf_wall_now().ns - blocker->since.ns) /
+							  HF_SEC)));
+			cli_set(object, "holder", lock_holder_json(blocker));
+		}
+		cli_set(object, "error", error);
+		cli_print_json(object);
+	}
+	return status;
+}
+
+int lock_owner(const struct cli *cli, uint64_t pid, struct hf_proc_id *ret)
+{
+	struct hf_err err = HF_ERR_INIT;
+
+	if (hf_proc_identify(pid ? (int32_t)pid : (int32_t)getppid(), ret, &err) < 0)
+		return cli_fail(cli, &err);
+	return EXIT_DONE;
+}
