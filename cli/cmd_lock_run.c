@@ -307,6 +307,17 @@ static int run_leased(struct run *run)
 	return status;
 }
 
+static int run_without(struct run *run)
+{
+	struct hf_holder nobody = { 0 };
+	int go;
+
+	(void)settle_failure(run, run->context.err.code, hf_mono_now(), &nobody, &run->context.err,
+			     &go);
+	set_environment(run->cli, run->name, 0);
+	return become(run->cli, run->command);
+}
+
 int cmd_lock_run(struct cli *cli, int argc, char **argv)
 {
 	struct run run = { .cli = cli, .o = LOCK_OPTIONS_INIT };
@@ -319,10 +330,16 @@ int cmd_lock_run(struct cli *cli, int argc, char **argv)
 	run.name = argv[0];
 	run.command = argv + 1;
 	status = lock_options_check(cli, &run.o);
-	if (status == EXIT_DONE)
-		status = lock_open(cli, &run.context);
 	if (status != EXIT_DONE)
+		return status;
+	status = lock_open(cli, &run.context);
+	/* Fail-open covers a broken store, as long as the journal can say so (L8). */
+	if (status != EXIT_DONE && run.o.on_timeout == ON_TIMEOUT_PROCEED && run.context.journal)
+		return run_without(&run);
+	if (status != EXIT_DONE) {
+		lock_close(&run.context);
 		return status == EXIT_OS ? STATUS_AROUND : status;
+	}
 	status = run.o.ttl_ns > 0 ? run_leased(&run) : run_becoming(&run);
 	lock_close(&run.context);
 	return status;

@@ -46,6 +46,7 @@ struct hf_lock_opts lock_options_for(const struct lock_options *o, const struct 
 struct lock_context {
 	struct hf_journal *journal; /* NULL when it is not to be had */
 	struct hf_locks *locks;
+	struct hf_err err; /* why there are no locks, when only they are missing */
 };
 
 /* Opens state, journal and locks. Returns EXIT_DONE or the status after saying why. */

@@ -60,9 +60,9 @@ int lock_open(struct cli *cli, struct lock_context *ret)
 		cli_say(cli, "no journal: %s: %s", err.subject, err.detail);
 		ret->journal = NULL;
 	}
-	if (hf_locks_open(state, ret->journal, &ret->locks, &err) < 0) {
-		hf_journal_free(ret->journal);
-		return cli_fail(cli, &err);
+	if (hf_locks_open(state, ret->journal, &ret->locks, &ret->err) < 0) {
+		ret->locks = NULL;
+		return cli_fail(cli, &ret->err);
 	}
 	return EXIT_DONE;
 }
