@@ -12,6 +12,7 @@
 #include "holdfast/err.h"
 #include "holdfast/event.h"
 #include "holdfast/journal.h"
+#include "holdfast/lock.h"
 #include "holdfast/name.h"
 #include "holdfast/proc.h"
 #include "holdfast/state.h"
