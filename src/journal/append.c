@@ -182,7 +182,8 @@ static int take_guard(struct hf_journal *journal, struct hf_mono deadline)
 			if (before.st_size != journal->stuck_size)
 				journal->impatient = 0;
 		}
-		if (journal->impatient ? try >= YIELDS : hf_mono_left(deadline) == 0) {
+		/* Not even yielding: beside busy processes that costs milliseconds each time. */
+		if (journal->impatient || hf_mono_left(deadline) == 0) {
 			(void)hf_sys.fstat(journal->fd, &now);
 			/* Stuck, or only busy? Who is busy writes. */
 			journal->impatient = now.st_size == before.st_size;
@@ -238,7 +239,7 @@ static int ready_segment(struct hf_journal *journal, size_t len, struct hf_mono 
 {
 	/* Others may rotate as often as they like meanwhile: the deadline is the limit. */
 	for (;;) {
-		struct stat st;
+		struct stat st = { 0 };
 		int r;
 
 		if (journal->fd < 0) {
@@ -249,8 +250,8 @@ static int ready_segment(struct hf_journal *journal, size_t len, struct hf_mono 
 		r = take_guard(journal, deadline);
 		if (r < 0)
 			return r;
-		if (hf_sys.fstat(journal->fd, &st) < 0) {
-			r = -errno;
+		r = hf_stat_at(journal->fd, "", &st);
+		if (r < 0) {
 			hf_journal_close_active(journal);
 			return r;
 		}

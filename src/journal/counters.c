@@ -30,11 +30,13 @@ _Static_assert(FILE_LEN == HF_COUNTERS_LEN, "one length");
 static int put(int fd, const char *label, uint64_t value, off_t at)
 {
 	char text[48];
-	size_t done;
-	int n = snprintf(text, sizeof(text), "%s%0*llu\n", label, DIGITS,
-			 (unsigned long long)value);
+	size_t len = strlen(label), done;
 
-	return hf_pwrite_all(fd, text, (size_t)n, at, &done);
+	memcpy(text, label, len);
+	for (size_t i = DIGITS; i > 0; i--, value /= 10)
+		text[len + i - 1] = (char)('0' + value % 10);
+	text[len + DIGITS] = '\n';
+	return hf_pwrite_all(fd, text, len + DIGITS + 1, at, &done);
 }
 
 /* 0 where there is no such number. */

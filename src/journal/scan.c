@@ -105,15 +105,15 @@ static int advance(struct hf_scan *scan, struct hf_err *err)
 			return HF_SCAN_FILE;
 		}
 		r = open_segment(scan, HF_SEGMENT_ACTIVE, err);
-		if (r == -ENOENT || r == -EALREADY)
+		if (r == -EALREADY)
 			return 0;
-		if (r < 0)
+		if (r < 0 && r != -ENOENT)
 			return r;
 		/* A rotation between the listing and the opening: the one it sealed is first. */
 		r = next_sealed(scan, &again);
 		if (r == 0 && again == 0) {
 			scan->first = 0;
-			return 1;
+			return scan->fd >= 0;
 		}
 		hf_auto_close(&scan->fd);
 		if (r < 0)

@@ -17,7 +17,7 @@
 /* Waiting for the guard: it is held for microseconds, so give way first, then sleep a little. */
 #define YIELDS       16
 #define PAUSE_MIN_NS (20 * HF_USEC)
-#define PAUSE_MAX_NS (1 * HF_MSEC)
+#define PAUSE_MAX_NS (4 * HF_MSEC)
 
 /* Files replaced or quarantined under us before we give up. */
 #define MAX_TRIES 16
@@ -109,7 +109,7 @@ static int is_current(const struct hf_guard *guard, const struct stat *st)
 {
 	struct stat named;
 
-	return hf_sys.fstatat(guard->locks->dirfd, guard->key, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	return hf_stat_at(guard->locks->dirfd, guard->key, &named) == 0 &&
 	       named.st_ino == st->st_ino && named.st_dev == st->st_dev;
 }
 
@@ -160,8 +160,9 @@ static int open_and_lock(struct hf_guard *guard, int create, struct hf_mono dead
 			    "a process is stopped while it changes the record");
 	if (r < 0)
 		return hf_fail_sys(err, -r, "flock", guard->name);
-	if (hf_sys.fstat(guard->fd, ret_st) < 0)
-		return FAIL_SYS(err, "fstat", guard->name);
+	r = hf_stat_at(guard->fd, "", ret_st);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "statx", guard->name);
 	/* Deleted while we waited is not distrusted, only no longer current. */
 	return ret_st->st_nlink == 0 ? 0 : hf_check_private(ret_st, guard->name, err);
 }

@@ -27,9 +27,13 @@ static int refuse(struct hf_guard *guard, int code, const char *action, const ch
 	char holder[HF_HOLDER_TEXT_MAX] = "nobody";
 	struct hf_holder shown;
 
-	if (guard->record.n_holders > 0) {
-		hf_holder_show(locks, &guard->record, &guard->record.holders[0], &shown);
+	/* The dead do not count: the next one to ask would have it. */
+	for (uint32_t i = 0; i < guard->record.n_holders; i++) {
+		hf_holder_show(locks, &guard->record, &guard->record.holders[i], &shown);
+		if (shown.liveness == HF_DEAD)
+			continue;
 		hf_holder_text(&shown, holder, sizeof(holder));
+		break;
 	}
 	hf_guard_drop(guard);
 	if (locks->journal) {

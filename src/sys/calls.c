@@ -30,6 +30,7 @@ static int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
 }
 
 #define sys_fstat             fstat
+#define sys_statx             statx
 #define sys_fstatat           fstatat
 #define sys_fstatfs           fstatfs
 #define sys_read              read

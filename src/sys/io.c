@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,6 +26,24 @@ int hf_open_at(int dirfd, const char *path, int flags, mode_t mode)
 	/* stdio was closed when we were started: stay out of its place. */
 	lifted = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	return lifted < 0 ? -errno : lifted;
+}
+
+int hf_stat_at(int dirfd, const char *name, struct stat *ret)
+{
+	const unsigned mask = STATX_TYPE | STATX_MODE | STATX_NLINK | STATX_UID | STATX_INO |
+			      STATX_SIZE;
+	struct statx st;
+
+	if (hf_sys.statx(dirfd, name, AT_SYMLINK_NOFOLLOW | (name[0] ? 0 : AT_EMPTY_PATH), mask,
+			 &st) < 0)
+		return -errno;
+	*ret = (struct stat){ .st_dev = makedev(st.stx_dev_major, st.stx_dev_minor),
+			      .st_ino = st.stx_ino,
+			      .st_mode = st.stx_mode,
+			      .st_nlink = st.stx_nlink,
+			      .st_uid = st.stx_uid,
+			      .st_size = (off_t)st.stx_size };
+	return 0;
 }
 
 int hf_check_private(const struct stat *st, const char *shown, struct hf_err *err)
@@ -57,8 +76,9 @@ int hf_open_private(int dirfd, const char *name, int flags, const char *shown, i
 		return FAIL(err, HF_E_UNTRUSTED, "openat", shown, "not a regular file");
 	if (fd < 0)
 		return hf_fail_sys(err, -fd, "openat", shown);
-	if (hf_sys.fstat(fd, &st) < 0)
-		return FAIL_SYS(err, "fstat", shown);
+	r = hf_stat_at(fd, "", &st);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "statx", shown);
 	r = hf_check_private(&st, shown, err);
 	if (r < 0)
 		return r;

@@ -493,7 +493,8 @@ static void several_processes_rotate_without_loss(void **state)
 	assert_true(c.first == 1 && c.steps == 0 && c.disorder == 0);
 	assert_true(c.notes == WRITERS * 300);
 	assert_int_equal(totals().lost, c.lost);
-	assert_int_equal(c.rotated + 1, totals().segments);
+	/* One that rotates again before it gets to write tells of the last time only. */
+	assert_in_range(c.rotated + 1, 2, totals().segments);
 	assert_clean();
 }
 
@@ -607,7 +608,7 @@ static void append_follows_as_many_rotations_as_there_are_in_its_time(void **sta
 	assert_int_equal(unlink(hf_test_path(EVENTS)), 0);
 	real_openat = hf_sys.openat;
 	hf_sys.openat = openat_and_rotate;
-	rotations = 40;
+	rotations = 20;
 	r = numbered(journal, 0, 1);
 	hf_sys.openat = real_openat;
 	ASSERT_OK(r);
@@ -697,6 +698,31 @@ static void verify_does_not_take_pruning_meanwhile_for_a_gap(void **state)
 	assert_true(result.last > 400);
 }
 
+static void seal_and_rename(void)
+{
+	(void)chmod(hf_test_path(EVENTS), 0400);
+	(void)rename(hf_test_path(EVENTS), hf_test_path(JOURNAL "/events.00000000000000000001.jsonl"));
+}
+
+static void verify_does_not_miss_what_is_renamed_before_it_opens_it(void **state)
+{
+	struct hf_verify_result result;
+	int r;
+
+	(void)state;
+	writer = open_journal(0, 0);
+	for (int i = 0; i < 3; i++)
+		ASSERT_OK(numbered(writer, 0, i));
+	hf_journal_free(writer);
+	/* Half a rotation: the old segment has its new name, the new one is not made yet. */
+	interpose(seal_and_rename);
+	r = hf_journal_verify(hf_test_state(), show_problem, NULL, &result, ERR);
+	take_back_interpose();
+	ASSERT_OK(r);
+	assert_null(between);
+	assert_true(result.problems == 0 && result.records == 3);
+}
+
 static void verify_finds_nothing_wrong_while_others_write_and_rotate(void **state)
 {
 	pid_t pids[WRITERS];
@@ -747,6 +773,7 @@ int main(void)
 		HF_TEST(reader_does_not_read_the_segment_it_left_again),
 		HF_TEST(reader_survives_the_removal_of_what_it_reads),
 		HF_TEST(verify_does_not_take_pruning_meanwhile_for_a_gap),
+		HF_TEST(verify_does_not_miss_what_is_renamed_before_it_opens_it),
 		HF_TEST(verify_finds_nothing_wrong_while_others_write_and_rotate),
 	};
 
