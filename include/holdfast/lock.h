@@ -30,9 +30,9 @@
  *
  * Waiting is first come, first served. A waiter sleeps in one poll on its own channel,
  * on the death of the process before it, and on its deadline; a release wakes exactly
- * one. A waiter that is stopped when its turn comes is passed over and keeps its
- * place. If it is stopped in the moment between being woken and taking the lock, the
- * waiter behind it notices within HF_LOCK_TURN_NS.
+ * one. A waiter that is stopped when its turn comes delays the others by at most twice
+ * HF_LOCK_TURN_NS, then it is passed over, and queues again when it is continued. (If
+ * it is stopped within the microseconds in which it is given the lock: a minute.)
  *
  * Deadlock, with oneself or in a cycle over several locks, is found from the records
  * while waiting (after 50 ms) and given to the waiter that closed the cycle.

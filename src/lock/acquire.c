@@ -12,8 +12,8 @@
  *   - behind somebody: that waiter's pidfd. When it gets the lock it is the holder that
  *     we then have to watch, so nothing needs to be told; where more than its death
  *     matters (several holders, leases) we are told to look.
- *   - first or second in the queue while a token is on its way: also a slow clock, in
- *     case whoever it was sent to is stopped and does not notice.
+ *   - behind somebody, or while a token is on its way: also a slow clock, in case
+ *     whoever it was sent to is stopped and does not notice.
  */
 #include <errno.h>
 #include <limits.h>
@@ -29,6 +29,12 @@
 #include "hf/sys/calls.h"
 
 #define DEADLOCK_AFTER_NS (50 * HF_MSEC)
+
+/*
+ * For those further back in the queue: they move up without being told, and if the one
+ * before them is stopped in the moment it is given the lock, nothing else wakes them.
+ */
+#define SLOW_CLOCK_NS (60 * HF_SEC)
 
 struct attempt {
 	struct hf_local *locks;
@@ -147,8 +153,10 @@ static int try_enter(struct hf_guard *guard, struct attempt *a, struct hf_err *e
 	struct hf_lock_entry before;
 	int r;
 
-	if (was_granted(guard, a))
+	if (was_granted(guard, a)) {
+		hf_queue_retell(guard, a->entry.ticket);
 		return 1;
+	}
 	r = check_own(guard, a, err);
 	if (r != 0)
 		return r;
@@ -189,10 +197,13 @@ static int plan_watch(struct hf_guard *guard, struct attempt *a)
 
 	a->clock_ns = -1;
 	if (hf_queue_previous(guard, a->entry.ticket, &previous)) {
-		if (!hf_queue_previous(guard, previous.ticket, &further))
-			a->clock_ns = HF_LOCK_TURN_NS;
+		a->clock_ns = hf_queue_previous(guard, previous.ticket, &further) ? SLOW_CLOCK_NS
+										   : HF_LOCK_TURN_NS;
 		return watch_process(a, &previous.waiter);
 	}
+	/* Free, and those before us turned out to be gone: there is nothing else to wake us. */
+	if (record->n_holders == 0)
+		a->clock_ns = HF_MSEC;
 	if (hf_queue_unclaimed(guard))
 		a->clock_ns = HF_LOCK_TURN_NS;
 	for (uint32_t i = 0; i < record->n_holders; i++) {
@@ -251,6 +262,7 @@ static void give_up(struct attempt *a)
 	if (was_granted(&guard, a)) {
 		index = hf_record_find(&guard.record, a->token);
 		hf_record_remove(&guard.record, (uint32_t)index);
+		hf_queue_retell(&guard, a->entry.ticket);
 	}
 	if (has_place(&guard, a))
 		hf_queue_leave(&guard, &a->entry);
@@ -333,6 +345,8 @@ static int look_once(struct attempt *a, struct hf_holder *ret_blocker, struct hf
 			    "a process is stopped while it changes the record");
 	if (r < 0)
 		return r;
+	if (guard.is_new)
+		hf_queue_recall(a->locks, guard.key);
 	if (a->queued && !was_granted(&guard, a) && !has_place(&guard, a)) {
 		hf_queue_forget(a->locks, a->request->name, a->entry.ticket);
 		a->entry.ticket = 0;

@@ -53,34 +53,34 @@ struct find_wait {
 	struct search *search;
 	const struct hf_lock_holder *holder;
 	struct wait_edge found;
-	int is_found;
 };
 
-static void look_for_wait(void *arg, const struct hf_lock_info *info)
+/* 1 when the holder waits in the queue of that lock. */
+static int look_for_wait(void *arg, const char *name)
 {
 	struct find_wait *find = arg;
+	AUTO_FREE struct hf_lock_entry *entries = NULL;
+	size_t n;
 	AUTO_GUARD(guard);
-	struct hf_lock_entry entry;
-	uint64_t from = 0;
 
-	if (find->is_found || info->n_waiters == 0 ||
-	    read_lock(find->search->locks, info->name, &guard) < 0)
-		return;
-	for (; hf_queue_first(&guard, from, &entry); from = entry.ticket + 1) {
-		if (same_party(&entry.owner, entry.owner_thread, &find->holder->id,
-			       find->holder->thread)) {
-			(void)snprintf(find->found.name, sizeof(find->found.name), "%s",
-				       info->name);
-			find->found.owner = entry.owner;
-			find->found.thread = entry.owner_thread;
-			find->found.since_ns = entry.since_ns;
-			find->is_found = 1;
-			return;
-		}
+	if (read_lock(find->search->locks, name, &guard) < 0 ||
+	    hf_queue_snapshot(&guard, &entries, &n) < 0)
+		return 0;
+	hf_guard_drop(&guard);
+	for (size_t i = 0; i < n; i++) {
+		if (!same_party(&entries[i].owner, entries[i].owner_thread, &find->holder->id,
+				find->holder->thread))
+			continue;
+		(void)snprintf(find->found.name, sizeof(find->found.name), "%s", name);
+		find->found.owner = entries[i].owner;
+		find->found.thread = entries[i].owner_thread;
+		find->found.since_ns = entries[i].since_ns;
+		return 1;
 	}
+	return 0;
 }
 
-static int leads_back(struct search *search, const char *name, enum hf_lock_mode mode);
+static int leads_back(struct search *search, const char *name);
 
 /* Does this holder wait for something that leads back to us? */
 static int holder_is_stuck(struct search *search, const struct hf_lock_holder *holder)
@@ -91,10 +91,10 @@ static int holder_is_stuck(struct search *search, const struct hf_lock_holder *h
 	if (same_party(&holder->id, holder->thread, &search->us->owner, search->us->owner_thread))
 		return 1;
 	if (search->depth == MAX_DEPTH ||
-	    hf_local_list(search->locks, look_for_wait, &find, NULL) < 0 || !find.is_found)
+	    hf_local_each(search->locks, look_for_wait, &find, NULL) != 1)
 		return 0;
 	search->path[search->depth++] = find.found;
-	stuck = leads_back(search, find.found.name, HF_LOCK_EXCLUSIVE);
+	stuck = leads_back(search, find.found.name);
 	if (!stuck)
 		search->depth--;
 	else if (find.found.since_ns > search->us->since_ns)
@@ -103,17 +103,21 @@ static int holder_is_stuck(struct search *search, const struct hf_lock_holder *h
 }
 
 /* Slots: all holders must be stuck. Else one that never lets go is enough. */
-static int leads_back(struct search *search, const char *name, enum hf_lock_mode mode)
+static int leads_back(struct search *search, const char *name)
 {
 	AUTO_GUARD(guard);
 	struct hf_lock_record record;
 	uint32_t stuck = 0;
 
-	(void)mode;
 	if (read_lock(search->locks, name, &guard) < 0)
 		return 0;
 	record = guard.record;
 	hf_guard_drop(&guard);
+	/* Meanwhile it was given to us, and the message is on its way. */
+	for (uint32_t i = 0; i < record.n_holders && search->depth == 0; i++)
+		if (record.holders[i].ticket != 0 && record.holders[i].ticket == search->us->ticket &&
+		    hf_proc_same(&record.holders[i].id, &search->us->owner))
+			return 0;
 	for (uint32_t i = 0; i < record.n_holders; i++) {
 		if (!holder_is_stuck(search, &record.holders[i]))
 			continue;
@@ -130,12 +134,12 @@ int hf_deadlock_check(struct hf_local *locks, const char *name, const struct hf_
 	struct search search = { .locks = locks, .us = entry, .latest = 1 };
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
 
-	if (!leads_back(&search, name, entry->mode) || !search.latest)
+	if (!leads_back(&search, name) || !search.latest)
 		return 0;
 	/* Real circles stand still: what is one now must be one a moment later. */
 	search.depth = 0;
 	search.latest = 1;
-	if (!leads_back(&search, name, entry->mode) || !search.latest)
+	if (!leads_back(&search, name) || !search.latest)
 		return 0;
 	hf_buf_add_format(&text, "pid %d waits for '%s'", (int)entry->owner.pid, name);
 	for (int i = 0; i < search.depth; i++)

@@ -14,10 +14,14 @@
 #include "hf/sys/io.h"
 #include "hf/sys/state.h"
 
-/* Waiting for the guard: it is held for microseconds, so give way first, then sleep a little. */
-#define YIELDS       16
+/*
+ * Waiting for the guard. It is held for microseconds, so give way first, then sleep in
+ * growing steps of random length: a thousand processes that all look every millisecond
+ * would leave no time to the one that has it.
+ */
+#define YIELDS       4
 #define PAUSE_MIN_NS (20 * HF_USEC)
-#define PAUSE_MAX_NS (4 * HF_MSEC)
+#define PAUSE_MAX_NS (100 * HF_MSEC)
 
 /* Files replaced or quarantined under us before we give up. */
 #define MAX_TRIES 16
@@ -60,9 +64,14 @@ void hf_guard_note_loss(struct hf_guard *guard, enum hf_event event,
 	hf_copy_text(lost->reason, sizeof(lost->reason), reason);
 }
 
+static long shorter(int64_t a, int64_t b)
+{
+	return (long)(a < b ? a : b);
+}
+
 static int take_flock(int fd, struct hf_mono deadline)
 {
-	long pause = PAUSE_MIN_NS;
+	int64_t pause = PAUSE_MIN_NS, left;
 
 	for (int try = 0;; try++) {
 		if (hf_sys.flock(fd, LOCK_EX | LOCK_NB) == 0)
@@ -73,10 +82,11 @@ static int take_flock(int fd, struct hf_mono deadline)
 			(void)sched_yield();
 			continue;
 		}
-		if (hf_mono_left(deadline) == 0)
+		left = hf_mono_left(deadline);
+		if (left == 0)
 			return -ETIMEDOUT;
-		hf_pause(pause);
-		pause = pause * 2 < PAUSE_MAX_NS ? pause * 2 : PAUSE_MAX_NS;
+		hf_pause(shorter(pause / 2 + hf_mono_now().ns % (pause / 2), left));
+		pause = shorter(pause * 3 / 2, PAUSE_MAX_NS);
 	}
 }
 

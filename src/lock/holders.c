@@ -123,6 +123,9 @@ int hf_record_reap(struct hf_guard *guard, int expired_too)
 			i++;
 			continue;
 		}
+		/* One that died before it could remove its channel. */
+		if (holder->ticket != 0)
+			hf_queue_forget(guard->locks, guard->name, holder->ticket);
 		hf_record_remove(record, i);
 		removed++;
 	}

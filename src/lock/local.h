@@ -106,6 +106,12 @@ void hf_queue_leave(struct hf_guard *guard, const struct hf_lock_entry *entry);
 /* Removes the channel of a waiter that has got the lock. Needs no guard. */
 void hf_queue_forget(struct hf_local *locks, const char *name, uint64_t ticket);
 
+/*
+ * Makes all who sleep in the queue look again: the record is gone (deleted by hand, or
+ * quarantined), and with it their places. Needs no guard.
+ */
+void hf_queue_recall(struct hf_local *locks, const char *key);
+
 /* Reads the entry of `ticket`; HF_E_FORMAT when there is none. */
 int hf_queue_read(struct hf_guard *guard, uint64_t ticket, struct hf_lock_entry *ret);
 
@@ -115,11 +121,23 @@ int hf_queue_read(struct hf_guard *guard, uint64_t ticket, struct hf_lock_entry 
  */
 int hf_queue_first(struct hf_guard *guard, uint64_t from, struct hf_lock_entry *ret);
 
+/*
+ * All that wait, as they stand in the queue: whether they live is not asked, so this is
+ * quick under the guard. Returns 0 with an array to free, or -errno.
+ */
+int hf_queue_snapshot(struct hf_guard *guard, struct hf_lock_entry **ret_entries, size_t *ret_n);
+
 /* The last living waiter before `before`: whom the one behind it watches. 1, or 0 none. */
 int hf_queue_previous(struct hf_guard *guard, uint64_t before, struct hf_lock_entry *ret);
 
 /* Tells the first waiter behind `ticket` to look again: what it watches has changed. */
 void hf_queue_nudge(struct hf_guard *guard, uint64_t ticket);
+
+/*
+ * Tells those who were given the lock, and may not know, to look; not `except`. For
+ * whoever finds that the one who gave it died before it told.
+ */
+void hf_queue_retell(struct hf_guard *guard, uint64_t except);
 
 /*
  * Gives the lock to the waiters whose turn it is, as many as the record admits, and
@@ -177,6 +195,10 @@ void hf_guard_note_loss(struct hf_guard *guard, enum hf_event event,
 /* hf_proc_judge with what this process knows of itself. */
 int hf_local_judge(const struct hf_local *locks, const struct hf_proc_id *id, int *ret_pidfd,
 		   char evidence[HF_EVIDENCE_MAX]);
+
+/* Calls `fn` with the name of every lock there is, until it gives something else than 0. */
+int hf_local_each(struct hf_local *locks, int (*fn)(void *arg, const char *name), void *arg,
+		  struct hf_err *err);
 
 /* Looks for a cycle from `entry`, which waits for `guard`'s lock. See deadlock.c. */
 int hf_deadlock_check(struct hf_local *locks, const char *name, const struct hf_lock_entry *entry,

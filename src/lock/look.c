@@ -11,43 +11,51 @@
 #include "hf/lock/ops.h"
 #include "hf/sys/io.h"
 
-static size_t read_waiters(struct hf_guard *guard, struct hf_waiter *to, size_t cap)
+static size_t show_waiters(const struct hf_local *locks, const struct hf_lock_entry *entries,
+			   size_t n, struct hf_waiter *to)
 {
 	int64_t now = hf_boot_now().ns;
-	struct hf_lock_entry entry;
-	uint64_t from = 0;
-	size_t n = 0;
+	char evidence[HF_EVIDENCE_MAX];
+	size_t living = 0;
 
-	for (; n < cap && hf_queue_first(guard, from, &entry); n++) {
-		to[n] = (struct hf_waiter){ .id = entry.waiter,
-					    .thread = entry.waiter_thread,
-					    .mode = entry.mode,
-					    .waited_ns = now - entry.since_ns };
-		from = entry.ticket + 1;
+	for (size_t i = 0; i < n; i++) {
+		int verdict = hf_local_judge(locks, &entries[i].waiter, NULL, evidence);
+
+		if (verdict != 0 && verdict != HF_E_UNKNOWN)
+			continue;
+		to[living++] = (struct hf_waiter){ .id = entries[i].waiter,
+						   .thread = entries[i].waiter_thread,
+						   .mode = entries[i].mode,
+						   .waited_ns = now - entries[i].since_ns };
 	}
-	return n;
+	return living;
 }
 
+/* Under the guard only what must be; judging a thousand processes takes its time. */
 static int show(struct hf_guard *guard, hf_lock_look_fn *fn, void *arg, struct hf_err *err)
 {
+	AUTO_FREE struct hf_lock_entry *entries = NULL;
 	AUTO_FREE struct hf_holder *holders = NULL;
 	AUTO_FREE struct hf_waiter *waiters = NULL;
-	size_t room = (size_t)(guard->record.next - guard->record.first);
 	struct hf_lock_info info = { .name = guard->name,
 				     .token = guard->record.token,
 				     .slots = guard->record.slots,
 				     .n_holders = guard->record.n_holders };
+	size_t n;
+	int r = hf_queue_snapshot(guard, &entries, &n);
 
+	hf_guard_drop(guard);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "queue", info.name);
 	holders = calloc(info.n_holders + 1, sizeof(*holders));
-	waiters = calloc(room + 1, sizeof(*waiters));
+	waiters = calloc(n + 1, sizeof(*waiters));
 	if (!holders || !waiters)
-		return hf_fail_sys(err, ENOMEM, "memory", guard->name);
+		return hf_fail_sys(err, ENOMEM, "memory", info.name);
 	for (size_t i = 0; i < info.n_holders; i++)
 		hf_holder_show(guard->locks, &guard->record, &guard->record.holders[i], &holders[i]);
-	info.n_waiters = read_waiters(guard, waiters, room);
+	info.n_waiters = show_waiters(guard->locks, entries, n, waiters);
 	info.holders = holders;
 	info.waiters = waiters;
-	hf_guard_drop(guard);
 	fn(arg, &info);
 	return 0;
 }
@@ -63,9 +71,9 @@ int hf_local_look(void *store, const char *name, hf_lock_look_fn *fn, void *arg,
 	return r < 0 ? r : show(&guard, fn, arg, err);
 }
 
-int hf_local_list(void *store, hf_lock_look_fn *fn, void *arg, struct hf_err *err)
+int hf_local_each(struct hf_local *locks, int (*fn)(void *arg, const char *name), void *arg,
+		  struct hf_err *err)
 {
-	struct hf_local *locks = store;
 	int fd = hf_open_at(locks->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
@@ -76,17 +84,36 @@ int hf_local_list(void *store, hf_lock_look_fn *fn, void *arg, struct hf_err *er
 		hf_auto_close(&fd);
 		return r;
 	}
-	while (r >= 0 && (entry = readdir(dir))) {
+	while (r == 0 && (entry = readdir(dir))) {
 		char name[HF_NAME_MAX + 1];
 		int len = hf_name_unkey(entry->d_name, strlen(entry->d_name), name, NULL);
 
 		/* A dot is never part of a key: queues and channels are passed over here. */
-		if (len < 0 || strlen(name) != (size_t)len)
-			continue;
-		r = hf_local_look(store, name, fn, arg, err);
-		if (r == HF_E_NOT_HELD)
-			r = 0; /* quarantined or deleted meanwhile */
+		if (len >= 0 && strlen(name) == (size_t)len)
+			r = fn(arg, name);
 	}
 	(void)closedir(dir);
 	return r;
+}
+
+struct list {
+	struct hf_local *locks;
+	hf_lock_look_fn *fn;
+	void *arg;
+	struct hf_err *err;
+};
+
+static int list_one(void *arg, const char *name)
+{
+	struct list *list = arg;
+	int r = hf_local_look(list->locks, name, list->fn, list->arg, list->err);
+
+	return r == HF_E_NOT_HELD ? 0 : r; /* quarantined or deleted meanwhile */
+}
+
+int hf_local_list(void *store, hf_lock_look_fn *fn, void *arg, struct hf_err *err)
+{
+	struct list list = { store, fn, arg, err };
+
+	return hf_local_each(store, list_one, &list, err);
 }

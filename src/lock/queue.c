@@ -5,9 +5,12 @@
  * entry stands in the ring at ticket modulo the ring's size. Whoever comes upon
  * an entry whose process has died takes it out.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +18,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/lock/local.h"
+#include "hf/proc/stat.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
@@ -93,6 +97,11 @@ int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, int *ret_
 	r = open_queue(guard, err);
 	if (r < 0)
 		return r;
+	/* Like tokens, so that waiters of a record that was deleted are never taken for these. */
+	if (guard->record.first == guard->record.next &&
+	    guard->record.next < (uint64_t)(hf_wall_now().ns / HF_USEC))
+		guard->record.first = guard->record.next =
+			(uint64_t)(hf_wall_now().ns / HF_USEC);
 	if (guard->record.next == 0)
 		guard->record.first = guard->record.next = 1; /* 0 means no ticket */
 	entry->ticket = guard->record.next;
@@ -130,6 +139,61 @@ void hf_queue_forget(struct hf_local *locks, const char *name, uint64_t ticket)
 		return;
 	channel_name(key, ticket, channel);
 	(void)hf_sys.unlinkat(locks->dirfd, channel, 0);
+}
+
+/*
+ * A waiter may die between the opening of its channel and this. That must not raise
+ * SIGPIPE in us (L13): it is held back and, if it was ours, taken away again.
+ */
+static int send_message(int fd, uint64_t token)
+{
+	const struct timespec at_once = { 0, 0 };
+	sigset_t pipe_only, before, pending;
+	int was_pending, r;
+
+	(void)sigemptyset(&pipe_only);
+	(void)sigaddset(&pipe_only, SIGPIPE);
+	(void)pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
+	was_pending = sigismember(&before, SIGPIPE) == 1 && sigpending(&pending) == 0 &&
+		      sigismember(&pending, SIGPIPE) == 1;
+	r = hf_sys.write(fd, &token, sizeof(token)) == sizeof(token) ? 0 : -1;
+	if (r < 0 && errno == EPIPE && !was_pending)
+		(void)sigtimedwait(&pipe_only, NULL, &at_once);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return r;
+}
+
+void hf_queue_recall(struct hf_local *locks, const char *key)
+{
+	size_t len = strlen(key);
+	char queue[HF_NAME_KEY_MAX + 8];
+	struct dirent *entry;
+	struct stat st;
+	DIR *dir;
+	int fd;
+
+	(void)snprintf(queue, sizeof(queue), "%s.queue", key);
+	if (hf_sys.fstatat(locks->dirfd, queue, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return; /* nobody ever waited */
+	fd = hf_open_at(locks->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir)
+		hf_auto_close(&fd);
+	while (dir && (entry = readdir(dir))) {
+		AUTO_FD channel = -1;
+
+		if (strncmp(entry->d_name, key, len) != 0 || entry->d_name[len] != '.' ||
+		    strcmp(entry->d_name, queue) == 0)
+			continue;
+		channel = hf_open_at(locks->dirfd, entry->d_name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW,
+				     0);
+		if (channel >= 0)
+			(void)send_message(channel, 0);
+		else if (channel == -ENXIO)
+			(void)hf_sys.unlinkat(locks->dirfd, entry->d_name, 0);
+	}
+	if (dir)
+		(void)closedir(dir);
 }
 
 void hf_queue_leave(struct hf_guard *guard, const struct hf_lock_entry *entry)
@@ -183,6 +247,49 @@ int hf_queue_previous(struct hf_guard *guard, uint64_t before, struct hf_lock_en
 	return 0;
 }
 
+/* Reads the ring from `ticket` on, at most up to its end. Returns entries read or -errno. */
+static ssize_t read_run(struct hf_guard *guard, uint64_t ticket, uint64_t end, uint8_t *to)
+{
+	uint64_t index = ticket % HF_LOCK_QUEUE_MAX, run = end - ticket;
+	ssize_t n;
+
+	if (run > HF_LOCK_QUEUE_MAX - index)
+		run = HF_LOCK_QUEUE_MAX - index;
+	n = hf_pread_all(guard->queue_fd, (char *)to, run * HF_LOCK_ENTRY_SIZE, entry_at(ticket));
+	return n < 0 ? n : n / HF_LOCK_ENTRY_SIZE;
+}
+
+int hf_queue_snapshot(struct hf_guard *guard, struct hf_lock_entry **ret_entries, size_t *ret_n)
+{
+	uint64_t first = guard->record.first, next = guard->record.next;
+	size_t room = (size_t)(next - first), n = 0;
+	AUTO_FREE struct hf_lock_entry *entries = calloc(room + 1, sizeof(*entries));
+	AUTO_FREE uint8_t *bytes = malloc((room + 1) * HF_LOCK_ENTRY_SIZE);
+	int r;
+
+	if (!entries || !bytes)
+		return -ENOMEM;
+	r = room > 0 ? open_queue(guard, NULL) : 0;
+	if (r < 0)
+		return r;
+	for (uint64_t ticket = first; ticket < next;) {
+		ssize_t got = read_run(guard, ticket, next, bytes);
+
+		if (got < 0)
+			return (int)got;
+		if (got == 0)
+			break;
+		for (ssize_t i = 0; i < got; i++, ticket++)
+			if (hf_lock_entry_decode(bytes + i * HF_LOCK_ENTRY_SIZE, ticket,
+						 &entries[n]) == 0 &&
+			    entries[n].state == HF_ENTRY_WAITING)
+				n++;
+	}
+	*ret_entries = ptr_take(&entries);
+	*ret_n = n;
+	return 0;
+}
+
 /*
  * Opens a channel. For writing, success means that its waiter lives (or just died, which
  * the next one sees): a FIFO that nobody has open for reading gives -ENXIO. When
@@ -205,17 +312,25 @@ static int open_channel(struct hf_guard *guard, uint64_t ticket, int flags)
 	return hf_open_at(locks->dirfd, name, flags, 0);
 }
 
-static int send_message(int fd, uint64_t token)
-{
-	return hf_sys.write(fd, &token, sizeof(token)) == sizeof(token) ? 0 : -1;
-}
-
 void hf_queue_nudge(struct hf_guard *guard, uint64_t ticket)
 {
 	struct hf_lock_entry entry;
 
 	if (hf_queue_first(guard, ticket + 1, &entry)) {
 		AUTO_FD fd = open_channel(guard, entry.ticket, O_WRONLY);
+
+		if (fd >= 0)
+			(void)send_message(fd, 0);
+	}
+}
+
+void hf_queue_retell(struct hf_guard *guard, uint64_t except)
+{
+	for (uint32_t i = 0; i < guard->record.n_holders; i++) {
+		uint64_t ticket = guard->record.holders[i].ticket;
+		AUTO_FD fd = ticket != 0 && ticket != except
+				     ? open_channel(guard, ticket, O_WRONLY)
+				     : -1;
 
 		if (fd >= 0)
 			(void)send_message(fd, 0);
@@ -236,6 +351,14 @@ static int held_alone(const struct hf_lock_record *record)
 {
 	return record->n_holders > 0 && record->slots == 0 &&
 	       !(record->holders[0].flags & HF_HOLDER_SHARED);
+}
+
+/* Only a hint: of a process that cannot be seen from here, nothing is known. */
+static int is_stopped(const struct hf_proc_id *id)
+{
+	struct hf_stat stat;
+
+	return hf_stat_read(id->pid, &stat) == 0 && (stat.state == 'T' || stat.state == 't');
 }
 
 /* Adds those whose turn it is to the record, in order; the first that must wait ends it. */
@@ -280,11 +403,19 @@ static void ungrant(struct hf_guard *guard, uint64_t token)
 
 int hf_queue_admit(struct hf_guard *guard, struct hf_err *err)
 {
+	const struct hf_lock_entry *last;
 	struct grants grants;
 	int r, failed = 0;
 
 	grants.count = 0;
 	choose(guard, &grants);
+	last = grants.count > 0 ? &grants.items[grants.count - 1].entry : NULL;
+	/*
+	 * The one behind watches only the last of them; it must know of the others, and
+	 * of leases. It is told first, and looks when we are done or dead.
+	 */
+	if (last && (!held_alone(&guard->record) || last->ttl_ms > 0))
+		hf_queue_nudge(guard, last->ticket);
 	r = hf_guard_write(guard, err);
 	for (size_t i = 0; i < grants.count; i++) {
 		if (r < 0 || send_message(grants.items[i].channel, grants.items[i].token) < 0) {
@@ -296,11 +427,9 @@ int hf_queue_admit(struct hf_guard *guard, struct hf_err *err)
 		hf_auto_close(&grants.items[i].channel);
 	if (r == 0 && failed)
 		r = hf_guard_write(guard, err);
-	/* The one behind watches only the last of them; it must know of the others, and of
-	 * leases. */
-	if (grants.count > 0 &&
-	    (!held_alone(&guard->record) || grants.items[grants.count - 1].entry.ttl_ms > 0))
-		hf_queue_nudge(guard, grants.items[grants.count - 1].entry.ticket);
+	/* Who is stopped may not notice: the one behind shall look after it. */
+	if (last && is_stopped(&last->waiter))
+		hf_queue_nudge(guard, last->ticket);
 	return r;
 }
 

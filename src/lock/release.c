@@ -80,13 +80,25 @@ int hf_local_release(void *store, const char *name, uint64_t token,
 	int r, index;
 
 	r = take(store, name, &guard, err);
-	if (r == HF_E_NOT_HELD && token != 0)
+	if (r == HF_E_NOT_HELD && token != 0) {
+		char key[HF_NAME_KEY_MAX];
+
+		/* Those who waited for us would sleep on. */
+		if (hf_name_key(name, strlen(name), key, NULL) >= 0)
+			hf_queue_recall(store, key);
 		return FAIL(err, HF_E_STALE, "release", name, "its file is gone");
+	}
 	if (r < 0)
 		return r;
 	index = find_holder(&guard, "release", token, owner, err);
 	if (index < 0)
 		return index;
+	/*
+	 * The first waiter watches the holder. If we are another process and die between
+	 * the record and the message, only this makes it look.
+	 */
+	if (!hf_proc_same(&guard.record.holders[index].id, &guard.locks->self))
+		hf_queue_nudge(&guard, 0);
 	if (--guard.record.holders[index].count == 0)
 		hf_record_remove(&guard.record, (uint32_t)index);
 	return hf_queue_admit(&guard, err);
@@ -176,6 +188,7 @@ int hf_local_take_away(void *store, const char *name, const char *reason, struct
 	for (uint32_t i = 0; i < guard.record.n_holders; i++)
 		hf_guard_note_loss(&guard, HF_EV_LOCK_BROKEN, &guard.record.holders[i], reason);
 	guard.record.n_holders = 0;
+	hf_queue_nudge(&guard, 0); /* as in a release by somebody else */
 	r = hf_queue_admit(&guard, err);
 	return r < 0 ? r : count;
 }

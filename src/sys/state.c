@@ -172,6 +172,7 @@ static int check_empty(const struct hf_state *state, struct hf_err *err)
 	int fd = hf_open_at(state->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
+	struct stat st;
 	int r = 0;
 
 	if (!dir) {
@@ -183,8 +184,9 @@ static int check_empty(const struct hf_state *state, struct hf_err *err)
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
 		    strncmp(entry->d_name, "." FORMAT_NAME ".", sizeof(FORMAT_NAME) + 1) == 0)
 			continue;
-		/* Somebody else finished creating it while we looked. */
-		if (strcmp(entry->d_name, FORMAT_NAME) == 0)
+		/* Somebody else finished creating it, and went on, while we looked. */
+		if (strcmp(entry->d_name, FORMAT_NAME) == 0 ||
+		    hf_sys.fstatat(state->dirfd, FORMAT_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			break;
 		r = FAIL(err, HF_E_UNTRUSTED, "readdir", state->path,
 			 "it has content ('%.40s') but no FORMAT file, so it is not a state "
