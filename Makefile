@@ -30,6 +30,7 @@ check: deps
 	@tests/run
 
 bench: deps
+	@tools/deps bench
 	@tests/run --build-only bench
 	@bench/run build/bench
 

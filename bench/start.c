@@ -1,107 +1,90 @@
 /*
- * bench/start.c - how long a short command takes, beside its peer, interleaved, medians.
+ * bench/start.c - how long a short command takes, beside its peers, interleaved, medians.
  *
  *     bench-start [--json FILE] HOLDFAST
+ *
+ * A peer that is not installed is left out.
  */
 #include <errno.h>
 #include <spawn.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "bench.h"
 
 extern char **environ;
 
 #define ROUNDS 301
 
-static double now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
-}
-
+/* Microseconds from start to exit, or -1 when it cannot be started. */
 static double run_once(const char *const argv[])
 {
 	posix_spawn_file_actions_t actions;
-	double start = now_us();
+	double start = bench_now_us();
 	siginfo_t info;
 	pid_t pid;
+	int r;
 
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1, 0);
-	if (posix_spawnp(&pid, argv[0], &actions, NULL,
-			 (char *const *)(uintptr_t)argv, environ) != 0) {
-		perror(argv[0]);
-		exit(1);
-	}
+	r = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (r != 0)
+		return -1;
 	while (waitid(P_PID, (id_t)pid, &info, WEXITED) < 0 && errno == EINTR)
 		continue;
-	posix_spawn_file_actions_destroy(&actions);
-	return now_us() - start;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static double median(double *values, size_t n)
-{
-	qsort(values, n, sizeof(*values), by_value);
-	return values[n / 2];
+	return info.si_code == CLD_EXITED && info.si_status == 0 ? bench_now_us() - start : -1;
 }
 
 /* One after the other in turn, so that both see the same machine. */
-static void compare(const char *what, const char *const ours[], const char *const peer[], FILE *json,
-		    const char *comma)
+static void compare(FILE *json, int *rows, const char *what, const char *const ours[],
+		    const char *peer_name, const char *const peer[], double bar)
 {
 	static double a[ROUNDS], b[ROUNDS];
-	double ma, mb;
 
+	if (run_once(peer) < 0) {
+		printf("  %-44s %-28s is not installed here\n", what, peer_name);
+		return;
+	}
 	for (int i = 0; i < ROUNDS; i++) {
 		a[i] = run_once(ours);
 		b[i] = run_once(peer);
+		if (a[i] < 0) {
+			fprintf(stderr, "%s failed\n", what);
+			exit(1);
+		}
 	}
-	ma = median(a, ROUNDS);
-	mb = median(b, ROUNDS);
-	printf("  %-34s %8.0f us   %-12s %8.0f us   ratio %.2f\n", what, ma, peer[0], mb, ma / mb);
-	if (json)
-		fprintf(json, "%s{\"what\":\"%s\",\"us\":%.1f,\"peer\":\"%s\",\"peer_us\":%.1f,\"ratio\":%.3f}",
-			comma, what, ma, peer[0], mb, ma / mb);
+	bench_row(json, rows, what, bench_median(a, ROUNDS), peer_name, bench_median(b, ROUNDS), bar);
 }
+
+#define ARGV(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 int main(int argc, char **argv)
 {
-	FILE *json = NULL;
-	char *holdfast;
+	FILE *json = bench_json_open(&argc, &argv);
+	const char *hf;
+	int rows = 0;
 
-	if (argc == 4 && strcmp(argv[1], "--json") == 0) {
-		json = fopen(argv[2], "we");
-		argv += 2;
-		argc -= 2;
-	}
 	if (argc != 2) {
 		fputs("usage: bench-start [--json FILE] HOLDFAST\n", stderr);
 		return 2;
 	}
-	holdfast = argv[1];
-	if (json)
-		fputs("{\"v\":1,\"results\":[", json);
-	compare("holdfast version", (const char *[]){ holdfast, "version", NULL },
-		(const char *[]){ "true", NULL }, json, "");
-	compare("holdfast journal emit note",
-		(const char *[]){ holdfast, "journal", "emit", "note", "text=hello", NULL },
-		(const char *[]){ "logger", "--no-act", "hello", NULL }, json, ",");
-	if (json) {
-		fputs("]}\n", json);
-		fclose(json);
-	}
+	hf = argv[1];
+	compare(json, &rows, "lock run X -- true", ARGV(hf, "lock", "run", "bench", "--", "true"),
+		"flock F true", ARGV("flock", "bench.lock", "true"), 1.25);
+	compare(json, &rows, "lock run X -- true", ARGV(hf, "lock", "run", "bench", "--", "true"),
+		"s6-setlock F true", ARGV("s6-setlock", "bench.lock", "true"), 0);
+	compare(json, &rows, "lock run X -- true", ARGV(hf, "lock", "run", "bench", "--", "true"),
+		"python3 filelock",
+		ARGV("/usr/bin/python3", "-c",
+		     "import filelock, subprocess\nwith filelock.FileLock('bench.pylock'): subprocess.run(['true'])"),
+		0);
+	compare(json, &rows, "journal emit note text=hello",
+		ARGV(hf, "journal", "emit", "note", "text=hello"), "sh -c 'echo hello >>F'",
+		ARGV("sh", "-c", "echo hello >>bench.log"), 0);
+	compare(json, &rows, "version", ARGV(hf, "version"), "true", ARGV("true"), 0);
+	bench_json_close(json);
 	return 0;
 }

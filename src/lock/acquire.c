@@ -126,6 +126,13 @@ static int has_place(struct hf_guard *guard, const struct attempt *a)
 	       entry.state == HF_ENTRY_WAITING && hf_proc_same(&entry.waiter, &a->entry.waiter);
 }
 
+static enum hf_lock_mode mode_of(const struct hf_guard *guard, const struct hf_lock_holder *holder)
+{
+	return guard->record.slots > 0		    ? HF_LOCK_SLOTS
+	       : holder->flags & HF_HOLDER_SHARED ? HF_LOCK_SHARED
+						    : HF_LOCK_EXCLUSIVE;
+}
+
 static int check_own(struct hf_guard *guard, struct attempt *a, struct hf_err *err)
 {
 	const struct hf_lock_request *request = a->request;
@@ -135,7 +142,7 @@ static int check_own(struct hf_guard *guard, struct attempt *a, struct hf_err *e
 	/* One whose lease ran out is no longer a claim, not even against ourselves. */
 	if (!own || hf_holder_lease_left(guard->locks, own) == 0)
 		return 0;
-	if (request->flags & HF_LOCK_REENTRANT) {
+	if (request->flags & HF_LOCK_REENTRANT && mode_of(guard, own) == request->mode) {
 		r = grant_again(guard, own, a, err);
 		return r < 0 ? r : 1;
 	}
@@ -356,8 +363,8 @@ static int look_once(struct attempt *a, struct hf_holder *ret_blocker, struct hf
 	if (r != 0)
 		return r;
 	if (!waits || (a->request->wait_ns > 0 && hf_mono_left(a->deadline) == 0)) {
-		/* The dead that were found on the way are gone all the same. */
-		if (guard.n_lost > 0)
+		/* What was found on the way (the dead, an absurd lease) is so all the same. */
+		if (guard.changed)
 			(void)hf_guard_write(&guard, NULL);
 		return refuse(&guard, a, ret_blocker, err);
 	}
@@ -365,7 +372,7 @@ static int look_once(struct attempt *a, struct hf_holder *ret_blocker, struct hf
 		r = join(&guard, a, err);
 		if (r < 0)
 			return r;
-	} else if (guard.n_lost > 0) {
+	} else if (guard.changed) {
 		(void)hf_guard_write(&guard, NULL);
 	}
 	return plan_watch(&guard, a) ? 0 : 2;
@@ -411,7 +418,8 @@ int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_
 		give_up(&a);
 		return r;
 	}
-	if (a.queued)
+	/* Our channel is removed with the release, off this path; unless there will be none. */
+	if (a.queued && request->flags & HF_LOCK_FREE_ON_EXIT)
 		hf_queue_forget(a.locks, request->name, a.entry.ticket);
 	*ret_token = a.token;
 	return 0;

@@ -33,7 +33,6 @@ void hf_guard_drop(struct hf_guard *guard)
 	if (guard->fd >= 0)
 		(void)hf_sys.flock(guard->fd, LOCK_UN);
 	hf_auto_close(&guard->fd);
-	hf_auto_close(&guard->queue_fd);
 	for (size_t i = 0; i < guard->n_lost && guard->written && guard->locks->journal; i++) {
 		struct hf_field fields[] = { HF_FIELD_TEXT("holder", guard->lost[i].holder),
 					     HF_FIELD_TEXT("reason", guard->lost[i].reason) };
@@ -127,7 +126,7 @@ static int is_current(const struct hf_guard *guard, const struct stat *st)
 static int read_record(struct hf_guard *guard, uint64_t size, struct hf_err *err)
 {
 	uint8_t bytes[HF_LOCK_RECORD_MAX];
-	const char *why = "larger than a page";
+	const char *why = "larger than any of ours";
 	/* With one holder, which is nearly always, the first part is all of it. */
 	size_t part = USUAL_RECORD;
 	int r;
@@ -137,7 +136,7 @@ static int read_record(struct hf_guard *guard, uint64_t size, struct hf_err *err
 		memset(&guard->record, 0, offsetof(struct hf_lock_record, holders));
 		return 1;
 	}
-	for (; size <= HF_LOCK_RECORD_MAX; part = sizeof(bytes)) {
+	for (; size <= HF_LOCK_FILE_MAX; part = sizeof(bytes)) {
 		ssize_t n = hf_pread_all(guard->fd, (char *)bytes, part, 0);
 
 		if (n < 0)
@@ -149,6 +148,15 @@ static int read_record(struct hf_guard *guard, uint64_t size, struct hf_err *err
 	}
 	r = quarantine(guard->locks, guard->name, guard->key, why, err);
 	return r < 0 ? r : 0;
+}
+
+/* 1 when what has the record's name now is a file that may be trusted. */
+static int is_private(const struct hf_guard *guard)
+{
+	struct stat st;
+
+	return hf_stat_at(guard->locks->dirfd, guard->key, &st) == 0 &&
+	       hf_check_private(&st, guard->name, NULL) == 0;
 }
 
 /* Opens the file of that name and takes its flock. 0; HF_E_UNTRUSTED; -errno. */
@@ -187,6 +195,9 @@ static int guard_fill(struct hf_guard *guard, int create, struct hf_mono deadlin
 		hf_auto_close(&guard->fd);
 		r = open_and_lock(guard, create, deadline, &st, err);
 		if (r == HF_E_UNTRUSTED) {
+			/* What was distrusted may have been replaced by something good. */
+			if (guard->fd >= 0 ? !is_current(guard, &st) : is_private(guard))
+				continue;
 			r = quarantine(guard->locks, guard->name, guard->key,
 				       "not a regular file of ours", err);
 			if (r < 0)
@@ -213,10 +224,11 @@ int hf_guard_take(struct hf_local *locks, const char *name, int create, struct h
 	/* Not by assignment: the record is large, and what it holds is written by reading. */
 	ret->locks = locks;
 	ret->name = name;
-	ret->fd = ret->queue_fd = -1;
+	ret->fd = -1;
 	ret->lost = NULL;
 	ret->n_lost = 0;
 	ret->written = 0;
+	ret->changed = 0;
 	r = hf_name_key(name, strlen(name), ret->key, err);
 	if (r >= 0)
 		r = guard_fill(ret, create, deadline, err);

@@ -109,8 +109,10 @@ int hf_record_reap(struct hf_guard *guard, int expired_too)
 		int verdict;
 
 		/* A lease that ends later than it can have been given: from now on, then. */
-		if (holder->ttl_ms > 0 && holder->lease_end_ns - now > ttl)
+		if (holder->ttl_ms > 0 && holder->lease_end_ns - now > ttl) {
 			holder->lease_end_ns = now + ttl;
+			guard->changed = 1;
+		}
 		verdict = hf_local_judge(guard->locks, &holder->id, NULL, evidence);
 		if (verdict == HF_E_GONE || verdict == HF_E_RECYCLED) {
 			/* Its exit was its release, as agreed: nothing was taken from anybody. */
@@ -127,6 +129,7 @@ int hf_record_reap(struct hf_guard *guard, int expired_too)
 		if (holder->ticket != 0)
 			hf_queue_forget(guard->locks, guard->name, holder->ticket);
 		hf_record_remove(record, i);
+		guard->changed = 1;
 		removed++;
 	}
 	return removed;

@@ -1,11 +1,11 @@
 /*
  * lock/local.h - the local store: locks as files below locks/ of the state directory.
  *
- *   <key>            the record (record.h)
- *   <key>.queue      waiters, as a ring of entries; made at the first contention
+ *   <key>            the record (record.h), one page; behind it, once somebody had to
+ *                    wait, the queue as a ring of entries
  *   <key>.<ticket>   the wake-up channel of one waiter: a FIFO, its own
  *
- * A key has no dot in it, so the three never meet. The guard of a lock is
+ * A key has no dot in it, so the two never meet. The guard of a lock is
  * flock(LOCK_EX) on its record, held for a few system calls; record and queue are
  * read and changed under it only. Nothing but the FIFOs is ever unlinked.
  */
@@ -20,8 +20,6 @@
 #include "hf/lock/record.h"
 #include "hf/proc/here.h"
 #include "holdfast/name.h"
-
-#define HF_LOCK_QUEUE_MAX 16384 /* entries of the ring */
 
 #define HF_HOLDER_TEXT_MAX 384
 
@@ -49,12 +47,12 @@ struct hf_guard {
 	const char *name;
 	char key[HF_NAME_KEY_MAX];
 	int fd;
-	int queue_fd; /* -1: not opened yet */
 	int is_new;   /* the record file is empty */
 	struct hf_lock_record record;
 	struct hf_lost_holder *lost; /* events to be written; NULL: none */
 	size_t n_lost;
 	int written; /* the record was: only then they are true */
+	int changed; /* reaping or clamping changed the record: worth writing */
 };
 
 /*
@@ -74,7 +72,7 @@ void hf_guard_drop(struct hf_guard *guard);
 /* Marks it as not taken; the rest is filled in by hf_guard_take. */
 static inline void hf_guard_init(struct hf_guard *guard)
 {
-	guard->fd = guard->queue_fd = -1;
+	guard->fd = -1;
 	guard->lost = NULL;
 	guard->n_lost = 0;
 }
@@ -103,7 +101,7 @@ int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, int *ret_
 /* Takes the waiter out and removes its channel. The record is changed, not yet written. */
 void hf_queue_leave(struct hf_guard *guard, const struct hf_lock_entry *entry);
 
-/* Removes the channel of a waiter that has got the lock. Needs no guard. */
+/* Removes the channel of a waiter that has, or had, the lock. Needs no guard. */
 void hf_queue_forget(struct hf_local *locks, const char *name, uint64_t ticket);
 
 /*

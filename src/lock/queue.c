@@ -2,8 +2,8 @@
  * lock/queue.c - the waiters of one lock, first come first served, and waking them.
  *
  * Everything here runs under the guard. A waiter's place is its ticket; its
- * entry stands in the ring at ticket modulo the ring's size. Whoever comes upon
- * an entry whose process has died takes it out.
+ * entry stands in the ring behind the record, at ticket modulo the ring's size.
+ * Whoever comes upon an entry whose process has died takes it out.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -39,36 +39,17 @@ static void channel_name(const char *key, uint64_t ticket, char out[CHANNEL_NAME
 	(void)snprintf(out, CHANNEL_NAME_MAX, "%s.%s", key, text + at);
 }
 
-static int open_queue(struct hf_guard *guard, struct hf_err *err)
-{
-	char name[HF_NAME_KEY_MAX + 8];
-	int r;
-
-	if (guard->queue_fd >= 0)
-		return 0;
-	(void)snprintf(name, sizeof(name), "%s.queue", guard->key);
-	/* Its entries are checked one by one, so what stands in its place does no harm. */
-	r = hf_open_at(guard->locks->dirfd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
-	if (r < 0)
-		return hf_fail_sys(err, -r, "open queue", guard->name);
-	guard->queue_fd = r;
-	return 0;
-}
-
 static off_t entry_at(uint64_t ticket)
 {
-	return (off_t)(ticket % HF_LOCK_QUEUE_MAX * HF_LOCK_ENTRY_SIZE);
+	return HF_LOCK_RECORD_MAX + (off_t)(ticket % HF_LOCK_QUEUE_MAX * HF_LOCK_ENTRY_SIZE);
 }
 
 int hf_queue_read(struct hf_guard *guard, uint64_t ticket, struct hf_lock_entry *ret)
 {
 	uint8_t bytes[HF_LOCK_ENTRY_SIZE];
 	ssize_t n;
-	int r = open_queue(guard, NULL);
 
-	if (r < 0)
-		return r;
-	n = hf_pread_all(guard->queue_fd, (char *)bytes, sizeof(bytes), entry_at(ticket));
+	n = hf_pread_all(guard->fd, (char *)bytes, sizeof(bytes), entry_at(ticket));
 	if (n < 0)
 		return (int)n;
 	return n == sizeof(bytes) ? hf_lock_entry_decode(bytes, ticket, ret) : HF_E_FORMAT;
@@ -80,7 +61,7 @@ static int write_entry(struct hf_guard *guard, const struct hf_lock_entry *entry
 	size_t done;
 
 	hf_lock_entry_encode(entry, bytes);
-	return hf_pwrite_all(guard->queue_fd, (const char *)bytes, sizeof(bytes),
+	return hf_pwrite_all(guard->fd, (const char *)bytes, sizeof(bytes),
 			     entry_at(entry->ticket), &done);
 }
 
@@ -94,9 +75,6 @@ int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, int *ret_
 	if (guard->record.next - guard->record.first >= HF_LOCK_QUEUE_MAX)
 		return FAIL(err, -EAGAIN, "queue", guard->name, "%d waiters are the most",
 			    HF_LOCK_QUEUE_MAX);
-	r = open_queue(guard, err);
-	if (r < 0)
-		return r;
 	/* Like tokens, so that waiters of a record that was deleted are never taken for these. */
 	if (guard->record.first == guard->record.next &&
 	    guard->record.next < (uint64_t)(hf_wall_now().ns / HF_USEC))
@@ -135,7 +113,7 @@ void hf_queue_forget(struct hf_local *locks, const char *name, uint64_t ticket)
 {
 	char key[HF_NAME_KEY_MAX], channel[CHANNEL_NAME_MAX];
 
-	if (hf_name_key(name, strlen(name), key, NULL) < 0)
+	if (ticket == 0 || hf_name_key(name, strlen(name), key, NULL) < 0)
 		return;
 	channel_name(key, ticket, channel);
 	(void)hf_sys.unlinkat(locks->dirfd, channel, 0);
@@ -166,24 +144,16 @@ static int send_message(int fd, uint64_t token)
 void hf_queue_recall(struct hf_local *locks, const char *key)
 {
 	size_t len = strlen(key);
-	char queue[HF_NAME_KEY_MAX + 8];
+	int fd = hf_open_at(locks->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
-	struct stat st;
-	DIR *dir;
-	int fd;
 
-	(void)snprintf(queue, sizeof(queue), "%s.queue", key);
-	if (hf_sys.fstatat(locks->dirfd, queue, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return; /* nobody ever waited */
-	fd = hf_open_at(locks->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
-	dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir)
 		hf_auto_close(&fd);
 	while (dir && (entry = readdir(dir))) {
 		AUTO_FD channel = -1;
 
-		if (strncmp(entry->d_name, key, len) != 0 || entry->d_name[len] != '.' ||
-		    strcmp(entry->d_name, queue) == 0)
+		if (strncmp(entry->d_name, key, len) != 0 || entry->d_name[len] != '.')
 			continue;
 		channel = hf_open_at(locks->dirfd, entry->d_name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW,
 				     0);
@@ -202,8 +172,7 @@ void hf_queue_leave(struct hf_guard *guard, const struct hf_lock_entry *entry)
 
 	gone.state = HF_ENTRY_GONE;
 	/* An entry that cannot be written is found out by the death of its process. */
-	if (open_queue(guard, NULL) == 0)
-		(void)write_entry(guard, &gone);
+	(void)write_entry(guard, &gone);
 	if (guard->record.first == entry->ticket)
 		guard->record.first++;
 	remove_channel(guard, entry->ticket);
@@ -255,7 +224,7 @@ static ssize_t read_run(struct hf_guard *guard, uint64_t ticket, uint64_t end, u
 
 	if (run > HF_LOCK_QUEUE_MAX - index)
 		run = HF_LOCK_QUEUE_MAX - index;
-	n = hf_pread_all(guard->queue_fd, (char *)to, run * HF_LOCK_ENTRY_SIZE, entry_at(ticket));
+	n = hf_pread_all(guard->fd, (char *)to, run * HF_LOCK_ENTRY_SIZE, entry_at(ticket));
 	return n < 0 ? n : n / HF_LOCK_ENTRY_SIZE;
 }
 
@@ -265,13 +234,9 @@ int hf_queue_snapshot(struct hf_guard *guard, struct hf_lock_entry **ret_entries
 	size_t room = (size_t)(next - first), n = 0;
 	AUTO_FREE struct hf_lock_entry *entries = calloc(room + 1, sizeof(*entries));
 	AUTO_FREE uint8_t *bytes = malloc((room + 1) * HF_LOCK_ENTRY_SIZE);
-	int r;
 
 	if (!entries || !bytes)
 		return -ENOMEM;
-	r = room > 0 ? open_queue(guard, NULL) : 0;
-	if (r < 0)
-		return r;
 	for (uint64_t ticket = first; ticket < next;) {
 		ssize_t got = read_run(guard, ticket, next, bytes);
 
@@ -436,14 +401,11 @@ int hf_queue_admit(struct hf_guard *guard, struct hf_err *err)
 int hf_queue_unclaimed(struct hf_guard *guard)
 {
 	for (uint32_t i = 0; i < guard->record.n_holders; i++) {
-		char name[CHANNEL_NAME_MAX];
-		struct stat st;
+		uint64_t ticket = guard->record.holders[i].ticket;
+		AUTO_FD fd = ticket ? open_channel(guard, ticket, O_RDONLY) : -1;
+		struct pollfd p = { .fd = fd, .events = POLLIN };
 
-		if (guard->record.holders[i].ticket == 0)
-			continue;
-		/* Who has read its token removes its channel. */
-		channel_name(guard->key, guard->record.holders[i].ticket, name);
-		if (hf_sys.fstatat(guard->locks->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		if (fd >= 0 && hf_sys.poll(&p, 1, 0) > 0 && p.revents & POLLIN)
 			return 1;
 	}
 	return 0;

@@ -186,7 +186,8 @@ static const char *decode_holder(const uint8_t *at, const uint8_t *places, uint3
 
 static const char *check_sense(const struct hf_lock_record *r)
 {
-	if (r->token > NUMBER_MAX || r->first > r->next || r->next > NUMBER_MAX ||
+	/* The last number itself is refused: there would be no next token to give. */
+	if (r->token >= NUMBER_MAX || r->first > r->next || r->next > NUMBER_MAX ||
 	    r->slots > HF_LOCK_SLOTS_MAX)
 		return "a number is out of range";
 	if (r->slots > 0 ? r->n_holders > r->slots : 0)

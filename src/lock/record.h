@@ -16,6 +16,8 @@
 
 #define HF_LOCK_RECORD_MAX 4096
 #define HF_LOCK_PLACES_MAX 8
+#define HF_LOCK_QUEUE_MAX  16384 /* entries of the ring behind the record */
+#define HF_LOCK_FILE_MAX   (HF_LOCK_RECORD_MAX + HF_LOCK_QUEUE_MAX * HF_LOCK_ENTRY_SIZE)
 
 enum hf_lock_holder_flags {
 	HF_HOLDER_FREE_ON_EXIT = 1 << 0,

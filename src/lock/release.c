@@ -77,6 +77,7 @@ int hf_local_release(void *store, const char *name, uint64_t token,
 		     const struct hf_proc_id *owner, struct hf_err *err)
 {
 	AUTO_GUARD(guard);
+	uint64_t ticket;
 	int r, index;
 
 	r = take(store, name, &guard, err);
@@ -99,9 +100,15 @@ int hf_local_release(void *store, const char *name, uint64_t token,
 	 */
 	if (!hf_proc_same(&guard.record.holders[index].id, &guard.locks->self))
 		hf_queue_nudge(&guard, 0);
+	ticket = guard.record.holders[index].ticket;
 	if (--guard.record.holders[index].count == 0)
 		hf_record_remove(&guard.record, (uint32_t)index);
-	return hf_queue_admit(&guard, err);
+	else
+		ticket = 0;
+	r = hf_queue_admit(&guard, err);
+	if (r == 0 && ticket != 0)
+		hf_queue_forget(store, name, ticket);
+	return r;
 }
 
 int hf_local_renew(void *store, const char *name, uint64_t token, int64_t ttl_ns,
@@ -185,8 +192,10 @@ int hf_local_take_away(void *store, const char *name, const char *reason, struct
 	if (guard.record.n_holders == 0)
 		return FAIL(err, HF_E_NOT_HELD, "break", name, "nobody has it");
 	count = (int)guard.record.n_holders;
-	for (uint32_t i = 0; i < guard.record.n_holders; i++)
+	for (uint32_t i = 0; i < guard.record.n_holders; i++) {
 		hf_guard_note_loss(&guard, HF_EV_LOCK_BROKEN, &guard.record.holders[i], reason);
+		hf_queue_forget(store, name, guard.record.holders[i].ticket);
+	}
 	guard.record.n_holders = 0;
 	hf_queue_nudge(&guard, 0); /* as in a release by somebody else */
 	r = hf_queue_admit(&guard, err);

@@ -1,0 +1,309 @@
+/*
+ * bench/lock.c - the lock's speed beside flock(2), in one run, interleaved, medians.
+ *
+ *     bench-lock [--json FILE]
+ *
+ * A hand-off is measured from the moment before the release to the moment the waiter has
+ * the lock, both processes sleeping before, as they do in life.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "holdfast/lock.h"
+
+#define ROUNDS 201
+
+struct shared {
+	volatile int ready;
+	volatile double released, taken;
+};
+
+static struct hf_err err;
+static struct shared *shared;
+static char dir[] = "/tmp/hf-bench-XXXXXX";
+
+static void must(int result, const char *what)
+{
+	if (result < 0) {
+		char text[HF_ERR_TEXT_MAX];
+
+		hf_err_format(&err, text, sizeof(text));
+		fprintf(stderr, "%s: %s\n", what, text);
+		_exit(1);
+	}
+}
+
+static struct hf_locks *open_locks(void)
+{
+	struct hf_state *state;
+	struct hf_locks *locks;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/state", dir);
+	must(hf_state_open(path, 0, &state, &err), "state");
+	must(hf_locks_open(state, NULL, &locks, &err), "locks");
+	return locks;
+}
+
+static struct hf_lock *take(struct hf_locks *locks, const char *name, int64_t wait_ns)
+{
+	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = wait_ns };
+	struct hf_lock *lock;
+
+	must(hf_lock_acquire(locks, name, &opts, &lock, NULL, &err), "acquire");
+	return lock;
+}
+
+static void give(struct hf_lock *lock)
+{
+	must(hf_lock_release(lock, &err), "release");
+	hf_lock_free(lock);
+}
+
+/* -- one process, no contention ---------------------------------------------- */
+
+#define PAIRS 2000
+
+static double our_pairs(struct hf_locks *locks)
+{
+	double start = bench_now_us();
+
+	for (int i = 0; i < PAIRS; i++)
+		give(take(locks, "pair", 0));
+	return (bench_now_us() - start) / PAIRS;
+}
+
+/* What the design compares with: open, flock, fstat, pread, 2 pwrite, close. */
+static double peer_pairs(void)
+{
+	char path[64], record[184] = "x";
+	double start = bench_now_us();
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/peer", dir);
+	for (int i = 0; i < PAIRS; i++) {
+		int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+		if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, &st) < 0 ||
+		    pread(fd, record, sizeof(record), 0) < 0 ||
+		    pwrite(fd, record, sizeof(record), 0) < 0 ||
+		    pwrite(fd, record, sizeof(record), 0) < 0 || close(fd) < 0)
+			exit(1);
+	}
+	return (bench_now_us() - start) / PAIRS;
+}
+
+/* -- hand-off ------------------------------------------------------------------ */
+
+static void nap(long us)
+{
+	nanosleep(&(struct timespec){ 0, us * 1000 }, NULL);
+}
+
+static size_t n_waiting;
+
+static void count_waiters(void *arg, const struct hf_lock_info *info)
+{
+	(void)arg;
+	n_waiting = info->n_waiters;
+}
+
+static void wait_for_waiters(struct hf_locks *locks, const char *name, size_t n)
+{
+	for (n_waiting = 0; n_waiting < n; nap(500))
+		must(hf_lock_look(locks, name, count_waiters, NULL, &err), "look");
+	nap(3000); /* now it sleeps */
+}
+
+static pid_t our_waiter(const char *name)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+
+	if (pid == 0) {
+		struct hf_locks *locks = open_locks();
+		struct hf_lock *lock = take(locks, name, -1);
+
+		shared->taken = bench_now_us();
+		give(lock);
+		_exit(0);
+	}
+	return pid;
+}
+
+/* `n` waiters in the queue; each release is one hand-off, measured at the first. */
+static double our_handoff(struct hf_locks *locks, size_t n)
+{
+	struct hf_lock *lock = take(locks, "handoff", -1);
+	pid_t first = our_waiter("handoff");
+	pid_t *others = calloc(n, sizeof(*others));
+	double start, taken;
+
+	wait_for_waiters(locks, "handoff", 1);
+	for (size_t i = 1; i < n; i++)
+		others[i] = our_waiter("handoff");
+	if (n > 1)
+		wait_for_waiters(locks, "handoff", n);
+	shared->taken = 0;
+	start = bench_now_us();
+	give(lock);
+	while (!shared->taken)
+		sched_yield();
+	taken = shared->taken;
+	waitpid(first, NULL, 0);
+	for (size_t i = 1; i < n; i++)
+		waitpid(others[i], NULL, 0);
+	free(others);
+	return taken - start;
+}
+
+static double our_death(struct hf_locks *locks)
+{
+	pid_t holder, waiter;
+	double start;
+
+	shared->ready = 0;
+	holder = fork();
+	if (holder == 0) {
+		take(open_locks(), "death", -1);
+		shared->ready = 1;
+		for (;;)
+			pause();
+	}
+	while (!shared->ready)
+		nap(200);
+	waiter = our_waiter("death");
+	wait_for_waiters(locks, "death", 1);
+	start = bench_now_us();
+	kill(holder, SIGKILL);
+	waitpid(waiter, NULL, 0);
+	waitpid(holder, NULL, 0);
+	return shared->taken - start;
+}
+
+static int peer_open(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/peer", dir);
+	return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+}
+
+static pid_t peer_waiter(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		int fd = peer_open();
+
+		shared->ready = 1;
+		flock(fd, LOCK_EX);
+		shared->taken = bench_now_us();
+		_exit(0);
+	}
+	return pid;
+}
+
+static double peer_handoff(void)
+{
+	int fd = peer_open();
+	pid_t waiter;
+	double start;
+
+	flock(fd, LOCK_EX);
+	shared->ready = 0;
+	waiter = peer_waiter();
+	while (!shared->ready)
+		nap(200);
+	nap(3000);
+	shared->taken = 0;
+	start = bench_now_us();
+	flock(fd, LOCK_UN);
+	while (!shared->taken)
+		sched_yield();
+	waitpid(waiter, NULL, 0);
+	close(fd);
+	return shared->taken - start;
+}
+
+static double peer_death(void)
+{
+	pid_t holder, waiter;
+	double start;
+
+	shared->ready = 0;
+	holder = fork();
+	if (holder == 0) {
+		flock(peer_open(), LOCK_EX);
+		shared->ready = 1;
+		for (;;)
+			pause();
+	}
+	while (!shared->ready)
+		nap(200);
+	shared->ready = 0;
+	waiter = peer_waiter();
+	while (!shared->ready)
+		nap(200);
+	nap(3000);
+	start = bench_now_us();
+	kill(holder, SIGKILL);
+	waitpid(waiter, NULL, 0);
+	waitpid(holder, NULL, 0);
+	return shared->taken - start;
+}
+
+int main(int argc, char **argv)
+{
+	FILE *json = bench_json_open(&argc, &argv);
+	static double a[ROUNDS], b[ROUNDS];
+	struct hf_locks *locks;
+	double two, many;
+	char clean[96];
+	int rows = 0, n;
+
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED || !mkdtemp(dir))
+		return 1;
+	locks = open_locks();
+	for (n = 0; n < 21; n++) {
+		a[n] = our_pairs(locks);
+		b[n] = peer_pairs();
+	}
+	bench_row(json, &rows, "library acquire + release, no contention", bench_median(a, 21),
+		  "7 bare system calls", bench_median(b, 21), 2.5);
+	for (n = 0; n < 41; n++) {
+		a[n] = our_handoff(locks, 1);
+		b[n] = peer_handoff();
+	}
+	bench_row(json, &rows, "hand-off to a waiting process", bench_median(a, 41),
+		  "blocked flock(2)", bench_median(b, 41), 3);
+	for (n = 0; n < 41; n++) {
+		a[n] = our_death(locks);
+		b[n] = peer_death();
+	}
+	bench_row(json, &rows, "holder SIGKILLed until the next holds", bench_median(a, 41),
+		  "flock(2)", bench_median(b, 41), 3);
+	for (n = 0; n < 11; n++)
+		a[n] = our_handoff(locks, 2);
+	two = bench_median(a, 11);
+	for (n = 0; n < 3; n++)
+		a[n] = our_handoff(locks, 1000);
+	many = bench_median(a, 3);
+	bench_row(json, &rows, "hand-off at 1,000 waiters", many, "the same at 2", two, 2);
+	bench_json_close(json);
+	snprintf(clean, sizeof(clean), "rm -rf %s", dir);
+	return system(clean) != 0;
+}
