@@ -126,11 +126,14 @@ static int has_place(struct hf_guard *guard, const struct attempt *a)
 	       entry.state == HF_ENTRY_WAITING && hf_proc_same(&entry.waiter, &a->entry.waiter);
 }
 
-static enum hf_lock_mode mode_of(const struct hf_guard *guard, const struct hf_lock_holder *holder)
+/* Does what the owner has cover what it asks for? Shared never becomes exclusive. */
+static int covers(const struct hf_guard *guard, const struct hf_lock_holder *own,
+		  enum hf_lock_mode mode)
 {
-	return guard->record.slots > 0		    ? HF_LOCK_SLOTS
-	       : holder->flags & HF_HOLDER_SHARED ? HF_LOCK_SHARED
-						    : HF_LOCK_EXCLUSIVE;
+	if (guard->record.slots > 0)
+		return mode == HF_LOCK_SLOTS;
+	return mode == HF_LOCK_SHARED || (mode == HF_LOCK_EXCLUSIVE &&
+					  !(own->flags & HF_HOLDER_SHARED));
 }
 
 static int check_own(struct hf_guard *guard, struct attempt *a, struct hf_err *err)
@@ -142,7 +145,7 @@ static int check_own(struct hf_guard *guard, struct attempt *a, struct hf_err *e
 	/* One whose lease ran out is no longer a claim, not even against ourselves. */
 	if (!own || hf_holder_lease_left(guard->locks, own) == 0)
 		return 0;
-	if (request->flags & HF_LOCK_REENTRANT && mode_of(guard, own) == request->mode) {
+	if (request->flags & HF_LOCK_REENTRANT && covers(guard, own, request->mode)) {
 		r = grant_again(guard, own, a, err);
 		return r < 0 ? r : 1;
 	}
@@ -360,6 +363,12 @@ static int look_once(struct attempt *a, struct hf_holder *ret_blocker, struct hf
 		a->queued = 0;
 	}
 	r = try_enter(&guard, a, err);
+	/*
+	 * Found by looking, our token may still be in the channel, from where a revoke
+	 * would take it back although we have it: it is read before the guard is dropped.
+	 */
+	if (r == 1 && a->queued)
+		(void)read_channel(a);
 	if (r != 0)
 		return r;
 	if (!waits || (a->request->wait_ns > 0 && hf_mono_left(a->deadline) == 0)) {

@@ -21,7 +21,7 @@
  */
 #define YIELDS       4
 #define PAUSE_MIN_NS (20 * HF_USEC)
-#define PAUSE_MAX_NS (100 * HF_MSEC)
+#define PAUSE_MAX_NS (5 * HF_MSEC)
 
 /* Files replaced or quarantined under us before we give up. */
 #define MAX_TRIES 16
