@@ -188,5 +188,5 @@ compiles() {
 
 @test "shell scripts pass shellcheck" {
     command -v shellcheck >/dev/null || skip "no shellcheck"
-    shellcheck tools/deps tests/run .ci/run examples/demo bench/run tests/fuzz/run
+    shellcheck tools/deps tests/run .ci/run examples/demo bench/run tests/fuzz/run tests/model/run
 }
