@@ -30,11 +30,17 @@
 
 #define DEADLOCK_AFTER_NS (50 * HF_MSEC)
 
+/* Who gives up does so in time: one that cannot leave the queue is passed over. */
+#define LEAVE_WAIT_NS (200 * HF_MSEC)
+
 /*
  * For those further back in the queue: they move up without being told, and if the one
  * before them is stopped in the moment it is given the lock, nothing else wakes them.
  */
 #define SLOW_CLOCK_NS (60 * HF_SEC)
+
+/* For who cannot be watched: of another namespace, or we have no descriptors left. */
+#define UNKNOWN_CLOCK_NS (5 * HF_SEC)
 
 struct attempt {
 	struct hf_local *locks;
@@ -187,6 +193,11 @@ static int try_enter(struct hf_guard *guard, struct attempt *a, struct hf_err *e
 	return r < 0 ? r : was_granted(guard, a);
 }
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < 0 ? b : b < 0 ? a : a < b ? a : b;
+}
+
 /* Adds a process to what we sleep on. Returns 0 when it has ended meanwhile. */
 static int watch_process(struct attempt *a, const struct hf_proc_id *id)
 {
@@ -196,6 +207,8 @@ static int watch_process(struct attempt *a, const struct hf_proc_id *id)
 
 	if (verdict == 0)
 		a->watch[a->n_watch++] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	else if (verdict == HF_E_UNKNOWN)
+		a->clock_ns = smaller(a->clock_ns, UNKNOWN_CLOCK_NS);
 	return verdict != HF_E_GONE && verdict != HF_E_RECYCLED;
 }
 
@@ -219,17 +232,11 @@ static int plan_watch(struct hf_guard *guard, struct attempt *a)
 	for (uint32_t i = 0; i < record->n_holders; i++) {
 		int64_t left = hf_holder_lease_left(guard->locks, &record->holders[i]);
 
-		if (left >= 0 && (a->clock_ns < 0 || left < a->clock_ns))
-			a->clock_ns = left;
+		a->clock_ns = smaller(a->clock_ns, left);
 		if (!watch_process(a, &record->holders[i].id))
 			return 0;
 	}
 	return 1;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-	return a < 0 ? b : b < 0 ? a : a < b ? a : b;
 }
 
 /* Reads what came through the channel. 1 when our token did. */
@@ -266,8 +273,8 @@ static void give_up(struct attempt *a)
 	AUTO_GUARD(guard);
 	int index;
 
-	if (!a->queued || hf_guard_take(a->locks, a->request->name, 0,
-					hf_mono_in(HF_GUARD_WAIT_NS), &guard, NULL) < 0)
+	if (!a->queued || hf_guard_take(a->locks, a->request->name, 0, hf_mono_in(LEAVE_WAIT_NS),
+					&guard, NULL) < 0)
 		return; /* who cannot leave is found out when it dies, or passed over */
 	if (was_granted(&guard, a)) {
 		index = hf_record_find(&guard.record, a->token);
@@ -315,12 +322,21 @@ static int join(struct hf_guard *guard, struct attempt *a, struct hf_err *err)
 
 	hf_auto_close(&a->watch[0].fd);
 	a->entry.since_ns = hf_boot_now().ns;
-	r = hf_queue_join(guard, &a->entry, &a->watch[0].fd, err);
+	r = hf_queue_join(guard, &a->entry, err);
+	if (r == 0)
+		r = hf_guard_write(guard, err);
 	if (r < 0)
 		return r;
+	r = hf_queue_channel(guard, a->entry.ticket, &a->watch[0].fd, err);
+	if (r < 0) {
+		hf_queue_leave(guard, &a->entry);
+		(void)hf_guard_write(guard, NULL);
+		return r;
+	}
 	a->queued = 1;
+	a->suspected = 0;
 	a->suspect = hf_mono_in(DEADLOCK_AFTER_NS);
-	return hf_guard_write(guard, err);
+	return 0;
 }
 
 static int check_deadlock(struct attempt *a, struct hf_err *err)
@@ -423,7 +439,8 @@ int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_
 				break;
 		}
 	}
-	if (r < 0) {
+	/* It may have been given to us while we could not look. */
+	if (r < 0 && !(a.queued && read_channel(&a))) {
 		give_up(&a);
 		return r;
 	}

@@ -10,6 +10,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/lock/local.h"
+#include "hf/proc/stat.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/state.h"
@@ -21,18 +22,48 @@
  */
 #define YIELDS       4
 #define PAUSE_MIN_NS (20 * HF_USEC)
-#define PAUSE_MAX_NS (5 * HF_MSEC)
+#define PAUSE_MAX_NS   (2 * HF_MSEC)
+#define CROWDED_NS     (300 * HF_MSEC) /* who waited that long is one of very many, */
+#define PAUSE_CROWD_NS (50 * HF_MSEC)  /* and looks less often; not so who has a lock to give */
 
 /* Files replaced or quarantined under us before we give up. */
 #define MAX_TRIES 16
 
 #define USUAL_RECORD 256
 
+static int guard_fill(struct hf_guard *guard, int create, struct hf_mono deadline,
+		      struct hf_err *err);
+
+/*
+ * A waiter was sent its token. A pipe wakes its reader on our own processor, expecting
+ * us to sleep soon: give way. Should the waiter be stopped, it will not notice; then the
+ * one behind it shall look after it.
+ */
+static void attend_to_told(struct hf_guard *guard)
+{
+	uint64_t ticket = guard->told_ticket;
+	struct hf_stat stat;
+
+	guard->told_ticket = 0;
+	if (ticket == 0)
+		return;
+	(void)sched_yield();
+	/* Only a hint: of a process that cannot be seen from here, nothing is known. */
+	if (hf_stat_read(guard->told_pid, &stat) < 0 || (stat.state != 'T' && stat.state != 't'))
+		return;
+	if (guard_fill(guard, 0, hf_mono_in(HF_GUARD_WAIT_NS), NULL) == 0)
+		hf_queue_nudge(guard, ticket);
+	if (guard->fd >= 0)
+		(void)hf_sys.flock(guard->fd, LOCK_UN);
+	hf_auto_close(&guard->fd);
+}
+
 void hf_guard_drop(struct hf_guard *guard)
 {
 	if (guard->fd >= 0)
 		(void)hf_sys.flock(guard->fd, LOCK_UN);
 	hf_auto_close(&guard->fd);
+	attend_to_told(guard);
 	for (size_t i = 0; i < guard->n_lost && guard->written && guard->locks->journal; i++) {
 		struct hf_field fields[] = { HF_FIELD_TEXT("holder", guard->lost[i].holder),
 					     HF_FIELD_TEXT("reason", guard->lost[i].reason) };
@@ -68,8 +99,9 @@ static long shorter(int64_t a, int64_t b)
 	return (long)(a < b ? a : b);
 }
 
-static int take_flock(int fd, struct hf_mono deadline)
+static int take_flock(int fd, int wants, struct hf_mono deadline)
 {
+	struct hf_mono crowded = hf_mono_in(CROWDED_NS);
 	int64_t pause = PAUSE_MIN_NS, left;
 
 	for (int try = 0;; try++) {
@@ -85,7 +117,8 @@ static int take_flock(int fd, struct hf_mono deadline)
 		if (left == 0)
 			return -ETIMEDOUT;
 		hf_pause(shorter(pause / 2 + hf_mono_now().ns % (pause / 2), left));
-		pause = shorter(pause * 3 / 2, PAUSE_MAX_NS);
+		pause = shorter(pause * 3 / 2, wants && hf_mono_left(crowded) == 0 ? PAUSE_CROWD_NS
+										   : PAUSE_MAX_NS);
 	}
 }
 
@@ -172,7 +205,7 @@ static int open_and_lock(struct hf_guard *guard, int create, struct hf_mono dead
 	if (r < 0)
 		return hf_fail_sys(err, -r, "openat", guard->name);
 	guard->fd = r;
-	r = take_flock(guard->fd, deadline);
+	r = take_flock(guard->fd, create, deadline);
 	if (r == -ETIMEDOUT)
 		return FAIL(err, r, "flock", guard->name,
 			    "a process is stopped while it changes the record");
@@ -229,6 +262,7 @@ int hf_guard_take(struct hf_local *locks, const char *name, int create, struct h
 	ret->n_lost = 0;
 	ret->written = 0;
 	ret->changed = 0;
+	ret->told_ticket = 0;
 	r = hf_name_key(name, strlen(name), ret->key, err);
 	if (r >= 0)
 		r = guard_fill(ret, create, deadline, err);

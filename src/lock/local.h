@@ -53,6 +53,8 @@ struct hf_guard {
 	size_t n_lost;
 	int written; /* the record was: only then they are true */
 	int changed; /* reaping or clamping changed the record: worth writing */
+	uint64_t told_ticket; /* the last waiter that was sent its token; 0: none */
+	int32_t told_pid;
 };
 
 /*
@@ -66,7 +68,11 @@ int hf_guard_take(struct hf_local *locks, const char *name, int create, struct h
 /* Writes the record. Returns 0 or -errno with err filled in. */
 int hf_guard_write(struct hf_guard *guard, struct hf_err *err);
 
-/* Lets go, then journals what was decided (never under the guard). Idempotent; accepts one that was never taken (hf_guard_init). */
+/*
+ * Lets go, gives way to whoever was sent its token, and journals what was decided, which
+ * must not hold up others under the guard. Idempotent; accepts one that was never taken
+ * (hf_guard_init).
+ */
 void hf_guard_drop(struct hf_guard *guard);
 
 /* Marks it as not taken; the rest is filled in by hf_guard_take. */
@@ -75,6 +81,7 @@ static inline void hf_guard_init(struct hf_guard *guard)
 	guard->fd = -1;
 	guard->lost = NULL;
 	guard->n_lost = 0;
+	guard->told_ticket = 0;
 }
 
 /* A guard that is dropped at the end of its scope. Not zeroed: its record is large. */
@@ -94,9 +101,15 @@ static inline void hf_guard_init(struct hf_guard *guard)
  * takes the message out of the channel, or finds that it has been read.
  */
 
-/* Adds a waiter, makes its channel, opens it. The record is changed, not yet written. */
-int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, int *ret_channel,
-		  struct hf_err *err);
+/* Adds a waiter. The record is changed, not yet written. */
+int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, struct hf_err *err);
+
+/*
+ * Makes and opens its channel. After the record is written, so that a crash in between
+ * leaves a waiter without a channel, which is passed over, and never a stray channel.
+ */
+int hf_queue_channel(struct hf_guard *guard, uint64_t ticket, int *ret_channel,
+		     struct hf_err *err);
 
 /* Takes the waiter out and removes its channel. The record is changed, not yet written. */
 void hf_queue_leave(struct hf_guard *guard, const struct hf_lock_entry *entry);

@@ -18,7 +18,6 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/lock/local.h"
-#include "hf/proc/stat.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
@@ -65,39 +64,42 @@ static int write_entry(struct hf_guard *guard, const struct hf_lock_entry *entry
 			     entry_at(entry->ticket), &done);
 }
 
-int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, int *ret_channel,
-		  struct hf_err *err)
+int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, struct hf_err *err)
 {
-	char name[CHANNEL_NAME_MAX];
-	AUTO_FD channel = -1;
+	uint64_t now_us = (uint64_t)(hf_wall_now().ns / HF_USEC);
 	int r;
 
 	if (guard->record.next - guard->record.first >= HF_LOCK_QUEUE_MAX)
 		return FAIL(err, -EAGAIN, "queue", guard->name, "%d waiters are the most",
 			    HF_LOCK_QUEUE_MAX);
 	/* Like tokens, so that waiters of a record that was deleted are never taken for these. */
-	if (guard->record.first == guard->record.next &&
-	    guard->record.next < (uint64_t)(hf_wall_now().ns / HF_USEC))
-		guard->record.first = guard->record.next =
-			(uint64_t)(hf_wall_now().ns / HF_USEC);
-	if (guard->record.next == 0)
-		guard->record.first = guard->record.next = 1; /* 0 means no ticket */
+	if (guard->record.first == guard->record.next && guard->record.next < now_us)
+		guard->record.first = guard->record.next = now_us;
 	entry->ticket = guard->record.next;
 	entry->state = HF_ENTRY_WAITING;
-	channel_name(guard->key, entry->ticket, name);
-	/* A leftover of that name can only be of a ticket that was never written down. */
-	(void)hf_sys.unlinkat(guard->locks->dirfd, name, 0);
+	r = write_entry(guard, entry);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "queue", guard->name);
+	guard->record.next++;
+	return 0;
+}
+
+int hf_queue_channel(struct hf_guard *guard, uint64_t ticket, int *ret_channel,
+		     struct hf_err *err)
+{
+	char name[CHANNEL_NAME_MAX];
+	int fd;
+
+	channel_name(guard->key, ticket, name);
 	if (hf_sys.mkfifoat(guard->locks->dirfd, name, 0600) < 0)
 		return FAIL_SYS(err, "mkfifo", guard->name);
 	/* For reading and writing: a channel without writers would not be quiet but closed. */
-	channel = hf_open_at(guard->locks->dirfd, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW, 0);
-	r = channel < 0 ? channel : write_entry(guard, entry);
-	if (r < 0) {
+	fd = hf_open_at(guard->locks->dirfd, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW, 0);
+	if (fd < 0) {
 		(void)hf_sys.unlinkat(guard->locks->dirfd, name, 0);
-		return hf_fail_sys(err, -r, "queue", guard->name);
+		return hf_fail_sys(err, -fd, "open channel", guard->name);
 	}
-	guard->record.next++;
-	*ret_channel = fd_take(&channel);
+	*ret_channel = fd;
 	return 0;
 }
 
@@ -318,14 +320,6 @@ static int held_alone(const struct hf_lock_record *record)
 	       !(record->holders[0].flags & HF_HOLDER_SHARED);
 }
 
-/* Only a hint: of a process that cannot be seen from here, nothing is known. */
-static int is_stopped(const struct hf_proc_id *id)
-{
-	struct hf_stat stat;
-
-	return hf_stat_read(id->pid, &stat) == 0 && (stat.state == 'T' || stat.state == 't');
-}
-
 /* Adds those whose turn it is to the record, in order; the first that must wait ends it. */
 static void choose(struct hf_guard *guard, struct grants *grants)
 {
@@ -382,9 +376,19 @@ int hf_queue_admit(struct hf_guard *guard, struct hf_err *err)
 	if (last && (!held_alone(&guard->record) || last->ttl_ms > 0))
 		hf_queue_nudge(guard, last->ticket);
 	r = hf_guard_write(guard, err);
+	/* Holders of too many places: then without the new ones, who will ask again. */
+	if (r == -E2BIG && grants.count > 0) {
+		for (size_t i = 0; i < grants.count; i++) {
+			ungrant(guard, grants.items[i].token);
+			grants.items[i].token = 0;
+		}
+		r = hf_guard_write(guard, err);
+	}
 	for (size_t i = 0; i < grants.count; i++) {
 		if (r < 0 || send_message(grants.items[i].channel, grants.items[i].token) < 0) {
 			ungrant(guard, grants.items[i].token);
+			if (r == 0) /* it has just died, and its place is passed */
+				remove_channel(guard, grants.items[i].entry.ticket);
 			failed = 1;
 		}
 	}
@@ -392,9 +396,10 @@ int hf_queue_admit(struct hf_guard *guard, struct hf_err *err)
 		hf_auto_close(&grants.items[i].channel);
 	if (r == 0 && failed)
 		r = hf_guard_write(guard, err);
-	/* Who is stopped may not notice: the one behind shall look after it. */
-	if (last && is_stopped(&last->waiter))
-		hf_queue_nudge(guard, last->ticket);
+	if (last) {
+		guard->told_ticket = last->ticket;
+		guard->told_pid = last->waiter.pid;
+	}
 	return r;
 }
 

@@ -1,0 +1,1097 @@
+/*
+ * unit/test_lock_wait.c - waiting: in order, without polling, without a herd, not for ever.
+ *
+ * Waiters are processes. What they do and see stands in shared memory; that they wait is
+ * seen in the queue (hf_lock_look), never guessed from time.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "helper/proc_helper.h"
+#include "helper/test.h"
+#include "hf/sys/calls.h"
+#include "holdfast/journal.h"
+#include "holdfast/lock.h"
+
+#define WORKERS 40
+#define SLACK   (1 * HF_SEC) /* for a loaded machine, where a bound is stated */
+
+/* One process: takes `names` in order, holds until told, releases in reverse. */
+struct worker {
+	/* Set by the test before it starts. */
+	const char *names[3];
+	struct hf_lock_opts opts;
+	int keep;      /* holds what it has got until `go` */
+	int keep_each; /* holds the first until `go`, then takes the rest */
+	void (*prepare)(void);
+	/* Written by the process. */
+	volatile int started, got, done, r;
+	volatile int order;       /* the how-manieth to get the last of its locks */
+	volatile uint64_t token;
+	volatile int64_t took_ns; /* the last acquisition */
+	volatile int64_t got_at;  /* monotonic */
+	char detail[256];
+	/* Written by the test. */
+	volatile int go;
+	pid_t pid;
+};
+
+static struct shared {
+	struct worker workers[WORKERS];
+	volatile int orders, inside, most_inside, scratch;
+} *sh;
+
+static int n_workers;
+static struct hf_journal *journal;
+static struct hf_locks *locks;
+
+static int wait_setup(void **state)
+{
+	if (hf_test_setup(state) < 0)
+		return -1;
+	memset(sh, 0, sizeof(*sh));
+	n_workers = 0;
+	ASSERT_OK(hf_journal_open(hf_test_state(), NULL, &journal, ERR));
+	ASSERT_OK(hf_locks_open(hf_test_state(), journal, &locks, ERR));
+	return 0;
+}
+
+static int reap_worker(struct worker *w)
+{
+	int status = -1;
+
+	if (w->pid > 0)
+		MUST(waitpid(w->pid, &status, 0) == w->pid);
+	w->pid = 0;
+	return status;
+}
+
+static int wait_teardown(void **state)
+{
+	for (int i = 0; i < n_workers; i++)
+		if (sh->workers[i].pid > 0) {
+			kill(sh->workers[i].pid, SIGKILL);
+			(void)reap_worker(&sh->workers[i]);
+		}
+	hf_locks_free(locks);
+	hf_journal_free(journal);
+	locks = NULL;
+	journal = NULL;
+	return proc_test_teardown(state);
+}
+
+#define WAIT_TEST(fn) { #fn, fn, wait_setup, wait_teardown, NULL }
+
+/* Until `condition`, or the test fails. The pause only spares the processor. */
+#define AWAIT(condition)                                         \
+	do {                                                     \
+		struct hf_mono until_ = hf_mono_in(20 * HF_SEC); \
+		while (!(condition)) {                           \
+			MUST(hf_mono_left(until_) > 0);          \
+			(void)poll(NULL, 0, 1);                  \
+		}                                                \
+	} while (0)
+
+static struct hf_locks *own_locks(void)
+{
+	struct hf_journal *own_journal;
+	struct hf_state *own_state;
+	struct hf_locks *own;
+
+	MUST(hf_state_open(hf_test_path("state"), 0, &own_state, NULL) == 0);
+	MUST(hf_journal_open(own_state, NULL, &own_journal, NULL) == 0);
+	MUST(hf_locks_open(own_state, own_journal, &own, NULL) == 0);
+	return own;
+}
+
+static int take_one(struct hf_locks *own, struct worker *w, const char *name, struct hf_lock **ret)
+{
+	struct hf_err err = HF_ERR_INIT;
+	struct hf_mono before = hf_mono_now();
+	int r = hf_lock_acquire(own, name, &w->opts, ret, NULL, &err);
+
+	w->got_at = hf_mono_now().ns;
+	w->took_ns = w->got_at - before.ns;
+	memcpy(w->detail, err.detail, sizeof(w->detail));
+	if (r == 0)
+		w->token = hf_lock_token(*ret);
+	return r;
+}
+
+static void hold(struct worker *w)
+{
+	while (!w->go)
+		(void)poll(NULL, 0, 1);
+}
+
+static void work(struct worker *w)
+{
+	struct hf_locks *own = own_locks();
+	struct hf_lock *held[3];
+	int n = 0, inside;
+
+	if (w->prepare)
+		w->prepare();
+	w->started = 1;
+	for (; n < 3 && w->names[n] && w->r == 0; n++) {
+		w->r = take_one(own, w, w->names[n], &held[n]);
+		if (w->r < 0)
+			break;
+		w->got = n + 1;
+		if (n == 0 && w->keep_each)
+			hold(w);
+	}
+	if (w->r == 0) {
+		w->order = __atomic_add_fetch(&sh->orders, 1, __ATOMIC_SEQ_CST);
+		inside = __atomic_add_fetch(&sh->inside, 1, __ATOMIC_SEQ_CST);
+		if (inside > sh->most_inside)
+			sh->most_inside = inside;
+		if (w->keep)
+			hold(w);
+		__atomic_sub_fetch(&sh->inside, 1, __ATOMIC_SEQ_CST);
+	}
+	while (n-- > 0)
+		MUST(hf_lock_release(held[n], NULL) == 0);
+	w->done = 1;
+}
+
+static struct worker *worker(const char *name, int64_t wait_ns)
+{
+	struct worker *w = &sh->workers[n_workers++];
+
+	MUST(n_workers <= WORKERS);
+	w->names[0] = name;
+	w->opts = (struct hf_lock_opts){ .size = sizeof(w->opts), .wait_ns = wait_ns };
+	return w;
+}
+
+static void start(struct worker *w)
+{
+	pid_t parent = getpid(), pid = fork(); /* not w->pid: the child would write it too */
+
+	MUST(pid >= 0);
+	if (pid == 0) {
+		/* No process outlives the program, whatever happens to it. */
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() == parent)
+			work(w);
+		_exit(0);
+	}
+	w->pid = pid;
+}
+
+struct view {
+	size_t n_holders, n_waiters;
+	int32_t holder;
+	int32_t waiters[WORKERS];
+};
+
+static void keep_view(void *arg, const struct hf_lock_info *info)
+{
+	struct view *view = arg;
+
+	view->n_holders = info->n_holders;
+	view->n_waiters = info->n_waiters;
+	view->holder = info->n_holders > 0 ? info->holders[0].id.pid : 0;
+	for (size_t i = 0; i < info->n_waiters && i < WORKERS; i++)
+		view->waiters[i] = info->waiters[i].id.pid;
+}
+
+static struct view look(const char *name)
+{
+	struct view view = { 0 };
+
+	ASSERT_OK(hf_lock_look(locks, name, keep_view, &view, ERR));
+	return view;
+}
+
+/* Starts it and waits until it is the nth of the queue. */
+static void start_in_queue(struct worker *w, const char *name, size_t n)
+{
+	start(w);
+	AWAIT(look(name).n_waiters == n);
+	assert_int_equal(look(name).waiters[n - 1], w->pid);
+}
+
+static struct hf_lock *take(const char *name)
+{
+	struct hf_lock *lock = NULL;
+
+	ASSERT_OK(hf_lock_acquire(locks, name, NULL, &lock, NULL, ERR));
+	return lock;
+}
+
+static void give_back(struct hf_lock *lock)
+{
+	ASSERT_OK(hf_lock_release(lock, ERR));
+	hf_lock_free(lock);
+}
+
+static int try_now(const char *name)
+{
+	struct hf_lock *lock = NULL;
+	int r = hf_lock_acquire(locks, name, NULL, &lock, NULL, ERR);
+
+	if (r == 0)
+		give_back(lock);
+	return r;
+}
+
+static void finish(struct worker *w)
+{
+	AWAIT(w->done);
+	assert_int_equal(reap_worker(w), 0);
+}
+
+/* Channels that nobody removed. */
+static int channels(void)
+{
+	DIR *dir = opendir(hf_test_path("state/locks"));
+	struct dirent *entry;
+	struct stat st;
+	int n = 0;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir)))
+		if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			n += S_ISFIFO(st.st_mode);
+	closedir(dir);
+	return n;
+}
+
+/* Nobody has it, nobody waits, nothing is left, and it can be had. */
+static void assert_idle(const char *name)
+{
+	struct view view = look(name);
+
+	assert_int_equal(view.n_holders, 0);
+	assert_int_equal(view.n_waiters, 0);
+	assert_int_equal(channels(), 0);
+	ASSERT_OK(try_now(name));
+}
+
+/* -- order ------------------------------------------------------------------ */
+
+static void twenty_processes_are_served_in_the_order_they_came_L1_L2(void **state)
+{
+	struct hf_lock *lock = take("x");
+	uint64_t last = hf_lock_token(lock);
+
+	(void)state;
+	for (size_t i = 0; i < 20; i++)
+		start_in_queue(worker("x", -1), "x", i + 1);
+	give_back(lock);
+	for (int i = 0; i < 20; i++) {
+		struct worker *w = &sh->workers[i];
+
+		finish(w);
+		assert_int_equal(w->r, 0);
+		assert_int_equal(w->order, i + 1);
+		assert_true(w->token > last);
+		last = w->token;
+	}
+	assert_int_equal(sh->most_inside, 1);
+	assert_idle("x");
+}
+
+static void newcomer_does_not_overtake_who_waits(void **state)
+{
+	struct hf_lock_opts shared = { .size = sizeof(shared), .mode = HF_LOCK_SHARED };
+	struct hf_lock *reader = NULL, *second = NULL;
+	struct worker *writer = worker("x", -1);
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(locks, "x", &shared, &reader, NULL, ERR));
+	start_in_queue(writer, "x", 1);
+	/* Readers admit readers, but one who writes was here first. */
+	ASSERT_ERR(hf_lock_acquire(locks, "x", &shared, &second, NULL, ERR), HF_E_BUSY);
+	assert_null(second);
+	give_back(reader);
+	finish(writer);
+	assert_int_equal(writer->r, 0);
+	assert_idle("x");
+}
+
+static void writer_is_not_starved_by_readers_that_keep_coming(void **state)
+{
+	struct worker *first = worker("x", -1), *writer = worker("x", -1), *readers[5];
+
+	(void)state;
+	first->opts.mode = HF_LOCK_SHARED;
+	first->keep = 1;
+	start(first);
+	AWAIT(first->got);
+	start_in_queue(writer, "x", 1);
+	for (size_t i = 0; i < 5; i++) {
+		readers[i] = worker("x", -1);
+		readers[i]->opts.mode = HF_LOCK_SHARED;
+		readers[i]->keep = 1;
+		start_in_queue(readers[i], "x", i + 2);
+	}
+	first->go = 1;
+	finish(first);
+	finish(writer);
+	assert_int_equal(writer->order, 2);
+	/* And those behind it are let in together, though none of them lets go. */
+	for (int i = 0; i < 5; i++)
+		AWAIT(readers[i]->got);
+	assert_int_equal(look("x").n_holders, 5);
+	for (int i = 0; i < 5; i++)
+		readers[i]->go = 1;
+	for (int i = 0; i < 5; i++)
+		finish(readers[i]);
+	assert_idle("x");
+}
+
+static void slots_are_filled_as_they_become_free_and_never_beyond_L1(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 9; i++) {
+		struct worker *w = worker("x", -1);
+
+		w->opts.mode = HF_LOCK_SLOTS;
+		w->opts.slots = 3;
+		w->keep = 1;
+		start(w);
+		if (i < 3)
+			AWAIT(w->got);
+		else
+			AWAIT(look("x").n_waiters == i - 2);
+	}
+	for (int i = 0; i < 9; i++) {
+		assert_int_equal(look("x").n_holders, i < 6 ? 3 : 9 - i);
+		sh->workers[i].go = 1;
+		finish(&sh->workers[i]);
+		if (i + 3 < 9)
+			AWAIT(sh->workers[i + 3].got);
+	}
+	for (int i = 0; i < 9; i++)
+		assert_int_equal(sh->workers[i].order, i + 1);
+	assert_int_equal(sh->most_inside, 3);
+	assert_idle("x");
+}
+
+/* -- giving up and dying ------------------------------------------------------ */
+
+static void timeout_comes_in_time_and_leaves_nothing_behind(void **state)
+{
+	static const int64_t waits[] = { 1, HF_MSEC, 20 * HF_MSEC, 49 * HF_MSEC, 51 * HF_MSEC,
+					 300 * HF_MSEC };
+	struct worker *holder = worker("x", 0);
+
+	(void)state;
+	holder->keep = 1;
+	start(holder);
+	AWAIT(holder->got);
+	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+		struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = waits[i] };
+		struct hf_mono before = hf_mono_now();
+		struct hf_lock *lock = NULL;
+		struct hf_holder blocker;
+		int64_t took;
+
+		ASSERT_ERR(hf_lock_acquire(locks, "x", &opts, &lock, &blocker, ERR), HF_E_TIMEOUT);
+		took = hf_mono_now().ns - before.ns;
+		assert_true(took >= waits[i] && took < waits[i] + SLACK);
+		assert_int_equal(blocker.id.pid, holder->pid);
+		assert_int_equal(look("x").n_waiters, 0);
+		assert_int_equal(channels(), 0);
+	}
+	holder->go = 1;
+	finish(holder);
+	assert_idle("x");
+}
+
+static void who_gives_up_does_not_hold_up_those_behind(void **state)
+{
+	struct hf_lock *lock = take("x");
+	struct worker *impatient = worker("x", 100 * HF_MSEC), *next = worker("x", -1);
+
+	(void)state;
+	start_in_queue(impatient, "x", 1);
+	start(next);
+	finish(impatient);
+	assert_int_equal(impatient->r, HF_E_TIMEOUT);
+	AWAIT(look("x").n_waiters == 1);
+	give_back(lock);
+	finish(next);
+	assert_int_equal(next->r, 0);
+	assert_idle("x");
+}
+
+static void waiters_killed_in_the_queue_do_not_stall_the_rest_L4(void **state)
+{
+	struct hf_lock *lock = take("x");
+
+	(void)state;
+	for (size_t i = 0; i < 9; i++)
+		start_in_queue(worker("x", -1), "x", i + 1);
+	/* The first, two neighbours, and the last. */
+	for (int i = 0; i < 9; i++)
+		if (i == 0 || i == 3 || i == 4 || i == 8) {
+			kill(sh->workers[i].pid, SIGKILL);
+			(void)reap_worker(&sh->workers[i]);
+		}
+	give_back(lock);
+	for (int i = 0; i < 8; i++)
+		if (i != 0 && i != 3 && i != 4)
+			finish(&sh->workers[i]);
+	assert_int_equal(sh->orders, 5);
+	assert_idle("x");
+}
+
+static void killed_holder_is_followed_by_the_next_at_once_L4(void **state)
+{
+	struct worker *holder = worker("x", 0), *first = worker("x", -1), *second = worker("x", -1);
+	int64_t killed_at;
+
+	(void)state;
+	holder->keep = first->keep = 1;
+	start(holder);
+	AWAIT(holder->got);
+	start_in_queue(first, "x", 1);
+	start_in_queue(second, "x", 2);
+	killed_at = hf_mono_now().ns;
+	kill(holder->pid, SIGKILL);
+	(void)reap_worker(holder);
+	AWAIT(first->got);
+	assert_true(first->got_at - killed_at < SLACK);
+	assert_int_equal(second->got, 0);
+	/* The one that was given it while it waited dies too. */
+	killed_at = hf_mono_now().ns;
+	kill(first->pid, SIGKILL);
+	(void)reap_worker(first);
+	finish(second);
+	assert_true(second->got_at - killed_at < SLACK);
+	assert_true(second->token > first->token);
+	assert_idle("x");
+}
+
+static void zombie_holder_is_followed_by_the_next_at_once_L4(void **state)
+{
+	struct worker *holder = worker("x", 0), *next = worker("x", -1);
+
+	(void)state;
+	holder->keep = 1;
+	start(holder);
+	AWAIT(holder->got);
+	start_in_queue(next, "x", 1);
+	kill(holder->pid, SIGKILL); /* and not reaped */
+	finish(next);
+	assert_int_equal(next->r, 0);
+	(void)reap_worker(holder);
+	assert_idle("x");
+}
+
+static struct worker *victim;
+static ssize_t (*real_pwrite)(int fd, const void *from, size_t len, off_t at);
+
+/* The record says that the victim has it; before it is told, it dies. */
+static ssize_t pwrite_then_kill(int fd, const void *from, size_t len, off_t at)
+{
+	ssize_t n = real_pwrite(fd, from, len, at);
+	siginfo_t info;
+
+	if (victim) {
+		kill(victim->pid, SIGKILL);
+		MUST(waitid(P_PID, (id_t)victim->pid, &info, WEXITED | WNOWAIT) == 0);
+		victim = NULL;
+	}
+	return n;
+}
+
+/* SIGPIPE would be how its death kills us too. */
+static void waiter_killed_while_it_is_told_harms_neither_releaser_nor_queue_L4_L13(void **state)
+{
+	struct hf_lock *lock = take("x");
+	struct worker *first = worker("x", -1), *second = worker("x", -1);
+	void (*handler)(int) = signal(SIGPIPE, SIG_DFL);
+	sigset_t set, old, pending;
+	int sent;
+
+	(void)state;
+	start_in_queue(first, "x", 1);
+	start_in_queue(second, "x", 2);
+	victim = first;
+	real_pwrite = hf_sys.pwrite;
+	hf_sys.pwrite = pwrite_then_kill;
+	/* Blocked, so that it stays pending if it is sent, and the test can tell. */
+	sigemptyset(&set);
+	sigaddset(&set, SIGPIPE);
+	sigprocmask(SIG_BLOCK, &set, &old);
+	(void)hf_lock_release(lock, ERR);
+	hf_sys.pwrite = real_pwrite;
+	sigpending(&pending);
+	sent = sigismember(&pending, SIGPIPE);
+	if (sent)
+		(void)sigtimedwait(&set, NULL, &(struct timespec){ 0 });
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	signal(SIGPIPE, handler);
+	hf_lock_free(lock);
+	assert_null(victim);
+	assert_int_equal(sent, 0);
+	(void)reap_worker(first);
+	finish(second);
+	assert_int_equal(second->r, 0);
+	assert_idle("x");
+}
+
+static void waiter_killed_right_after_release_does_not_stall_the_rest_L4(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 10; round++) {
+		struct hf_lock *lock = take("x");
+		struct worker *first = worker("x", -1), *second = worker("x", -1);
+
+		start_in_queue(first, "x", 1);
+		start_in_queue(second, "x", 2);
+		ASSERT_OK(hf_lock_release(lock, ERR));
+		kill(first->pid, SIGKILL);
+		hf_lock_free(lock);
+		(void)reap_worker(first);
+		finish(second);
+		assert_int_equal(second->r, 0);
+	}
+	assert_idle("x");
+}
+
+/* -- stopped ------------------------------------------------------------------ */
+
+static void await_stopped(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	AWAIT(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid == pid);
+}
+
+static void stopped_waiter_delays_the_rest_by_its_turn_and_gets_it_later_L4(void **state)
+{
+	struct hf_lock *lock = take("x");
+	struct worker *first = worker("x", -1), *second = worker("x", -1), *third = worker("x", -1);
+	int64_t released_at;
+
+	(void)state;
+	first->keep = 1;
+	start_in_queue(first, "x", 1);
+	start_in_queue(second, "x", 2);
+	start_in_queue(third, "x", 3);
+	kill(first->pid, SIGSTOP);
+	await_stopped(first->pid);
+	released_at = hf_mono_now().ns;
+	give_back(lock);
+	finish(second);
+	finish(third);
+	assert_true(second->got_at - released_at < HF_LOCK_TURN_NS + SLACK);
+	assert_true(third->got_at - released_at < HF_LOCK_TURN_NS + 2 * SLACK);
+	assert_int_equal(first->got, 0);
+	kill(first->pid, SIGCONT);
+	AWAIT(first->got);
+	assert_int_equal(first->order, 3);
+	assert_true(first->token > third->token);
+	first->go = 1;
+	finish(first);
+	assert_idle("x");
+}
+
+static void stopped_waiter_alone_is_passed_over_by_a_newcomer_L4(void **state)
+{
+	struct hf_lock *lock = take("x");
+	struct worker *first = worker("x", -1), *late = worker("x", 10 * HF_SEC);
+
+	(void)state;
+	start_in_queue(first, "x", 1);
+	kill(first->pid, SIGSTOP);
+	await_stopped(first->pid);
+	give_back(lock);
+	start(late);
+	finish(late);
+	assert_int_equal(late->r, 0);
+	assert_true(late->took_ns < HF_LOCK_TURN_NS + SLACK);
+	kill(first->pid, SIGCONT);
+	finish(first);
+	assert_int_equal(first->r, 0);
+	assert_idle("x");
+}
+
+static int (*real_flock)(int fd, int operation);
+static ssize_t (*real_read)(int fd, void *to, size_t len);
+static int misses;
+
+/* As if the message came just after it was looked for. */
+static ssize_t read_misses_once(int fd, void *to, size_t len)
+{
+	if (len == 8 && sh->scratch && misses++ == 0) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return real_read(fd, to, len);
+}
+
+/* It let go of the guard under which it saw that it has the lock; that is all it still did. */
+static int flock_and_stop(int fd, int operation)
+{
+	int r = real_flock(fd, operation);
+
+	if (operation == LOCK_UN && misses && sh->scratch) {
+		sh->scratch = 0;
+		raise(SIGSTOP);
+	}
+	return r;
+}
+
+static void stop_when_granted(void)
+{
+	real_read = hf_sys.read;
+	real_flock = hf_sys.flock;
+	hf_sys.read = read_misses_once;
+	hf_sys.flock = flock_and_stop;
+}
+
+/*
+ * A waiter that has read in the record that the lock is its own has it, however long it is
+ * stopped then: its unread message must not be taken for a token that was not noticed.
+ */
+static void waiter_that_knows_it_has_the_lock_is_not_passed_over_L1(void **state)
+{
+	struct hf_lock *lock = take("x");
+	struct worker *first = worker("x", -1), *second = worker("x", 5 * HF_SEC);
+
+	(void)state;
+	first->keep = 1;
+	first->prepare = stop_when_granted;
+	start_in_queue(first, "x", 1);
+	start_in_queue(second, "x", 2);
+	AWAIT(look("x").n_waiters == 2);
+	/* Past its one look for a deadlock, so that only the release wakes it. */
+	(void)poll(NULL, 0, 120);
+	sh->scratch = 1;
+	give_back(lock);
+	await_stopped(first->pid);
+	AWAIT(second->done || look("x").n_waiters == 0);
+	finish(second);
+	kill(first->pid, SIGCONT);
+	AWAIT(first->got);
+	/* One of the two had to wait: either it was given back, or the other timed out. */
+	assert_int_equal(second->r, HF_E_TIMEOUT);
+	ASSERT_OK(hf_lock_check_token(locks, "x", first->token, ERR));
+	first->go = 1;
+	finish(first);
+	assert_idle("x");
+}
+
+/* -- no polling, no herd ------------------------------------------------------ */
+
+static int strace_works(void)
+{
+	return system("strace -o /dev/null true >/dev/null 2>&1") == 0;
+}
+
+/* System calls that `pid` enters within 1.5 s. */
+static int count_calls(pid_t pid)
+{
+	char command[256], line[512];
+	int n = 0;
+	FILE *out;
+
+	snprintf(command, sizeof(command), "timeout -s INT 1.5 strace -f -o '%s' -p %d 2>&1",
+		 hf_test_path("trace"), (int)pid);
+	out = popen(command, "r");
+	MUST(out);
+	while (fgets(line, sizeof(line), out))
+		continue;
+	pclose(out);
+	out = fopen(hf_test_path("trace"), "re");
+	if (!out)
+		return -1;
+	while (fgets(line, sizeof(line), out)) {
+		/* The call that it sleeps in is shown when strace attaches, and again as restarted. */
+		if (!strstr(line, "restart_syscall") && !strstr(line, "poll(") &&
+		    !strstr(line, "poll resumed") && !strstr(line, "SIG") && !strstr(line, "detached"))
+			print_error("%s", line);
+		n += strstr(line, "restart_syscall") || strstr(line, "SIG") ||
+				     strstr(line, "resumed") || strstr(line, "+++")
+			     ? 0
+			     : 1;
+	}
+	fclose(out);
+	return n;
+}
+
+static void idle_waiter_makes_no_system_calls(void **state)
+{
+	struct hf_lock *lock;
+	struct worker *first = worker("x", 60 * HF_SEC), *second = worker("x", -1),
+		      *third = worker("x", -1);
+
+	(void)state;
+	if (!strace_works())
+		HF_SKIP("strace cannot be used here");
+	lock = take("x");
+	start_in_queue(first, "x", 1);
+	start_in_queue(second, "x", 2);
+	start_in_queue(third, "x", 3);
+	(void)poll(NULL, 0, 200); /* past the one look for a deadlock */
+	/* Only the poll that it was found in. */
+	assert_in_range(count_calls(first->pid), 0, 1);
+	assert_in_range(count_calls(third->pid), 0, 1);
+	give_back(lock);
+	finish(first);
+	finish(second);
+	finish(third);
+	assert_idle("x");
+}
+
+static long switches(pid_t pid)
+{
+	char path[64], line[256];
+	long n = -1;
+	FILE *in;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	in = fopen(path, "re");
+	MUST(in);
+	while (fgets(line, sizeof(line), in))
+		if (sscanf(line, "voluntary_ctxt_switches: %ld", &n) == 1)
+			break;
+	fclose(in);
+	return n;
+}
+
+/* Asleep, and past its one look for a deadlock. */
+static void await_quiet(pid_t pid)
+{
+	struct hf_mono until = hf_mono_in(20 * HF_SEC);
+	long before;
+
+	do {
+		before = switches(pid);
+		MUST(hf_mono_left(until) > 0);
+		(void)poll(NULL, 0, 120);
+	} while (switches(pid) != before);
+}
+
+/* The second in the queue also has a slow clock (HF_LOCK_TURN_NS), so it is not counted here. */
+static void one_release_wakes_exactly_one_of_ten(void **state)
+{
+	struct hf_lock *lock = take("x");
+	long before[10], woken = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 10; i++) {
+		struct worker *w = worker("x", -1);
+
+		w->keep = 1;
+		start_in_queue(w, "x", i + 1);
+	}
+	for (int i = 0; i < 10; i++)
+		await_quiet(sh->workers[i].pid);
+	for (int i = 0; i < 10; i++)
+		before[i] = switches(sh->workers[i].pid);
+	give_back(lock);
+	AWAIT(sh->workers[0].got);
+	for (int i = 2; i < 10; i++)
+		woken += switches(sh->workers[i].pid) != before[i];
+	assert_int_equal(woken, 0);
+	for (int i = 0; i < 10; i++)
+		sh->workers[i].go = 1;
+	for (int i = 0; i < 10; i++)
+		finish(&sh->workers[i]);
+	assert_idle("x");
+}
+
+/* -- leases while others wait -------------------------------------------------- */
+
+static void waiter_gets_what_a_hung_holder_let_expire_L4_L5(void **state)
+{
+	struct worker *holder = worker("x", 0), *first = worker("x", -1), *second = worker("x", -1);
+
+	(void)state;
+	holder->opts.ttl_ns = 300 * HF_MSEC;
+	holder->keep = 1;
+	first->opts.ttl_ns = 200 * HF_MSEC;
+	first->keep = 1;
+	start(holder);
+	AWAIT(holder->got);
+	kill(holder->pid, SIGSTOP);
+	await_stopped(holder->pid);
+	start_in_queue(first, "x", 1);
+	start(second);
+	AWAIT(first->got);
+	assert_true(first->got_at - holder->got_at >= 300 * HF_MSEC - 2 * HF_MSEC);
+	assert_true(first->got_at - holder->got_at < 300 * HF_MSEC + SLACK);
+	/* The next lease began while the second was already asleep. */
+	kill(first->pid, SIGSTOP);
+	await_stopped(first->pid);
+	finish(second);
+	assert_true(second->got_at - first->got_at < 200 * HF_MSEC + SLACK);
+	assert_true(second->token > first->token && first->token > holder->token);
+	ASSERT_ERR(hf_lock_check_token(locks, "x", holder->token, ERR), HF_E_STALE);
+	ASSERT_ERR(hf_lock_check_token(locks, "x", first->token, ERR), HF_E_STALE);
+}
+
+static void waiter_notices_a_lease_that_was_given_or_shortened_later(void **state)
+{
+	struct hf_lock *lock = take("x");
+	struct worker *w = worker("x", 15 * HF_SEC);
+
+	(void)state;
+	start_in_queue(w, "x", 1);
+	ASSERT_OK(hf_lock_renew(lock, 100 * HF_MSEC, ERR));
+	finish(w);
+	assert_int_equal(w->r, 0);
+	assert_true(w->took_ns < 10 * HF_SEC);
+	ASSERT_ERR(hf_lock_release(lock, ERR), HF_E_STALE);
+	hf_lock_free(lock);
+}
+
+static void waiter_gets_what_was_broken(void **state)
+{
+	struct hf_lock *lock = take("x");
+	struct worker *w = worker("x", -1);
+
+	(void)state;
+	start_in_queue(w, "x", 1);
+	assert_int_equal(hf_lock_break(locks, "x", "test", ERR), 1);
+	finish(w);
+	assert_int_equal(w->r, 0);
+	ASSERT_ERR(hf_lock_release(lock, ERR), HF_E_STALE);
+	hf_lock_free(lock);
+	assert_idle("x");
+}
+
+static void waiter_notices_that_the_file_was_deleted(void **state)
+{
+	struct hf_lock *lock = take("x");
+	struct worker *w = worker("x", -1);
+
+	(void)state;
+	start_in_queue(w, "x", 1);
+	assert_int_equal(unlink(hf_test_path("state/locks/x")), 0);
+	/* Its place is gone with the file; whoever notices that calls it. */
+	ASSERT_ERR(hf_lock_release(lock, ERR), HF_E_STALE);
+	hf_lock_free(lock);
+	finish(w);
+	assert_int_equal(w->r, 0);
+	assert_idle("x");
+}
+
+/* -- somebody stopped inside a guard -------------------------------------------- */
+
+static void timeout_holds_when_somebody_is_stopped_inside_the_guard(void **state)
+{
+	struct hf_lock *lock = take("x");
+	struct worker *w = worker("x", 500 * HF_MSEC);
+	int fd;
+
+	(void)state;
+	start_in_queue(w, "x", 1);
+	fd = open(hf_test_path("state/locks/x"), O_RDWR | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	AWAIT(w->done);
+	assert_int_equal(flock(fd, LOCK_UN), 0);
+	close(fd);
+	finish(w);
+	assert_int_equal(w->r, HF_E_TIMEOUT);
+	assert_true(w->took_ns < 500 * HF_MSEC + SLACK);
+	give_back(lock);
+	ASSERT_OK(try_now("x"));
+	assert_idle("x");
+}
+
+static void timeout_holds_when_somebody_is_stopped_inside_another_guard(void **state)
+{
+	struct hf_lock *lock = take("x"), *other = take("y");
+	struct worker *w = worker("x", 300 * HF_MSEC);
+	int fd = open(hf_test_path("state/locks/y"), O_RDWR | O_CLOEXEC);
+
+	(void)state;
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	start(w);
+	AWAIT(w->done);
+	assert_int_equal(flock(fd, LOCK_UN), 0);
+	close(fd);
+	finish(w);
+	assert_int_equal(w->r, HF_E_TIMEOUT);
+	assert_true(w->took_ns < 300 * HF_MSEC + SLACK);
+	give_back(other);
+	give_back(lock);
+	assert_idle("x");
+}
+
+/* -- deadlock ------------------------------------------------------------------ */
+
+static int deadlocks(void)
+{
+	struct hf_journal_reader *reader;
+	struct hf_record record;
+	int n = 0;
+
+	ASSERT_OK(hf_journal_read(hf_test_state(), &reader, ERR));
+	while (hf_journal_next(reader, &record, ERR) > 0)
+		n += record.info && record.info->event == HF_EV_LOCK_DEADLOCK;
+	hf_journal_reader_free(reader);
+	return n;
+}
+
+/* Each has one lock and then wants that of the next, in a circle of `n`. */
+static void circle(int n)
+{
+	static const char *const names[] = { "alpha", "beta", "gamma" };
+	int refused = 0;
+
+	for (int i = 0; i < n; i++) {
+		struct worker *w = worker(names[i], -1);
+
+		w->names[1] = names[(i + 1) % n];
+		w->keep_each = 1;
+		start(w);
+		AWAIT(w->got == 1);
+	}
+	/* One after the other, so that it is clear who closes the circle. */
+	for (int i = 0; i < n; i++) {
+		sh->workers[i].go = 1;
+		if (i < n - 1)
+			AWAIT(look(names[(i + 1) % n]).n_waiters == 1);
+	}
+	for (int i = 0; i < n; i++)
+		finish(&sh->workers[i]);
+	for (int i = 0; i < n; i++) {
+		struct worker *w = &sh->workers[i];
+
+		if (w->r == 0)
+			continue;
+		refused++;
+		assert_int_equal(w->r, HF_E_DEADLOCK);
+		assert_int_equal(i, n - 1);
+		assert_true(w->took_ns < SLACK);
+		for (int k = 0; k < n; k++)
+			assert_non_null(strstr(w->detail, names[k]));
+	}
+	assert_int_equal(refused, 1);
+	assert_int_equal(deadlocks(), 1);
+	for (int i = 0; i < n; i++)
+		assert_idle(names[i]);
+}
+
+static void circle_of_two_is_found_and_only_its_closer_is_told(void **state)
+{
+	(void)state;
+	circle(2);
+}
+
+static void circle_of_three_is_found_and_only_its_closer_is_told(void **state)
+{
+	(void)state;
+	circle(3);
+}
+
+/* All at once: whoever is told, it is one, and the others go on. */
+static void circle_closed_by_all_at_once_is_broken_by_one(void **state)
+{
+	static const char *const names[] = { "alpha", "beta", "gamma" };
+	int refused = 0;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct worker *w = worker(names[i], -1);
+
+		w->names[1] = names[(i + 1) % 3];
+		w->keep_each = 1;
+		start(w);
+		AWAIT(w->got == 1);
+	}
+	for (int i = 0; i < 3; i++)
+		sh->workers[i].go = 1;
+	for (int i = 0; i < 3; i++) {
+		finish(&sh->workers[i]);
+		refused += sh->workers[i].r == HF_E_DEADLOCK;
+	}
+	assert_int_equal(refused, 1);
+	for (int i = 0; i < 3; i++)
+		assert_idle(names[i]);
+}
+
+static void traffic(void)
+{
+	struct hf_locks *own = own_locks();
+	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = 20 * HF_SEC };
+	struct hf_mono until = hf_mono_in(1500 * HF_MSEC);
+
+	while (hf_mono_left(until) > 0) {
+		struct hf_lock *a, *b;
+
+		MUST(hf_lock_acquire(own, "a", &opts, &a, NULL, NULL) == 0);
+		MUST(hf_lock_acquire(own, "b", &opts, &b, NULL, NULL) == 0);
+		(void)poll(NULL, 0, 15); /* longer than 50 ms for those at the end of the queue */
+		MUST(hf_lock_release(b, NULL) == 0);
+		MUST(hf_lock_release(a, NULL) == 0);
+		__atomic_add_fetch(&sh->orders, 1, __ATOMIC_SEQ_CST);
+		hf_lock_free(a);
+		hf_lock_free(b);
+	}
+}
+
+static void traffic_in_one_order_is_never_taken_for_a_deadlock(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		struct worker *w = worker(NULL, 0);
+
+		w->prepare = traffic;
+		start(w);
+	}
+	for (int i = 0; i < 8; i++)
+		finish(&sh->workers[i]);
+	assert_true(sh->orders >= 16);
+	assert_int_equal(deadlocks(), 0);
+	assert_idle("a");
+	assert_idle("b");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WAIT_TEST(twenty_processes_are_served_in_the_order_they_came_L1_L2),
+		WAIT_TEST(newcomer_does_not_overtake_who_waits),
+		WAIT_TEST(writer_is_not_starved_by_readers_that_keep_coming),
+		WAIT_TEST(slots_are_filled_as_they_become_free_and_never_beyond_L1),
+		WAIT_TEST(timeout_comes_in_time_and_leaves_nothing_behind),
+		WAIT_TEST(who_gives_up_does_not_hold_up_those_behind),
+		WAIT_TEST(waiters_killed_in_the_queue_do_not_stall_the_rest_L4),
+		WAIT_TEST(killed_holder_is_followed_by_the_next_at_once_L4),
+		WAIT_TEST(zombie_holder_is_followed_by_the_next_at_once_L4),
+		WAIT_TEST(waiter_killed_while_it_is_told_harms_neither_releaser_nor_queue_L4_L13),
+		WAIT_TEST(waiter_killed_right_after_release_does_not_stall_the_rest_L4),
+		WAIT_TEST(stopped_waiter_delays_the_rest_by_its_turn_and_gets_it_later_L4),
+		WAIT_TEST(stopped_waiter_alone_is_passed_over_by_a_newcomer_L4),
+		WAIT_TEST(waiter_that_knows_it_has_the_lock_is_not_passed_over_L1),
+		WAIT_TEST(idle_waiter_makes_no_system_calls),
+		WAIT_TEST(one_release_wakes_exactly_one_of_ten),
+		WAIT_TEST(waiter_gets_what_a_hung_holder_let_expire_L4_L5),
+		WAIT_TEST(waiter_notices_a_lease_that_was_given_or_shortened_later),
+		WAIT_TEST(waiter_gets_what_was_broken),
+		WAIT_TEST(waiter_notices_that_the_file_was_deleted),
+		WAIT_TEST(timeout_holds_when_somebody_is_stopped_inside_the_guard),
+		WAIT_TEST(timeout_holds_when_somebody_is_stopped_inside_another_guard),
+		WAIT_TEST(circle_of_two_is_found_and_only_its_closer_is_told),
+		WAIT_TEST(circle_of_three_is_found_and_only_its_closer_is_told),
+		WAIT_TEST(circle_closed_by_all_at_once_is_broken_by_one),
+		WAIT_TEST(traffic_in_one_order_is_never_taken_for_a_deadlock),
+	};
+
+	proc_test_begin();
+	sh = shared_new(sizeof(*sh));
+	return hf_run_tests("lock_wait", tests);
+}
