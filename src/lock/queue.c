@@ -172,12 +172,14 @@ void hf_queue_leave(struct hf_guard *guard, const struct hf_lock_entry *entry)
 {
 	struct hf_lock_entry gone = *entry;
 
+	/* First: whoever dies after this leaves a waiter without a channel, which is passed
+	 * over; the other way round a channel would stay behind for ever. */
+	remove_channel(guard, entry->ticket);
 	gone.state = HF_ENTRY_GONE;
 	/* An entry that cannot be written is found out by the death of its process. */
 	(void)write_entry(guard, &gone);
 	if (guard->record.first == entry->ticket)
 		guard->record.first++;
-	remove_channel(guard, entry->ticket);
 }
 
 /* The living waiter of `ticket`: 1; 0 none (a dead one is taken out). */
