@@ -159,7 +159,7 @@ static double our_handoff(struct hf_locks *locks, size_t n)
 	shared->taken = 0;
 	start = bench_now_us();
 	give(lock);
-	while (!shared->taken)
+	while (shared->taken <= 0)
 		sched_yield();
 	taken = shared->taken;
 	waitpid(first, NULL, 0);
@@ -231,7 +231,7 @@ static double peer_handoff(void)
 	shared->taken = 0;
 	start = bench_now_us();
 	flock(fd, LOCK_UN);
-	while (!shared->taken)
+	while (shared->taken <= 0)
 		sched_yield();
 	waitpid(waiter, NULL, 0);
 	close(fd);

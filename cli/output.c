@@ -28,6 +28,8 @@ static void print_shown(FILE *to, const char *text)
 	fputs(shown.s, to);
 }
 
+static void say_args(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+
 static void say_args(const char *format, va_list args)
 {
 	char *text;

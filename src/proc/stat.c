@@ -179,7 +179,7 @@ int hf_status_is_thread(int32_t pid)
 {
 	char text[1024]; /* Tgid is near the top */
 	ssize_t n = read_status(pid, text, sizeof(text));
-	int32_t tgid;
+	int32_t tgid = 0;
 	int r = n < 0 ? (int)n : hf_status_parse_tgid(text, (size_t)n, &tgid);
 
 	return r < 0 ? r : tgid != pid;
