@@ -18,6 +18,7 @@ static void local_free(void *store)
 	if (!locks)
 		return;
 	hf_auto_close(&locks->dirfd);
+	hf_auto_close(&locks->wait_fd);
 	hf_auto_close(&locks->spare_fd);
 	/* In a forked child the mutex may be held by a thread that does not exist. */
 	if (locks->self.pid == getpid())
@@ -40,7 +41,7 @@ int hf_local_open(struct hf_state *state, struct hf_journal *journal, void **ret
 		return hf_fail_sys(err, ENOMEM, "memory", "locks");
 	locks->state = state;
 	locks->journal = journal;
-	locks->dirfd = locks->spare_fd = -1;
+	locks->dirfd = locks->wait_fd = locks->spare_fd = -1;
 	locks->judge_flags = hf_state_is_shared(state) ? HF_PROC_SHARED : 0;
 	(void)pthread_mutex_init(&locks->mutex, NULL);
 	r = hf_here_read(&locks->here, err);
@@ -48,6 +49,9 @@ int hf_local_open(struct hf_state *state, struct hf_journal *journal, void **ret
 		r = hf_proc_self(&locks->self, err);
 	if (r == 0)
 		r = hf_state_subdir(state, "locks", 1, &locks->dirfd, err);
+	if (r == 0)
+		r = hf_private_subdir(locks->dirfd, ".wait", "locks/.wait", 1, &locks->wait_fd,
+				      err);
 	if (r < 0)
 		return r;
 	locks->spare_fd = hf_open_at(AT_FDCWD, "/dev/null", O_RDONLY, 0);

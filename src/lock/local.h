@@ -3,9 +3,9 @@
  *
  *   <key>            the record (record.h), one page; behind it, once somebody had to
  *                    wait, the queue as a ring of entries
- *   <key>.<ticket>   the wake-up channel of one waiter: a FIFO, its own
+ *   .wait/<key>.<ticket>   the wake-up channel of one waiter: a FIFO, its own
  *
- * A key has no dot in it, so the two never meet. The guard of a lock is
+ * A key has no dot in it, so it never meets .wait. The guard of a lock is
  * flock(LOCK_EX) on its record, held for a few system calls; record and queue are
  * read and changed under it only. Nothing but the FIFOs is ever unlinked.
  */
@@ -27,6 +27,7 @@ struct hf_local {
 	struct hf_state *state;
 	struct hf_journal *journal; /* may be NULL */
 	int dirfd;                  /* locks/ */
+	int wait_fd;                /* locks/.wait/ */
 	unsigned judge_flags;       /* HF_PROC_SHARED on network file systems */
 	struct hf_here here;        /* of this process: constant for its life */
 	struct hf_proc_id self;

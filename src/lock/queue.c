@@ -91,12 +91,12 @@ int hf_queue_channel(struct hf_guard *guard, uint64_t ticket, int *ret_channel,
 	int fd;
 
 	channel_name(guard->key, ticket, name);
-	if (hf_sys.mkfifoat(guard->locks->dirfd, name, 0600) < 0)
+	if (hf_sys.mkfifoat(guard->locks->wait_fd, name, 0600) < 0)
 		return FAIL_SYS(err, "mkfifo", guard->name);
 	/* For reading and writing: a channel without writers would not be quiet but closed. */
-	fd = hf_open_at(guard->locks->dirfd, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW, 0);
+	fd = hf_open_at(guard->locks->wait_fd, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW, 0);
 	if (fd < 0) {
-		(void)hf_sys.unlinkat(guard->locks->dirfd, name, 0);
+		(void)hf_sys.unlinkat(guard->locks->wait_fd, name, 0);
 		return hf_fail_sys(err, -fd, "open channel", guard->name);
 	}
 	*ret_channel = fd;
@@ -108,7 +108,7 @@ static void remove_channel(struct hf_guard *guard, uint64_t ticket)
 	char name[CHANNEL_NAME_MAX];
 
 	channel_name(guard->key, ticket, name);
-	(void)hf_sys.unlinkat(guard->locks->dirfd, name, 0);
+	(void)hf_sys.unlinkat(guard->locks->wait_fd, name, 0);
 }
 
 void hf_queue_forget(struct hf_local *locks, const char *name, uint64_t ticket)
@@ -118,7 +118,7 @@ void hf_queue_forget(struct hf_local *locks, const char *name, uint64_t ticket)
 	if (ticket == 0 || hf_name_key(name, strlen(name), key, NULL) < 0)
 		return;
 	channel_name(key, ticket, channel);
-	(void)hf_sys.unlinkat(locks->dirfd, channel, 0);
+	(void)hf_sys.unlinkat(locks->wait_fd, channel, 0);
 }
 
 /*
@@ -146,7 +146,7 @@ static int send_message(int fd, uint64_t token)
 void hf_queue_recall(struct hf_local *locks, const char *key)
 {
 	size_t len = strlen(key);
-	int fd = hf_open_at(locks->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
+	int fd = hf_open_at(locks->wait_fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 
@@ -157,12 +157,12 @@ void hf_queue_recall(struct hf_local *locks, const char *key)
 
 		if (strncmp(entry->d_name, key, len) != 0 || entry->d_name[len] != '.')
 			continue;
-		channel = hf_open_at(locks->dirfd, entry->d_name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW,
+		channel = hf_open_at(locks->wait_fd, entry->d_name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW,
 				     0);
 		if (channel >= 0)
 			(void)send_message(channel, 0);
 		else if (channel == -ENXIO)
-			(void)hf_sys.unlinkat(locks->dirfd, entry->d_name, 0);
+			(void)hf_sys.unlinkat(locks->wait_fd, entry->d_name, 0);
 	}
 	if (dir)
 		(void)closedir(dir);
@@ -272,13 +272,13 @@ static int open_channel(struct hf_guard *guard, uint64_t ticket, int flags)
 
 	channel_name(guard->key, ticket, name);
 	flags |= O_NONBLOCK | O_NOFOLLOW;
-	fd = hf_open_at(locks->dirfd, name, flags, 0);
+	fd = hf_open_at(locks->wait_fd, name, flags, 0);
 	if (fd != -EMFILE && fd != -ENFILE)
 		return fd;
 	(void)pthread_mutex_lock(&locks->mutex);
 	hf_auto_close(&locks->spare_fd);
 	(void)pthread_mutex_unlock(&locks->mutex);
-	return hf_open_at(locks->dirfd, name, flags, 0);
+	return hf_open_at(locks->wait_fd, name, flags, 0);
 }
 
 void hf_queue_nudge(struct hf_guard *guard, uint64_t ticket)

@@ -352,20 +352,26 @@ int hf_state_open(const char *path, unsigned flags, struct hf_state **ret_state,
 	return 0;
 }
 
+int hf_private_subdir(int dirfd, const char *name, const char *shown, int create, int *ret_fd,
+		      struct hf_err *err)
+{
+	int r = open_directory(dirfd, name, shown, ret_fd, err);
+
+	if (r == -ENOENT && create) {
+		if (hf_sys.mkdirat(dirfd, name, 0700) < 0 && errno != EEXIST)
+			return FAIL_SYS(err, "mkdir", shown);
+		r = open_directory(dirfd, name, shown, ret_fd, err);
+	}
+	return r;
+}
+
 int hf_state_subdir(const struct hf_state *state, const char *name, int create, int *ret_fd,
 		    struct hf_err *err)
 {
 	char shown[PATH_MAX + 32];
-	int r;
 
 	(void)snprintf(shown, sizeof(shown), "%s/%s", state->path, name);
-	r = open_directory(state->dirfd, name, shown, ret_fd, err);
-	if (r == -ENOENT && create) {
-		if (hf_sys.mkdirat(state->dirfd, name, 0700) < 0 && errno != EEXIST)
-			return FAIL_SYS(err, "mkdir", shown);
-		r = open_directory(state->dirfd, name, shown, ret_fd, err);
-	}
-	return r;
+	return hf_private_subdir(state->dirfd, name, shown, create, ret_fd, err);
 }
 
 int hf_state_quarantine(const struct hf_state *state, const char *subdir, const char *file,

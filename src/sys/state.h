@@ -19,6 +19,10 @@
 int hf_state_subdir(const struct hf_state *state, const char *name, int create, int *ret_fd,
 		    struct hf_err *err);
 
+/* The same below any directory of ours; `shown` is its path for messages. */
+int hf_private_subdir(int dirfd, const char *name, const char *shown, int create, int *ret_fd,
+		      struct hf_err *err);
+
 /*
  * Moves the entry `file` of sub-directory `subdir` to quarantine/, whatever it
  * is: the entry is renamed, never opened or followed. The new name is written

@@ -821,7 +821,7 @@ static int count_left_channels(const struct crew *crew)
 	DIR *dir;
 
 	state_path(crew->leaf, dir_path);
-	snprintf(path, sizeof(path), "%s/locks", dir_path);
+	snprintf(path, sizeof(path), "%s/locks/.wait", dir_path);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir)))
 		n += entry->d_type == DT_FIFO && is_channel_of(dirfd(dir), entry->d_name, crew->pids);
@@ -834,7 +834,7 @@ static int count_left_channels(const struct crew *crew)
 static int check_files(const struct crew *crew)
 {
 	int held = 0, moved = count_entries(crew->leaf, "quarantine", 0);
-	int left = count_left_channels(crew), all = count_entries(crew->leaf, "locks", 1);
+	int left = count_left_channels(crew), all = count_entries(crew->leaf, "locks/.wait", 1);
 	struct context c = open_context(crew->leaf);
 	int r = hf_lock_list(c.locks, look_only, &held, NULL);
 

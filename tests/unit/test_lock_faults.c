@@ -171,7 +171,7 @@ static struct view look(void)
 
 static int channels(void)
 {
-	DIR *dir = opendir(hf_test_path("state/locks"));
+	DIR *dir = opendir(hf_test_path("state/locks/.wait"));
 	struct dirent *entry;
 	struct stat st;
 	int n = 0;
