@@ -788,7 +788,7 @@ static int count_entries(const char *leaf, const char *sub, int channels_only)
 }
 
 /* Does the channel belong to one of these processes, which all ended in peace? */
-static int is_channel_of(int locks_fd, const char *file, const pid_t *pids)
+static int is_channel_of(int wait_fd, const char *file, const pid_t *pids)
 {
 	uint8_t bytes[HF_LOCK_ENTRY_SIZE];
 	const char *dot = strrchr(file, '.');
@@ -798,8 +798,8 @@ static int is_channel_of(int locks_fd, const char *file, const pid_t *pids)
 	ssize_t n;
 	int fd;
 
-	snprintf(record, sizeof(record), "%.*s", dot ? (int)(dot - file) : 0, file);
-	fd = openat(locks_fd, record, O_RDONLY | O_CLOEXEC);
+	snprintf(record, sizeof(record), "../%.*s", dot ? (int)(dot - file) : 0, file);
+	fd = openat(wait_fd, record, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
 	n = pread(fd, bytes, sizeof(bytes),
