@@ -39,7 +39,8 @@ fuzz: deps
 	@tests/fuzz/run build/fuzz $(SECONDS_EACH)
 
 install: build
-	meson install -C $(BUILD) --no-rebuild
+	@meson configure $(BUILD) --prefix $(abspath $(PREFIX))
+	meson install -C $(BUILD)
 
 clean:
 	rm -rf build

@@ -119,6 +119,24 @@ static void say_damaged(const struct cli *cli, const struct hf_journal_reader *r
 			(unsigned long long)damaged);
 }
 
+/* Reads the options and opens the journal. Without a reader the status is the result. */
+static int open_reader(struct cli *cli, int argc, char **argv, struct filter *filter,
+		       struct hf_journal_reader **ret_reader)
+{
+	struct hf_err err = HF_ERR_INIT;
+	int status = EXIT_DONE, r = read_filter(cli, argc, argv, filter);
+	struct hf_state *state;
+
+	if (r < 0)
+		return cli_options_status(r);
+	state = cli_state(cli, 0, &status);
+	if (state && hf_journal_read(state, ret_reader, &err) < 0) {
+		*ret_reader = NULL;
+		status = cli_fail(cli, &err);
+	}
+	return status;
+}
+
 /* The last N formatted records, in a ring. */
 struct ring {
 	struct hf_buf *slots;
@@ -142,21 +160,14 @@ int cmd_journal_query(struct cli *cli, int argc, char **argv)
 {
 	AUTO(filter_done) struct filter filter = { 0 };
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	struct hf_journal_reader *reader;
+	struct hf_journal_reader *reader = NULL;
 	struct hf_err err = HF_ERR_INIT;
 	struct hf_record record;
 	struct ring ring = { 0 };
-	int status = EXIT_DONE, r;
-	struct hf_state *state;
+	int r, status = open_reader(cli, argc, argv, &filter, &reader);
 
-	r = read_filter(cli, argc, argv, &filter);
-	if (r < 0)
-		return cli_options_status(r);
-	state = cli_state(cli, 0, &status);
-	if (!state)
+	if (!reader)
 		return status;
-	if (hf_journal_read(state, &reader, &err) < 0)
-		return cli_fail(cli, &err);
 	if (filter.limit > 0) {
 		ring.size = filter.limit;
 		ring.slots = calloc(ring.size, sizeof(*ring.slots));
@@ -190,21 +201,14 @@ int cmd_journal_follow(struct cli *cli, int argc, char **argv)
 {
 	AUTO(filter_done) struct filter filter = { 0 };
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	struct hf_journal_reader *reader;
+	struct hf_journal_reader *reader = NULL;
 	struct hf_err err = HF_ERR_INIT;
 	struct hf_record record;
-	int status = EXIT_DONE, fresh = 0, r;
-	struct hf_state *state;
 	uint64_t shown = 0;
+	int r, fresh = 0, status = open_reader(cli, argc, argv, &filter, &reader);
 
-	r = read_filter(cli, argc, argv, &filter);
-	if (r < 0)
-		return cli_options_status(r);
-	state = cli_state(cli, 0, &status);
-	if (!state)
+	if (!reader)
 		return status;
-	if (hf_journal_read(state, &reader, &err) < 0)
-		return cli_fail(cli, &err);
 	for (;;) {
 		while ((r = hf_journal_next(reader, &record, &err)) > 0) {
 			/* Without --since only what comes from now on. */
