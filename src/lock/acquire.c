@@ -322,6 +322,9 @@ static int join(struct hf_guard *guard, struct attempt *a, struct hf_err *err)
 
 	hf_auto_close(&a->watch[0].fd);
 	a->entry.since_ns = hf_boot_now().ns;
+	/* Nobody waits, so what channels there are were left by processes that were killed. */
+	if (guard->record.first == guard->record.next)
+		hf_queue_recall(a->locks, guard->key);
 	r = hf_queue_join(guard, &a->entry, err);
 	if (r == 0)
 		r = hf_guard_write(guard, err);

@@ -120,7 +120,7 @@ void hf_queue_forget(struct hf_local *locks, const char *name, uint64_t ticket);
 
 /*
  * Makes all who sleep in the queue look again: the record is gone (deleted by hand, or
- * quarantined), and with it their places. Needs no guard.
+ * quarantined), and with it their places. Channels that nobody has open are removed.
  */
 void hf_queue_recall(struct hf_local *locks, const char *key);
 

@@ -414,6 +414,28 @@ static void timeout_comes_in_time_and_leaves_nothing_behind(void **state)
 	assert_idle("x");
 }
 
+/* A process killed between its release and the removal of its channel leaves one. */
+static void channel_left_by_the_dead_is_removed_by_the_next_who_waits(void **state)
+{
+	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = 10 * HF_MSEC };
+	struct worker *holder = worker("x", 0);
+	struct hf_lock *lock = NULL;
+
+	(void)state;
+	holder->keep = 1;
+	start(holder);
+	AWAIT(holder->got);
+	assert_int_equal(mkfifo(hf_test_path("state/locks/.wait/x.1abc"), 0600), 0);
+	assert_int_equal(mkfifo(hf_test_path("state/locks/.wait/xy.1abc"), 0600), 0);
+	assert_int_equal(channels(), 2);
+	ASSERT_ERR(hf_lock_acquire(locks, "x", &opts, &lock, NULL, ERR), HF_E_TIMEOUT);
+	assert_int_equal(channels(), 1); /* that of another name is not its business */
+	assert_int_equal(unlink(hf_test_path("state/locks/.wait/xy.1abc")), 0);
+	holder->go = 1;
+	finish(holder);
+	assert_idle("x");
+}
+
 static void who_gives_up_does_not_hold_up_those_behind(void **state)
 {
 	struct hf_lock *lock = take("x");
@@ -1068,6 +1090,7 @@ int main(void)
 		WAIT_TEST(writer_is_not_starved_by_readers_that_keep_coming),
 		WAIT_TEST(slots_are_filled_as_they_become_free_and_never_beyond_L1),
 		WAIT_TEST(timeout_comes_in_time_and_leaves_nothing_behind),
+		WAIT_TEST(channel_left_by_the_dead_is_removed_by_the_next_who_waits),
 		WAIT_TEST(who_gives_up_does_not_hold_up_those_behind),
 		WAIT_TEST(waiters_killed_in_the_queue_do_not_stall_the_rest_L4),
 		WAIT_TEST(killed_holder_is_followed_by_the_next_at_once_L4),
