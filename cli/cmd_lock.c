@@ -25,8 +25,11 @@ int cmd_lock_acquire(struct cli *cli, int argc, char **argv)
 {
 	struct lock_options o = LOCK_OPTIONS_INIT;
 	uint64_t pid = 0;
+	int reentrant = 0;
 	const struct option_spec specs[] = {
 		LOCK_OPTION_SPECS(o),
+		{ "reentrant", 'r', OPTION_FLAG, &reentrant, NULL,
+		  "take it again if the owner has it; release as often" },
 		{ "pid", 0, OPTION_COUNT, &pid, "PID", "owner (by default the calling process's parent)" },
 		{ 0 },
 	};
@@ -48,7 +51,7 @@ int cmd_lock_acquire(struct cli *cli, int argc, char **argv)
 		status = lock_open(cli, &context);
 	if (status != EXIT_DONE)
 		return status;
-	opts = lock_options_for(&o, &owner, 0);
+	opts = lock_options_for(&o, &owner, reentrant ? HF_LOCK_REENTRANT : 0);
 	r = hf_lock_acquire(context.locks, argv[0], &opts, &lock, &blocker, &err);
 	if (r == 0) {
 		status = print_token(cli, argv[0], hf_lock_token(lock));

@@ -10,7 +10,7 @@
 /* clang-format off */
 static const struct command commands[] = {
 	{ "lock",    "run",      "NAME [-n|-w DUR] [-s|--slots N] [--ttl DUR] [--on-timeout WHAT] [-E N] -- CMD...", "run a command under a lock", cmd_lock_run },
-	{ "lock",    "acquire",  "NAME [--pid PID] [options of run]", "take a lock for your shell; prints the token", cmd_lock_acquire },
+	{ "lock",    "acquire",  "NAME [--pid PID] [--reentrant] [options of run]", "take a lock for your shell; prints the token", cmd_lock_acquire },
 	{ "lock",    "release",  "NAME [--pid PID | --token T]", "give it back; only its owner can", cmd_lock_release },
 	{ "lock",    "renew",    "NAME --token T [--ttl DUR]", "prolong the lease", cmd_lock_renew },
 	{ "lock",    "check",    "NAME [--token T]", "is it held? is this token current?", cmd_lock_check },

@@ -106,6 +106,16 @@ waiters() { [ "$(hf lock list --json | jq ".locks[] | select(.name == \"$1\") | 
     says "you already hold it"
 }
 
+@test "taking it twice with --reentrant is counted, and released as often" {
+    first=$(hf lock acquire build --pid $$)
+    expect 0 hf lock acquire build --pid $$ --reentrant
+    [ "$output" = "$first" ]
+    hf lock release build --pid $$
+    expect 0 hf lock check build --token "$first"
+    hf lock release build --pid $$
+    expect 1 hf lock check build
+}
+
 @test "a lease that runs out goes to the next, with a higher token; the old one is refused (L2, L5)" {
     old=$(hf lock acquire build --pid $$ --ttl 300ms)
     spawn sleep 60
