@@ -22,12 +22,12 @@
  * docs/FORMATS.md has every byte.
  *
  * It never holds up the work. An append waits at most 100 ms for its turn, and
- * after one such time-out does not wait again until it got through once. A
- * record that cannot be written (full disk, stuck writer) is dropped, the
- * caller told with HF_E_LOST, and the loss counted: in the counters file at
- * once where that is possible, and by a journal_lost record as soon as this
- * handle can write again. Callers whose work matters more than its record, and
- * that is nearly all, drop the return value.
+ * after one such time-out does not wait again until it got through once or the
+ * journal is seen to have grown (then it was only busy). A record that cannot be
+ * written (full disk, stuck writer) is dropped, the caller told with HF_E_LOST,
+ * and the loss counted: in the counters file at once where that is possible, and
+ * by a journal_lost record as soon as this handle can write again. Callers whose
+ * work matters more than its record, and that is nearly all, drop the return value.
  *
  * Crash. A record is there when hf_journal_append has returned 0, whatever
  * happens to the process; with HF_JOURNAL_DURABLE also after a power cut. A torn

@@ -2,9 +2,9 @@
  * journal/journal.h - the writing handle, shared by append.c and rotate.c.
  *
  * The guard is flock(LOCK_EX) on the active segment itself. Under it a writer
- * learns the end of the file from fstat: equal to `end` means nobody wrote since,
+ * learns the end of the file from statx: equal to `end` means nobody wrote since,
  * and `seq` is current; else the tail is read. So an undisturbed append costs
- * flock, fstat, two writes and the unlock, and reads nothing.
+ * flock, statx, two writes and the unlock, and reads nothing.
  */
 #ifndef JOURNAL_JOURNAL_H
 #define JOURNAL_JOURNAL_H
