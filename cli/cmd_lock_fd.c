@@ -19,33 +19,6 @@
 #include "hf/sys/io.h"
 #include "lock.h"
 
-#define PAUSE_MIN_NS (1 * HF_MSEC)
-#define PAUSE_MAX_NS (20 * HF_MSEC)
-
-/* flock(2) knows no deadline: without one it blocks, with one it is tried again. */
-static int take(int fd, const struct lock_options *o)
-{
-	int operation = o->shared ? LOCK_SH : LOCK_EX;
-	struct hf_mono deadline = hf_mono_in(o->wait_ns < 0 ? INT64_MAX : o->wait_ns);
-	long pause = PAUSE_MIN_NS;
-
-	for (;;) {
-		int64_t left;
-
-		if (flock(fd, o->wait_ns < 0 ? operation : operation | LOCK_NB) == 0)
-			return 0;
-		if (errno == EINTR)
-			continue;
-		if (errno != EWOULDBLOCK)
-			return -errno;
-		left = hf_mono_left(deadline);
-		if (left == 0)
-			return -EWOULDBLOCK;
-		hf_pause(left < pause ? (long)left : pause);
-		pause = pause * 2 < PAUSE_MAX_NS ? pause * 2 : PAUSE_MAX_NS;
-	}
-}
-
 /* The file's path as the name of the event. */
 static void name_of(int fd, char *out, size_t cap)
 {
@@ -98,7 +71,7 @@ int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 	    fcntl((int)fd, F_GETFD) < 0)
 		return cli_usage(cli, "descriptor %s is not open; in a shell: exec 9<>FILE", argv[0]);
 	name_of((int)fd, name, sizeof(name));
-	r = take((int)fd, &o);
+	r = hf_flock_wait((int)fd, o.shared ? LOCK_SH : LOCK_EX, o.wait_ns);
 	if (r == 0)
 		return EXIT_DONE;
 	if (r != -EWOULDBLOCK) {

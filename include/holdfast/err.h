@@ -55,7 +55,11 @@ HF_C_BEGIN
 	X(NOT_OWNER, -8017, 3, "held by somebody else, so not yours to change")                   \
 	X(STALE,     -8018, 3, "lost: the token is no longer current")                            \
 	X(DEADLOCK,  -8019, 1, "waiting would never end")                                         \
-	X(MODE,      -8020, 2, "held with another number of slots")
+	X(MODE,      -8020, 2, "held with another number of slots")                               \
+	X(OUTSIDE,   -8041, 3, "outside the directory that it must stay in")                      \
+	X(KIND,      -8042, 3, "not a file that may be replaced")                                 \
+	X(MARKERS,   -8043, 3, "the markers make no sense, nothing is written")                   \
+	X(CHANGED,   -8044, 1, "changed by somebody else meanwhile, nothing is overwritten")
 /* clang-format on */
 
 enum hf_code {

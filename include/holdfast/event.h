@@ -38,7 +38,9 @@ HF_C_BEGIN
 	X(LOCK_EXPIRED)             \
 	X(LOCK_BROKEN)              \
 	X(LOCK_REFUSED)             \
-	X(LOCK_DEADLOCK)
+	X(LOCK_DEADLOCK)            \
+	X(FILE_REFUSED)             \
+	X(FILE_ABANDONED)
 /* clang-format on */
 
 enum hf_event {

@@ -11,6 +11,7 @@
 #include "holdfast/clock.h"
 #include "holdfast/err.h"
 #include "holdfast/event.h"
+#include "holdfast/file.h"
 #include "holdfast/journal.h"
 #include "holdfast/lock.h"
 #include "holdfast/name.h"

@@ -41,6 +41,10 @@ static const struct hf_event_info rows[] = {
 	    REQUIRED("action", TEXT), REQUIRED("reason", TEXT), OPTIONAL("holder", TEXT)),
 	ROW(LOCK_DEADLOCK, lock_deadlock, 1, "waiting would never have ended",
 	    REQUIRED("cycle", TEXT)),
+	ROW(FILE_REFUSED, file_refused, 0, "a shared file was left as it is, for safety",
+	    REQUIRED("path", TEXT), REQUIRED("reason", TEXT)),
+	ROW(FILE_ABANDONED, file_abandoned, 0, "new content was not taken: its command failed, hung or wrote nothing",
+	    REQUIRED("path", TEXT), REQUIRED("cause", TEXT)),
 };
 /* clang-format on */
 

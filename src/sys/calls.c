@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "hf/sys/calls.h"
@@ -22,6 +23,17 @@ static int sys_pidfd_open(pid_t pid, unsigned flags)
 static int sys_pidfd_send_signal(int pidfd, int sig)
 {
 	return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0);
+}
+
+/* The group of a child that was not yet waited for, so both numbers are its own. */
+static int sys_pidfd_signal_group(int pidfd, pid_t group, int sig)
+{
+	int r = (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 1U << 2);
+
+	/* Kernels before 6.9 do not know that flag (PIDFD_SIGNAL_PROCESS_GROUP). */
+	if (r < 0 && (errno == EINVAL || errno == ENOSYS))
+		r = (int)syscall(SYS_kill, -group, sig);
+	return r;
 }
 
 static int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
@@ -51,6 +63,13 @@ static int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
 #define sys_poll              poll
 #define sys_inotify_init1     inotify_init1
 #define sys_inotify_add_watch inotify_add_watch
+#define sys_fchown            fchown
+#define sys_linkat            linkat
+#define sys_copy_file_range   copy_file_range
+#define sys_flistxattr        flistxattr
+#define sys_fgetxattr         fgetxattr
+#define sys_fsetxattr         fsetxattr
+#define sys_fremovexattr      fremovexattr
 
 struct hf_sys hf_sys = {
 #define HF_SYS_CALL(result, name, params, args) .name = sys_##name,

@@ -2,12 +2,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "holdfast/clock.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
@@ -193,6 +195,29 @@ int hf_sync_dir(int dirfd)
 		r = hf_sys.fsync(dirfd);
 	} while (r < 0 && errno == EINTR);
 	return r == 0 || errno == EINVAL ? 0 : -errno;
+}
+
+#define FLOCK_PAUSE_MIN_NS (1 * HF_MSEC)
+#define FLOCK_PAUSE_MAX_NS (20 * HF_MSEC)
+
+int hf_flock_wait(int fd, int operation, int64_t wait_ns)
+{
+	struct hf_mono deadline = hf_mono_in(wait_ns < 0 ? INT64_MAX : wait_ns);
+	int64_t left, pause = FLOCK_PAUSE_MIN_NS;
+
+	for (;;) {
+		if (hf_sys.flock(fd, wait_ns < 0 ? operation : operation | LOCK_NB) == 0)
+			return 0;
+		if (errno == EINTR)
+			continue;
+		if (errno != EWOULDBLOCK)
+			return -errno;
+		left = hf_mono_left(deadline);
+		if (left == 0)
+			return -EWOULDBLOCK;
+		hf_pause((long)(left < pause ? left : pause));
+		pause = pause * 2 < FLOCK_PAUSE_MAX_NS ? pause * 2 : FLOCK_PAUSE_MAX_NS;
+	}
 }
 
 void hf_pause(long ns)

@@ -8,6 +8,7 @@
 #define SYS_IO_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -70,6 +71,13 @@ int hf_rename_new(int fromfd, const char *from, int tofd, const char *to);
 
 /* fsync of a directory; file systems that cannot (EINVAL) count as done. */
 int hf_sync_dir(int dirfd);
+
+/*
+ * flock(2) with a deadline, which the call itself does not know: `wait_ns` 0 tries once,
+ * negative blocks for ever, else it is tried in growing steps of at most 20 ms. Returns 0;
+ * -EWOULDBLOCK (still somebody else's); -errno.
+ */
+int hf_flock_wait(int fd, int operation, int64_t wait_ns);
 
 /* Sleeps `ns` (at most one second) without touching any signal state. */
 void hf_pause(long ns);

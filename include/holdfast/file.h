@@ -1,0 +1,202 @@
+/*
+ * holdfast/file.h - shared files: read, change and replace under a lock that others respect.
+ *
+ * Calling sequence:
+ *
+ *     struct hf_file_opts opts = { .size = sizeof(opts), .journal = journal };
+ *     struct hf_file *file;
+ *     hf_file_open(locks, "CLAUDE.md", &opts, &file, &err);        pins the directory
+ *     hf_file_lock(file, 30 * HF_SEC, &blocker, &err);             waits its turn
+ *     hf_file_read(file, &old, &err);                              a descriptor; -1: no file yet
+ *     hf_file_write(file, &new, &err);                             another; fill it
+ *     r = hf_file_commit(file, &err);                              1 replaced, 0 was the same
+ *     hf_file_close(file, &err);
+ *
+ * or hf_file_block() in place of read and write, for a block between two marker lines.
+ *
+ * What is locked is the directory entry: the resolved parent directory (device and inode)
+ * and the last part of the path as it is written, so that all spellings of a path meet. A
+ * named lock (lock.h: queue, identity, events) is taken first, and then, with the time
+ * that is left, flock(2) on the file ".<leaf>.lock" beside it, which other tools use
+ * too. That file is made 0600 and empty, and is never removed or written.
+ *
+ * What is replaced is the whole file (L9): a temporary file beside it, all bytes, owner,
+ * mode, extended attributes and ACL, fsync, then, under the guard of the lock and only if
+ * the token is still current (L5) and the file is still the one that was read, one rename;
+ * then fsync of the directory. Whoever reads sees the old or the new file.
+ *
+ * Somebody who does not lock, an editor for example, is noticed: what it wrote since
+ * hf_file_read() is never overwritten (HF_E_CHANGED; read again, and again write). The
+ * file is exchanged, not overwritten, so that even a change in the last microsecond is
+ * found in hand and put back. (Where the file system cannot exchange two files, the file
+ * is looked at immediately before the rename.)
+ *
+ * States of a handle: open; locked; read; writing; back to locked by commit or discard. A
+ * commit without hf_file_lock() is the fail-open case: it is as atomic, and notices changes
+ * in the same way, but others are not kept out.
+ *
+ * Refused (L12), with an event each: a path outside opts.root; a symlink as the last part
+ * (unless a flag says what to do with it), a directory, FIFO, device or socket, at once
+ * and without opening it; a file with several names (hard links), of which only one would
+ * be replaced.
+ *
+ * Ownership: a handle is ended by hf_file_close, before the locks and the journal that it
+ * was opened with. Descriptors that it gives out belong to it.
+ * Threads: a handle is used by one thread at a time; two threads are two contenders.
+ * Fork: a child may only hf_file_close() what it inherited, which there only frees.
+ * Crash: at any instant the file is old or new. A temporary file that a crash leaves
+ * (".<leaf>.holdfast-N.tmp") is removed by the next hf_file_write for that file, when its
+ * flock proves that nobody writes it any more.
+ * Signals: a write beyond RLIMIT_FSIZE raises SIGXFSZ as everywhere; block or ignore it.
+ * Limits: names of at most 249 bytes. Locks of another state directory or user exclude
+ * each other through the lock file only. An extended attribute of at most 64 KiB.
+ */
+#ifndef HOLDFAST_FILE_H
+#define HOLDFAST_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "holdfast/api.h"
+#include "holdfast/err.h"
+#include "holdfast/journal.h"
+#include "holdfast/lock.h"
+
+HF_C_BEGIN
+
+#define HF_FILE_WAIT_NS     (30 * HF_SEC) /* what the CLI waits by default */
+#define HF_FILE_BACKUPS_MAX 99
+#define HF_BLOCK_ID_MAX     80         /* bytes of a block's id */
+#define HF_BLOCK_MARKER_MAX 512        /* bytes of a marker line */
+#define HF_BLOCK_TEXT_MAX   (64 << 20) /* bytes of a block's text */
+
+struct hf_file;
+
+enum hf_file_flags {
+	HF_FILE_CREATE = 1 << 0,          /* a missing file counts as an empty one */
+	HF_FILE_REPLACE_SYMLINK = 1 << 1, /* a symlink is replaced; its target is not even read */
+	HF_FILE_FOLLOW = 1 << 2,          /* a symlink is followed, inside `root` only */
+	HF_FILE_BREAK_LINKS = 1 << 3,     /* a hard link is replaced; its other names keep the old */
+	HF_FILE_FREE_ON_EXIT = 1 << 4,    /* as HF_LOCK_FREE_ON_EXIT */
+};
+
+/* All zero means: an existing file, anywhere, no fence, no backups, no events. */
+struct hf_file_opts {
+	size_t size;             /* sizeof(struct hf_file_opts) */
+	unsigned flags;          /* enum hf_file_flags */
+	const char *root;        /* the file must be inside this directory; NULL: anywhere */
+	const char *fence_name;  /* a further lock whose token must be current at the rename */
+	uint64_t fence_token;
+	const char *held_name;   /* a lock that the caller works under already: if it is */
+	uint64_t held_token;     /* this file's, and current, hf_file_lock takes nothing */
+	unsigned backups;        /* keep that many earlier versions, leaf.~1~ the newest */
+	struct hf_journal *journal; /* for refusals; NULL: none are written */
+};
+
+/*
+ * Finds the directory and pins it; nothing is locked or made. Returns 0; HF_E_OUTSIDE;
+ * HF_E_KIND; HF_E_STALE (the fence's token is lost already); -ENOENT (no directory, or no
+ * file and no HF_FILE_CREATE); -ENAMETOOLONG; -EINVAL; -errno. Blocks: as the file system does.
+ */
+HF_API int hf_file_open(struct hf_locks *locks, const char *path, const struct hf_file_opts *opts,
+			struct hf_file **ret_file, struct hf_err *err) HF_MUST_CHECK;
+
+/* Name of the file's lock, "file:DEVICE:INODE:LEAF", as `lock list` and `why` know it. */
+HF_API const char *hf_file_lock_name(const struct hf_file *file);
+
+/* Token of the lock while it is held, else 0. */
+HF_API uint64_t hf_file_token(const struct hf_file *file);
+
+/*
+ * The descriptor of ".<leaf>.lock" while it is locked, else -1. A program that becomes
+ * another by exec keeps the lock by clearing its FD_CLOEXEC.
+ */
+HF_API int hf_file_lock_fd(const struct hf_file *file);
+
+/*
+ * Takes both locks, waiting `wait_ns` for the two together (0: not at all; negative: for
+ * ever). Returns 0; HF_E_BUSY, HF_E_TIMEOUT, HF_E_DEADLOCK as hf_lock_acquire, with
+ * *ret_blocker (may be NULL; pid 0 when unknown); HF_E_UNTRUSTED when what stands in the
+ * place of the lock file is none; -errno. After a failure nothing is locked.
+ */
+HF_API int hf_file_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret_blocker,
+			struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * Opens what is there now for reading, at its beginning, and remembers it for the commit.
+ * *ret_fd is -1 when there is no file yet (HF_FILE_CREATE) or it is a symlink to be
+ * replaced. Valid until the next call of this function or the close. Returns 0; HF_E_KIND;
+ * -ENOENT; -errno.
+ */
+HF_API int hf_file_read(struct hf_file *file, int *ret_fd, struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * Makes the temporary file, open for reading and writing, after removing those that a crash
+ * has left. Only after hf_file_read. Valid until commit or discard. Returns 0 or -errno.
+ */
+HF_API int hf_file_write(struct hf_file *file, int *ret_fd, struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * Puts what was written in the file's place. Returns 1; 0 when it is what was there before
+ * (then nothing is touched); HF_E_CHANGED when the file is no longer what was read; HF_E_STALE
+ * when one of the tokens is lost, also if this process was stopped until now (L5); -errno.
+ * After a failure the old file is in place and the temporary one is gone. The one exception
+ * is told in the detail: a directory that cannot be synced, on a file system that cannot
+ * exchange files, or after the lock was lost in that very moment.
+ * Blocks: for the disk.
+ */
+HF_API int hf_file_commit(struct hf_file *file, struct hf_err *err) HF_MUST_CHECK;
+
+/* Forgets what was written. The file is as it was. */
+HF_API void hf_file_discard(struct hf_file *file);
+
+/*
+ * Discards what was not committed, gives both locks back and frees. NULL is fine. Returns
+ * 0, or what hf_lock_release said; the handle is gone in any case.
+ * After fork: in the child only frees.
+ */
+HF_API int hf_file_close(struct hf_file *file, struct hf_err *err);
+
+/* -- managed blocks ------------------------------------------------------------ */
+
+/* How the marker lines of a new block are written, "holdfast:ID:start" in a comment. */
+enum hf_block_style {
+	HF_STYLE_AUTO = 0, /* by the file's name; '#' where that says nothing */
+	HF_STYLE_HTML = 1, /* <!-- --> */
+	HF_STYLE_HASH = 2, /* # */
+	HF_STYLE_SLASH = 3, /* // */
+	HF_STYLE_DASH = 4, /* -- */
+	HF_STYLE_C = 5,    /* slash star, star slash */
+};
+
+struct hf_block {
+	size_t size;        /* sizeof(struct hf_block) */
+	const char *id;     /* letters, digits, '_', '-', '.' */
+	const char *text;   /* taken literally; NULL: the block goes, with its markers */
+	size_t len;
+	const char *start;  /* foreign marker lines, compared without the blanks around */
+	const char *end;    /* them; both or neither */
+	enum hf_block_style style;
+};
+
+/*
+ * Reads the file and writes it with the block replaced, put at the end, or taken out; to
+ * be committed. Returns 1; 0 when there is nothing to change (and nothing to commit).
+ *
+ * A marker stands alone on its line, indented or not, in any of the styles. In Markdown,
+ * lines in fenced code are no markers. Everything outside the block keeps every byte; a
+ * file without a final newline stays one; in a file whose lines mostly end with CR LF those
+ * of the text do, too. Putting a block in and taking it out again gives the same file.
+ *
+ * HF_E_MARKERS, with line numbers, and nothing written: a start without end, an end without
+ * or before its start, two of a kind, another block's marker inside, the block inside
+ * another, text that holds a marker or leaves a code fence open, a fence that is never
+ * closed before a new block. HF_E_KIND: the file is not text (NUL bytes, UTF-16). -EINVAL:
+ * the id, the markers, or a file type without comments. Memory: the text and 128 KiB.
+ */
+HF_API int hf_file_block(struct hf_file *file, const struct hf_block *block,
+			 struct hf_err *err) HF_MUST_CHECK;
+
+HF_C_END
+
+#endif

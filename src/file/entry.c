@@ -1,0 +1,225 @@
+/* file/entry.c - from a path to a pinned directory and a leaf, and what may stand there. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/file/file.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+
+#define HASH_LEN  33   /* a colon and 128 bits */
+#define LINKS_MAX 40   /* symlinks behind each other, as the kernel has it */
+#define WALK_MAX  4096 /* directories above each other */
+
+void hf_entry_name(dev_t dev, ino_t ino, const char *leaf, char out[HF_NAME_MAX + 1])
+{
+	XXH128_hash_t sum;
+	size_t n, room;
+
+	if (snprintf(out, HF_NAME_MAX + 1, "file:%llx:%llx:%s", (unsigned long long)dev,
+		     (unsigned long long)ino, leaf) <= HF_NAME_MAX)
+		return;
+	/* Another word in front: no short leaf ever has the name of a long one. */
+	n = (size_t)snprintf(out, HF_NAME_MAX + 1, "file+:%llx:%llx:", (unsigned long long)dev,
+			     (unsigned long long)ino);
+	room = HF_NAME_MAX - HASH_LEN - n;
+	memcpy(out + n, leaf, room); /* the leaf is longer, or it would have fitted above */
+	sum = XXH3_128bits(leaf, strlen(leaf));
+	(void)snprintf(out + n + room, HASH_LEN + 1, ":%016llx%016llx",
+		       (unsigned long long)sum.high64, (unsigned long long)sum.low64);
+}
+
+static const char *kind_word(mode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFDIR:
+		return "a directory";
+	case S_IFIFO:
+		return "a FIFO";
+	case S_IFSOCK:
+		return "a socket";
+	case S_IFCHR:
+	case S_IFBLK:
+		return "a device";
+	default:
+		return "neither a file nor a directory";
+	}
+}
+
+int hf_entry_look(const struct hf_file *file, struct stat *ret_st, struct hf_err *err)
+{
+	if (hf_sys.fstatat(file->dirfd, file->leaf, ret_st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno != ENOENT)
+			return FAIL_SYS(err, "fstatat", file->path);
+		if (file->flags & HF_FILE_CREATE)
+			return 0;
+		return FAIL(err, -ENOENT, "fstatat", file->path,
+			    "there is no such file; --create makes it");
+	}
+	if (S_ISREG(ret_st->st_mode))
+		return 1;
+	if (!S_ISLNK(ret_st->st_mode))
+		return FAIL(err, HF_E_KIND, "fstatat", file->path, "it is %s",
+			    kind_word(ret_st->st_mode));
+	if (file->flags & HF_FILE_REPLACE_SYMLINK)
+		return 2;
+	return FAIL(err, HF_E_KIND, "fstatat", file->path,
+		    "it is a symbolic link; --replace-symlink replaces the link itself, --follow "
+		    "with --root DIR follows it inside DIR");
+}
+
+/* The leaf of `path`, and its parent (to be freed). */
+static int split(const char *path, char leaf[NAME_MAX + 1], char **ret_parent, struct hf_err *err)
+{
+	const char *slash = strrchr(path, '/');
+	const char *last = slash ? slash + 1 : path;
+
+	if (last[0] == '\0' || strcmp(last, ".") == 0 || strcmp(last, "..") == 0)
+		return FAIL(err, HF_E_KIND, "path", path, "it names a directory");
+	if (strlen(last) > HF_LEAF_MAX)
+		return FAIL(err, -ENAMETOOLONG, "path", path,
+			    "its last part has %zu bytes; %d at most leave room for the lock file "
+			    "beside it",
+			    strlen(last), HF_LEAF_MAX);
+	*ret_parent = !slash	     ? strdup(".") :
+		      slash == path ? strdup("/") :
+				      strndup(path, (size_t)(slash - path));
+	if (!*ret_parent)
+		return hf_fail_sys(err, ENOMEM, "memory", path);
+	hf_copy_text(leaf, NAME_MAX + 1, last);
+	return 0;
+}
+
+static int same_directory(int a, int b)
+{
+	struct stat x, y;
+
+	if (hf_stat_at(a, "", &x) < 0 || hf_stat_at(b, "", &y) < 0)
+		return -EIO;
+	return x.st_ino == y.st_ino && x.st_dev == y.st_dev;
+}
+
+/*
+ * Is the pinned directory `root` or below it? By inode, upwards from the descriptor: what
+ * the path looked like, and what becomes of it meanwhile, does not matter (L12).
+ */
+static int check_inside(int dirfd, const char *path, const char *root, struct hf_err *err)
+{
+	AUTO_FD rootfd = hf_open_at(AT_FDCWD, root, O_PATH | O_DIRECTORY, 0);
+	AUTO_FD at = -1;
+
+	if (rootfd < 0)
+		return hf_fail_sys(err, -rootfd, "openat", root);
+	at = hf_open_at(dirfd, ".", O_PATH | O_DIRECTORY, 0);
+	for (int i = 0; at >= 0 && i < WALK_MAX; i++) {
+		AUTO_FD above = -1;
+		int r = same_directory(at, rootfd);
+
+		if (r != 0)
+			return r < 0 ? hf_fail_sys(err, -r, "statx", path) : 0;
+		above = hf_open_at(at, "..", O_PATH | O_DIRECTORY, 0);
+		if (above < 0)
+			return hf_fail_sys(err, -above, "openat ..", path);
+		r = same_directory(at, above);
+		if (r != 0)
+			break;
+		hf_auto_close(&at);
+		at = fd_take(&above);
+	}
+	if (at < 0)
+		return hf_fail_sys(err, -at, "openat", path);
+	return FAIL(err, HF_E_OUTSIDE, "path", path, "its directory is not inside %.150s", root);
+}
+
+/* Opens the parent of `path`, which is relative to `basefd`. */
+static int pin(struct hf_file *file, int basefd, const char *path, const char *root,
+	       struct hf_err *err)
+{
+	AUTO_FREE char *parent = NULL;
+	AUTO_FD fd = -1;
+	int r = split(path, file->leaf, &parent, err);
+
+	if (r < 0)
+		return r;
+	fd = hf_open_at(basefd, parent, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return hf_fail_sys(err, -fd, "openat", parent);
+	if (root) {
+		r = check_inside(fd, path, root, err);
+		if (r < 0)
+			return r;
+	}
+	hf_auto_close(&file->dirfd);
+	file->dirfd = fd_take(&fd);
+	return 0;
+}
+
+/* The leaf is a symlink to be followed: to where it points, one step. */
+static int follow(struct hf_file *file, const char *root, struct hf_err *err)
+{
+	char target[PATH_MAX];
+	char *shown;
+	ssize_t n = hf_sys.readlinkat(file->dirfd, file->leaf, target, sizeof(target));
+	int r;
+
+	if (n < 0)
+		return FAIL_SYS(err, "readlinkat", file->path);
+	if (n == 0 || n == sizeof(target))
+		return hf_fail_sys(err, ENAMETOOLONG, "readlinkat", file->path);
+	target[n] = '\0';
+	r = pin(file, file->dirfd, target, root, err);
+	if (r < 0)
+		return r;
+	if (asprintf(&shown, "%s -> %s", file->path, target) < 0)
+		return hf_fail_sys(err, ENOMEM, "memory", file->path);
+	free(file->path);
+	file->path = shown;
+	return 0;
+}
+
+static int follow_all(struct hf_file *file, const char *root, struct hf_err *err)
+{
+	struct stat st;
+
+	for (int i = 0; i < LINKS_MAX; i++) {
+		int r;
+
+		if (hf_sys.fstatat(file->dirfd, file->leaf, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    !S_ISLNK(st.st_mode))
+			return 0; /* the look that comes next says what is wrong */
+		r = follow(file, root, err);
+		if (r < 0)
+			return r;
+	}
+	return hf_fail_sys(err, ELOOP, "readlinkat", file->path);
+}
+
+int hf_entry_resolve(struct hf_file *file, const char *path, const char *root, struct hf_err *err)
+{
+	struct stat st;
+	int r;
+
+	file->path = strdup(path);
+	if (!file->path)
+		return hf_fail_sys(err, ENOMEM, "memory", path);
+	r = pin(file, AT_FDCWD, path, root, err);
+	if (r == 0 && file->flags & HF_FILE_FOLLOW)
+		r = follow_all(file, root, err);
+	if (r < 0)
+		return r;
+	r = hf_stat_at(file->dirfd, "", &st);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "statx", path);
+	file->dir_dev = st.st_dev;
+	file->dir_uid = st.st_uid;
+	hf_entry_name(st.st_dev, st.st_ino, file->leaf, file->name);
+	r = hf_entry_look(file, &st, err);
+	return r < 0 ? r : 0;
+}

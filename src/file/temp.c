@@ -1,0 +1,129 @@
+/*
+ * file/temp.c - the temporary file beside the target.
+ *
+ * Its name is one of a few fixed ones, so that what a crash left is found without reading
+ * the directory. Whoever writes one has it flocked; one that can be flocked is therefore
+ * nobody's any more. That holds also for writers that went on without the lock.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/file/file.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+
+#define SLOTS       4
+#define MAKE_TRIES  64
+#define LITERAL_MAX (NAME_MAX - (int)sizeof("..holdfast-old.tmp"))
+
+static void temp_name(const struct hf_file *file, const char *which, char out[NAME_MAX + 1])
+{
+	if (strlen(file->leaf) <= (size_t)LITERAL_MAX)
+		(void)snprintf(out, NAME_MAX + 1, ".%.*s.holdfast-%s.tmp", LITERAL_MAX, file->leaf,
+			       which);
+	else
+		(void)snprintf(out, NAME_MAX + 1, ".holdfast-%016llx-%s.tmp",
+			       (unsigned long long)XXH3_64bits(file->leaf, strlen(file->leaf)),
+			       which);
+}
+
+static void slot_name(const struct hf_file *file, int slot, char out[NAME_MAX + 1])
+{
+	char which[] = { (char)('0' + slot), '\0' };
+
+	temp_name(file, which, out);
+}
+
+void hf_temp_old_name(const struct hf_file *file, char out[NAME_MAX + 1])
+{
+	temp_name(file, "old", out);
+}
+
+/* Does `name` still mean the file that `fd` is? */
+static int is_named(const struct hf_file *file, const char *name, int fd)
+{
+	struct stat named, st;
+
+	return hf_stat_at(file->dirfd, name, &named) == 0 && hf_stat_at(fd, "", &st) == 0 &&
+	       named.st_ino == st.st_ino && named.st_dev == st.st_dev;
+}
+
+/* Removes what a crash left in that slot, if it is ours and proven to be nobody's. */
+static void sweep(const struct hf_file *file, const char *name)
+{
+	AUTO_FD fd = -1;
+	struct stat st;
+
+	if (hf_stat_at(file->dirfd, name, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    (st.st_uid != geteuid() && geteuid() != 0))
+		return;
+	fd = hf_open_at(file->dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	if (fd < 0 || hf_sys.flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_named(file, name, fd))
+		return;
+	(void)hf_sys.unlinkat(file->dirfd, name, 0);
+}
+
+/* Makes the file of one slot. Returns 1; 0 when the slot is taken; -errno. */
+static int make_in(struct hf_file *file, const char *name, mode_t mode)
+{
+	AUTO_FD fd = hf_open_at(file->dirfd, name,
+				O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+
+	if (fd == -EEXIST)
+		return 0;
+	if (fd < 0)
+		return fd;
+	if (hf_sys.flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		int sys = errno;
+
+		(void)hf_sys.unlinkat(file->dirfd, name, 0);
+		return sys == EWOULDBLOCK ? 0 : -sys;
+	}
+	/* A sweeper that came between the two lines above took it for a leftover. */
+	if (!is_named(file, name, fd))
+		return 0;
+	file->new_fd = fd_take(&fd);
+	hf_copy_text(file->temp, sizeof(file->temp), name);
+	return 1;
+}
+
+int hf_temp_make(struct hf_file *file, mode_t mode, struct hf_err *err)
+{
+	char name[NAME_MAX + 1];
+
+	for (int slot = 0; slot < SLOTS; slot++) {
+		slot_name(file, slot, name);
+		sweep(file, name);
+	}
+	for (int try = 0; try < MAKE_TRIES; try++) {
+		int r;
+
+		slot_name(file, try % SLOTS, name);
+		r = make_in(file, name, mode);
+		if (r > 0)
+			return 0;
+		if (r < 0)
+			return hf_fail_sys(err, -r, "temporary file", file->path);
+	}
+	return FAIL(err, -EBUSY, "temporary file", file->path,
+		    "%d other processes are writing it without the lock, or the names "
+		    "%s (and 1 to %d) are taken",
+		    SLOTS, name, SLOTS - 1);
+}
+
+void hf_temp_drop(struct hf_file *file)
+{
+	if (file->new_fd >= 0 && file->temp[0])
+		(void)hf_sys.unlinkat(file->dirfd, file->temp, 0);
+	file->temp[0] = '\0';
+	hf_auto_close(&file->new_fd);
+}
