@@ -22,38 +22,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "hf/base/cleanup.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "lock.h"
 
-#define STATUS_AROUND   125 /* Holdfast failed around the command */
-#define STATUS_NO_EXEC  126
-#define STATUS_NO_FILE  127
-#define STATUS_SIGNAL   128
-#define GRACE_NS        (5 * HF_SEC)
-
-/* What the command learns of its lock. Without a token it runs without the lock. */
-static void set_environment(const struct cli *cli, const char *name, uint64_t token)
-{
-	char text[24];
-
-	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)token);
-	if (setenv("HOLDFAST_LOCK", name, 1) < 0 ||
-	    (token ? setenv("HOLDFAST_TOKEN", text, 1) : unsetenv("HOLDFAST_TOKEN")) < 0 ||
-	    setenv("HOLDFAST_DIR", hf_state_path(cli->state), 1) < 0)
-		cli_die_oom();
-}
-
-/* Becomes the command, or says why not and gives the status. */
-static int become(const struct cli *cli, char **command)
-{
-	(void)fflush(stdout);
-	(void)execvp(command[0], command);
-	int sys = errno;
-	cli_say(cli, "%s: %s", command[0], strerrordesc_np(sys));
-	return sys == ENOENT ? STATUS_NO_FILE : STATUS_NO_EXEC;
-}
+#define GRACE_NS (5 * HF_SEC)
 
 /* -- with a lease ------------------------------------------------------------ */
 
@@ -81,9 +56,9 @@ static _Noreturn void child_main(const struct cli *cli, int go, pid_t wrapper,
 		_exit(STATUS_AROUND);
 	if (hf_read_all(go, (char *)&token, sizeof(token)) != sizeof(token))
 		_exit(STATUS_AROUND);
-	set_environment(cli, name, token);
+	child_environment(cli, name, token);
 	(void)sigprocmask(SIG_SETMASK, mask, NULL);
-	_exit(become(cli, command));
+	_exit(child_become(cli, command));
 }
 
 static int start_child(const struct cli *cli, const char *name, char **command,
@@ -106,17 +81,6 @@ static int start_child(const struct cli *cli, const char *name, char **command,
 	/* Ours and not yet waited for: the number is its own. */
 	ret->pidfd = hf_sys.pidfd_open(ret->pid, 0);
 	return ret->pidfd < 0 ? -errno : 0;
-}
-
-/* Waits for the exit and turns it into our own status. */
-static int reap_child(const struct child *child)
-{
-	siginfo_t info = { 0 };
-
-	while (waitid(P_PID, (id_t)child->pid, &info, WEXITED) < 0)
-		if (errno != EINTR)
-			return STATUS_AROUND;
-	return info.si_code == CLD_EXITED ? info.si_status : STATUS_SIGNAL + info.si_status;
 }
 
 static void forward_signal(int signals, const struct child *child)
@@ -183,19 +147,7 @@ static int watch_child(struct cli *cli, struct renewal *renewal, const struct ch
 		if (!(fds[0].revents & POLLIN))
 			renew(cli, renewal, child);
 	}
-	return reap_child(child);
-}
-
-static int open_signals(sigset_t *ret_mask)
-{
-	static const int forwarded[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
-		sigaddset(&set, forwarded[i]);
-	(void)sigprocmask(SIG_BLOCK, &set, ret_mask);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return child_reap(child->pid);
 }
 
 /* -- both ------------------------------------------------------------------- */
@@ -212,29 +164,8 @@ struct run {
 static int settle_failure(struct run *run, int r, struct hf_mono start,
 			  const struct hf_holder *blocker, const struct hf_err *err, int *ret_go)
 {
-	int64_t waited = hf_mono_now().ns - start.ns;
-	int usage = hf_err_exit_status(r) == EXIT_USAGE;
-
-	*ret_go = 0;
-	if (run->o.on_timeout == ON_TIMEOUT_PROCEED && !usage) {
-		lock_journal_timeout(&run->context, HF_EV_LOCK_FAIL_OPEN, run->name, waited, blocker,
-				     err);
-		cli_say(run->cli, "running WITHOUT the lock '%s': %s", run->name, err->detail);
-		*ret_go = 1;
-		return EXIT_DONE;
-	}
-	if (!lock_is_timeout(r)) {
-		int status = cli_fail(run->cli, err);
-
-		return status == EXIT_OS ? STATUS_AROUND : status;
-	}
-	if (run->o.on_timeout == ON_TIMEOUT_SKIP) {
-		lock_journal_timeout(&run->context, HF_EV_LOCK_SKIPPED, run->name, waited, blocker,
-				     err);
-		cli_say(run->cli, "skipped: lock '%s': %s", run->name, err->detail);
-		return EXIT_DONE;
-	}
-	return lock_say_busy(run->cli, run->name, blocker, err, (int)run->o.busy_status);
+	return child_status_around(lock_settle(run->cli, &run->context, &run->o, run->name, r, start,
+					       blocker, err, ret_go));
 }
 
 static int run_becoming(struct run *run)
@@ -251,8 +182,8 @@ static int run_becoming(struct run *run)
 		status = settle_failure(run, r, start, &blocker, &err, &go);
 	if (!go)
 		return status;
-	set_environment(run->cli, run->name, lock ? hf_lock_token(lock) : 0);
-	status = become(run->cli, run->command);
+	child_environment(run->cli, run->name, lock ? hf_lock_token(lock) : 0);
+	status = child_become(run->cli, run->command);
 	if (lock)
 		(void)hf_lock_release(lock, NULL);
 	hf_lock_free(lock);
@@ -271,7 +202,7 @@ static int run_leased(struct run *run)
 	sigset_t mask;
 	int r, go = 1, status = EXIT_DONE;
 	uint64_t token = 0;
-	AUTO_FD signals = open_signals(&mask);
+	AUTO_FD signals = child_signals(&mask);
 
 	r = start_child(run->cli, run->name, run->command, &mask, &child);
 	if (r < 0) {
@@ -288,11 +219,11 @@ static int run_leased(struct run *run)
 		status = settle_failure(run, r, start, &blocker, &err, &go);
 	if (!go) {
 		hf_auto_close(&child.go);
-		(void)reap_child(&child);
+		(void)child_reap(child.pid);
 		return status;
 	}
 	hf_auto_close(&signals);
-	signals = open_signals(&mask);
+	signals = child_signals(&mask);
 	token = renewal.lock ? hf_lock_token(renewal.lock) : 0;
 	renewal.next = hf_mono_in(renewal.lock ? renewal.ttl_ns / 3 : INT64_MAX / 2);
 	renewal.lost_at = hf_mono_in(renewal.ttl_ns);
@@ -314,8 +245,8 @@ static int run_without(struct run *run)
 
 	(void)settle_failure(run, run->context.err.code, hf_mono_now(), &nobody, &run->context.err,
 			     &go);
-	set_environment(run->cli, run->name, 0);
-	return become(run->cli, run->command);
+	child_environment(run->cli, run->name, 0);
+	return child_become(run->cli, run->command);
 }
 
 int cmd_lock_run(struct cli *cli, int argc, char **argv)
@@ -338,7 +269,7 @@ int cmd_lock_run(struct cli *cli, int argc, char **argv)
 		return run_without(&run);
 	if (status != EXIT_DONE) {
 		lock_close(&run.context);
-		return status == EXIT_OS ? STATUS_AROUND : status;
+		return child_status_around(status);
 	}
 	status = run.o.ttl_ns > 0 ? run_leased(&run) : run_becoming(&run);
 	lock_close(&run.context);

@@ -65,6 +65,14 @@ void lock_journal_timeout(const struct lock_context *context, enum hf_event even
 int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holder *blocker,
 		  const struct hf_err *err, int status);
 
+/*
+ * The lock was not to be had: what the policy says, with its event. *ret_go is 1 when the work
+ * goes on without it; else the status is what to exit with.
+ */
+int lock_settle(struct cli *cli, const struct lock_context *context, const struct lock_options *o,
+		const char *name, int r, struct hf_mono start, const struct hf_holder *blocker,
+		const struct hf_err *err, int *ret_go);
+
 /* Identity of `pid`, or of our parent when it is 0. Status as above. */
 int lock_owner(const struct cli *cli, uint64_t pid, struct hf_proc_id *ret);
 

@@ -173,6 +173,30 @@ int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holde
 	return status;
 }
 
+int lock_settle(struct cli *cli, const struct lock_context *context, const struct lock_options *o,
+		const char *name, int r, struct hf_mono start, const struct hf_holder *blocker,
+		const struct hf_err *err, int *ret_go)
+{
+	int64_t waited = hf_mono_now().ns - start.ns;
+	int usage = hf_err_exit_status(r) == EXIT_USAGE;
+
+	*ret_go = 0;
+	if (o->on_timeout == ON_TIMEOUT_PROCEED && !usage) {
+		lock_journal_timeout(context, HF_EV_LOCK_FAIL_OPEN, name, waited, blocker, err);
+		cli_say(cli, "running WITHOUT the lock '%s': %s", name, err->detail);
+		*ret_go = 1;
+		return EXIT_DONE;
+	}
+	if (!lock_is_timeout(r))
+		return cli_fail(cli, err);
+	if (o->on_timeout == ON_TIMEOUT_SKIP) {
+		lock_journal_timeout(context, HF_EV_LOCK_SKIPPED, name, waited, blocker, err);
+		cli_say(cli, "skipped: lock '%s': %s", name, err->detail);
+		return EXIT_DONE;
+	}
+	return lock_say_busy(cli, name, blocker, err, (int)o->busy_status);
+}
+
 int lock_owner(const struct cli *cli, uint64_t pid, struct hf_proc_id *ret)
 {
 	struct hf_err err = HF_ERR_INIT;

@@ -136,6 +136,9 @@ HF_API int hf_file_read(struct hf_file *file, int *ret_fd, struct hf_err *err) H
  */
 HF_API int hf_file_write(struct hf_file *file, int *ret_fd, struct hf_err *err) HF_MUST_CHECK;
 
+/* That descriptor again, or -1; also of what hf_file_block has written. */
+HF_API int hf_file_new_fd(const struct hf_file *file);
+
 /*
  * Puts what was written in the file's place. Returns 1; 0 when it is what was there before
  * (then nothing is touched); HF_E_CHANGED when the file is no longer what was read; HF_E_STALE

@@ -262,6 +262,11 @@ int hf_file_write(struct hf_file *file, int *ret_fd, struct hf_err *err)
 	return 0;
 }
 
+int hf_file_new_fd(const struct hf_file *file)
+{
+	return file->new_fd;
+}
+
 int hf_file_commit(struct hf_file *file, struct hf_err *err)
 {
 	struct hf_err why = HF_ERR_INIT;

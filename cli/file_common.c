@@ -1,0 +1,238 @@
+/* cli/file_common.c - opening, locking, validating and committing for the file commands. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "file.h"
+#include "hf/base/cleanup.h"
+#include "hf/base/parse.h"
+
+#define ATTEMPTS 5 /* against somebody who changes the file without the lock */
+
+/* The fence of --fence or --fenced. The name is to be freed. */
+static int read_fence(struct file_work *work, char **ret_name, uint64_t *ret_token)
+{
+	const struct file_options *o = &work->o;
+	const char *name = getenv("HOLDFAST_LOCK"), *token = getenv("HOLDFAST_TOKEN");
+	size_t len = name ? strlen(name) : 0;
+
+	*ret_name = NULL;
+	if (o->fence && o->fenced)
+		return cli_usage(work->cli, "--fence and --fenced exclude each other");
+	if (!o->fence && !o->fenced)
+		return EXIT_DONE;
+	if (o->fenced && (!name || !name[0] || !token)) {
+		(void)file_abandon(work, 0, "--fenced, but there is no token in HOLDFAST_LOCK and "
+				   "HOLDFAST_TOKEN: the lock is not held");
+		return EXIT_REFUSED;
+	}
+	if (o->fence) {
+		const char *colon = strrchr(o->fence, ':');
+
+		name = o->fence;
+		len = colon ? (size_t)(colon - name) : 0;
+		token = colon ? colon + 1 : "";
+	}
+	if (len == 0 || hf_parse_u64(token, strlen(token), UINT64_MAX, ret_token) < 0 ||
+	    *ret_token == 0)
+		return cli_usage(work->cli, "a fence is NAME:TOKEN, the token a number");
+	*ret_name = strndup(name, len);
+	if (!*ret_name)
+		cli_die_oom();
+	return EXIT_DONE;
+}
+
+/* The lock that "file with" around us holds, if any. */
+static void read_held(struct hf_file_opts *opts)
+{
+	const char *token = getenv("HOLDFAST_TOKEN");
+
+	opts->held_name = getenv("HOLDFAST_LOCK");
+	if (!opts->held_name || !token ||
+	    hf_parse_u64(token, strlen(token), UINT64_MAX, &opts->held_token) < 0)
+		opts->held_name = NULL;
+}
+
+static int open_file(struct file_work *work, unsigned flags)
+{
+	const struct file_options *o = &work->o;
+	struct hf_file_opts opts = { .size = sizeof(opts),
+				     .flags = flags | (o->create ? HF_FILE_CREATE : 0) |
+					      (o->follow ? HF_FILE_FOLLOW : 0) |
+					      (o->replace_symlink ? HF_FILE_REPLACE_SYMLINK : 0) |
+					      (o->break_links ? HF_FILE_BREAK_LINKS : 0),
+				     .root = o->root,
+				     .backups = (unsigned)o->backups,
+				     .journal = work->context.journal };
+	AUTO_FREE char *fence = NULL;
+	int status = read_fence(work, &fence, &opts.fence_token);
+
+	if (status != EXIT_DONE)
+		return status;
+	opts.fence_name = fence;
+	read_held(&opts);
+	if (hf_file_open(work->context.locks, work->path, &opts, &work->file, &work->err) < 0)
+		return cli_fail(work->cli, &work->err);
+	return EXIT_DONE;
+}
+
+static int check_options(struct file_work *work)
+{
+	struct file_options *o = &work->o;
+	int status = lock_options_check(work->cli, &o->lock);
+
+	if (status != EXIT_DONE)
+		return status;
+	if (o->follow && (!o->root || o->replace_symlink))
+		return cli_usage(work->cli, "--follow needs --root DIR, and excludes --replace-symlink");
+	if (o->backups > HF_FILE_BACKUPS_MAX)
+		return cli_usage(work->cli, "--backup keeps at most %d versions", HF_FILE_BACKUPS_MAX);
+	if (!work->path[0])
+		return cli_usage(work->cli, "the file's path is empty");
+	return EXIT_DONE;
+}
+
+int file_begin(struct file_work *work, unsigned flags, int *ret_go)
+{
+	struct hf_mono start = hf_mono_now();
+	struct hf_holder blocker = { 0 };
+	int r, status = check_options(work);
+
+	*ret_go = 0;
+	if (status == EXIT_DONE)
+		status = lock_open(work->cli, &work->context);
+	if (status == EXIT_DONE)
+		status = open_file(work, flags);
+	if (status != EXIT_DONE)
+		return status;
+	r = hf_file_lock(work->file, work->o.lock.wait_ns, &blocker, &work->err);
+	*ret_go = r == 0;
+	if (r < 0)
+		status = lock_settle(work->cli, &work->context, &work->o.lock,
+				     hf_file_lock_name(work->file), r, start, &blocker, &work->err,
+				     ret_go);
+	return status;
+}
+
+void file_end(struct file_work *work)
+{
+	(void)hf_file_close(work->file, NULL);
+	lock_close(&work->context);
+}
+
+int file_abandon(const struct file_work *work, int status, const char *format, ...)
+{
+	char cause[512];
+	struct hf_field fields[] = { HF_FIELD_TEXT("path", work->path),
+				     HF_FIELD_TEXT("cause", cause) };
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(cause, sizeof(cause), format, args);
+	va_end(args);
+	if (work->context.journal)
+		(void)hf_journal_append(work->context.journal, HF_EV_FILE_ABANDONED, NULL, fields, 2,
+					0, NULL);
+	cli_say(work->cli, "%s is unchanged: %s", work->path, cause);
+	return status;
+}
+
+/* Lets the validator read the new content. */
+static int validate(struct file_work *work, int new_fd)
+{
+	char shell[] = "/bin/sh", option[] = "-c", path[48];
+	AUTO_FREE char *text = strdup(work->o.validate);
+	char *command[] = { shell, option, text, NULL };
+	struct child_filter filter = { .command = command, .out = -1, .limit_ns = work->o.limit_ns };
+	struct child_result result;
+	AUTO_FD fd = -1;
+
+	if (!text)
+		cli_die_oom();
+	/* Opened anew: at the beginning, and for reading only. */
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", new_fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return file_abandon(work, EXIT_OS, "the new content cannot be read again: %s",
+				    strerrordesc_np(errno));
+	filter.in = fd;
+	result = child_run(work->cli, &filter);
+	if (result.status == 0)
+		return EXIT_DONE;
+	if (result.timed_out || result.signal)
+		return file_abandon(work, result.status, "%s while it was validated",
+				    result.timed_out ? "the deadline came" : "a signal came");
+	return file_abandon(work, EXIT_NO, "'%s' did not accept the new content (exit %d)",
+			    work->o.validate, result.status);
+}
+
+static int print_result(const struct file_work *work, int changed, int attempts)
+{
+	json_t *object;
+
+	if (!work->cli->json)
+		return EXIT_DONE;
+	object = json_object();
+	cli_set(object, "file", cli_text(work->path));
+	cli_set(object, "changed", json_boolean(changed));
+	cli_set(object, "attempts", json_integer(attempts));
+	cli_set(object, "lock", cli_text(hf_file_lock_name(work->file)));
+	cli_set(object, "token", json_integer((json_int_t)hf_file_token(work->file)));
+	cli_print_json(object);
+	return EXIT_DONE;
+}
+
+/* Validates and commits what was made. */
+static enum file_made settle(struct file_work *work, int new_fd, int *ret_status)
+{
+	int r;
+
+	if (work->o.validate) {
+		*ret_status = validate(work, new_fd);
+		if (*ret_status != EXIT_DONE)
+			return FILE_STOPPED;
+	}
+	r = hf_file_commit(work->file, &work->err);
+	return r < 0 ? FILE_FAILED : r > 0 ? FILE_WRITTEN : FILE_SAME;
+}
+
+int file_replace(struct file_work *work,
+		 enum file_made (*make)(struct file_work *work, void *arg, int *ret_status),
+		 void *arg)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	int status = EXIT_DONE;
+
+	/* A limit on file sizes is an error like any other. */
+	(void)sigaction(SIGXFSZ, &ignore, NULL);
+	for (int attempt = 1;; attempt++) {
+		enum file_made made = make(work, arg, &status);
+
+		if (made == FILE_WRITTEN)
+			made = settle(work, hf_file_new_fd(work->file), &status);
+		hf_file_discard(work->file);
+		switch (made) {
+		case FILE_STOPPED:
+			return status;
+		case FILE_SAME:
+		case FILE_WRITTEN:
+			return print_result(work, made == FILE_WRITTEN, attempt);
+		case FILE_FAILED:
+		default:
+			break;
+		}
+		if (work->err.code != HF_E_CHANGED)
+			return cli_fail(work->cli, &work->err);
+		if (attempt == ATTEMPTS) {
+			status = cli_fail(work->cli, &work->err);
+			return file_abandon(work, status, "somebody who does not lock keeps changing it "
+					    "(%d attempts)", attempt);
+		}
+	}
+}
