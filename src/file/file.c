@@ -213,6 +213,7 @@ static int read_version(struct hf_file *file, struct hf_err *err)
 
 	file->was_read = 0;
 	hf_auto_close(&file->old_fd);
+	hf_temp_sweep(file);
 	/* Only who has the lock knows that nobody is in the middle of it. */
 	if (file->token)
 		hf_backup_recover(file);

@@ -96,6 +96,9 @@ int hf_sidecar_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret
 
 /* -- temp.c -------------------------------------------------------------------- */
 
+/* Removes what crashes have left, as far as it is proven to be nobody's any more. */
+void hf_temp_sweep(const struct hf_file *file);
+
 /* Makes the temporary file: new_fd and temp. `mode` is its first mode (umask applies). */
 int hf_temp_make(struct hf_file *file, mode_t mode, struct hf_err *err);
 

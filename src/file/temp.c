@@ -77,26 +77,27 @@ static int make_in(struct hf_file *file, const char *name, mode_t mode)
 {
 	AUTO_FD fd = hf_open_at(file->dirfd, name,
 				O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+	struct stat st;
+	int r;
 
 	if (fd == -EEXIST)
 		return 0;
 	if (fd < 0)
 		return fd;
-	if (hf_sys.flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		int sys = errno;
-
+	r = hf_sys.flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : hf_stat_at(fd, "", &st);
+	if (r < 0) {
 		(void)hf_sys.unlinkat(file->dirfd, name, 0);
-		return sys == EWOULDBLOCK ? 0 : -sys;
+		return r == -EWOULDBLOCK ? 0 : r;
 	}
-	/* A sweeper that came between the two lines above took it for a leftover. */
-	if (!is_named(file, name, fd))
+	/* A sweeper that came between open and flock took it for a leftover. */
+	if (st.st_nlink == 0)
 		return 0;
 	file->new_fd = fd_take(&fd);
 	hf_copy_text(file->temp, sizeof(file->temp), name);
 	return 1;
 }
 
-int hf_temp_make(struct hf_file *file, mode_t mode, struct hf_err *err)
+void hf_temp_sweep(const struct hf_file *file)
 {
 	char name[NAME_MAX + 1];
 
@@ -104,6 +105,12 @@ int hf_temp_make(struct hf_file *file, mode_t mode, struct hf_err *err)
 		slot_name(file, slot, name);
 		sweep(file, name);
 	}
+}
+
+int hf_temp_make(struct hf_file *file, mode_t mode, struct hf_err *err)
+{
+	char name[NAME_MAX + 1];
+
 	for (int try = 0; try < MAKE_TRIES; try++) {
 		int r;
 
