@@ -28,9 +28,8 @@ static int read_fence(struct file_work *work, char **ret_name, uint64_t *ret_tok
 	if (!o->fence && !o->fenced)
 		return EXIT_DONE;
 	if (o->fenced && (!name || !name[0] || !token)) {
-		(void)file_abandon(work, 0, "--fenced, but there is no token in HOLDFAST_LOCK and "
-				   "HOLDFAST_TOKEN: the lock is not held");
-		return EXIT_REFUSED;
+		return file_abandon(work, EXIT_REFUSED, "--fenced, but there is no token in "
+				    "HOLDFAST_LOCK and HOLDFAST_TOKEN: the lock is not held");
 	}
 	if (o->fence) {
 		const char *colon = strrchr(o->fence, ':');
@@ -113,6 +112,9 @@ int file_begin(struct file_work *work, unsigned flags, int *ret_go)
 		return status;
 	r = hf_file_lock(work->file, work->o.lock.wait_ns, &blocker, &work->err);
 	*ret_go = r == 0;
+	/* A refusal for safety is no time-out, whatever the policy on those. */
+	if (r < 0 && hf_err_exit_status(r) == EXIT_REFUSED)
+		return cli_fail(work->cli, &work->err);
 	if (r < 0)
 		status = lock_settle(work->cli, &work->context, &work->o.lock,
 				     hf_file_lock_name(work->file), r, start, &blocker, &work->err,
@@ -140,6 +142,17 @@ int file_abandon(const struct file_work *work, int status, const char *format, .
 		(void)hf_journal_append(work->context.journal, HF_EV_FILE_ABANDONED, NULL, fields, 2,
 					0, NULL);
 	cli_say(work->cli, "%s is unchanged: %s", work->path, cause);
+	if (work->cli->json) {
+		json_t *object = json_object(), *error = json_object();
+
+		cli_set(error, "code", json_string("ABANDONED"));
+		cli_set(error, "message", cli_text(cause));
+		cli_set(error, "exit", json_integer(status));
+		cli_set(object, "file", cli_text(work->path));
+		cli_set(object, "changed", json_false());
+		cli_set(object, "error", error);
+		cli_print_json(object);
+	}
 	return status;
 }
 
@@ -229,10 +242,8 @@ int file_replace(struct file_work *work,
 		}
 		if (work->err.code != HF_E_CHANGED)
 			return cli_fail(work->cli, &work->err);
-		if (attempt == ATTEMPTS) {
-			status = cli_fail(work->cli, &work->err);
-			return file_abandon(work, status, "somebody who does not lock keeps changing it "
+		if (attempt == ATTEMPTS)
+			return file_abandon(work, EXIT_NO, "somebody who does not lock keeps changing it "
 					    "(%d attempts)", attempt);
-		}
 	}
 }

@@ -1,26 +1,6 @@
 # Killed at every system call that changes something: what was acknowledged stays, the next record is whole.
 load ../cli/helper
-
-calls=openat,mkdir,mkdirat,pwrite64,write,ftruncate,fchmod,rename,renameat2,link,linkat,unlink,unlinkat,flock,fsync,fdatasync
-
-# killed_at N ARGS...: runs holdfast and kills it at its Nth call; says "finished" when it has fewer
-killed_at() {
-    local n=$1
-    shift
-    ASAN_OPTIONS=detect_leaks=0 timeout 20 strace -f -o trace -e trace="$calls" -e "inject=$calls:signal=KILL:when=$n" \
-        "$HOLDFAST" "$@" >/dev/null 2>&1
-    case $? in
-    137) return 0 ;;
-    0) echo finished ;;
-    *) return 1 ;;
-    esac
-}
-
-require_strace() {
-    command -v strace >/dev/null || skip "no strace"
-    ASAN_OPTIONS=detect_leaks=0 strace -f -o trace -e inject=uname:signal=KILL:when=9999 true 2>/dev/null ||
-        skip "strace may not trace here"
-}
+load helper
 
 @test "kill at every call of the very first emit: the next one works and the journal is whole (L9)" {
     require_strace

@@ -1,0 +1,465 @@
+load helper
+
+# holding FILE [ARGS...]: in the background, holds the file's lock until "go" appears; returns when it has it
+holding() {
+    local file=$1
+    shift
+    spawn "$HOLDFAST" file with "$file" "$@" -- bash -c 'echo $$ >held; until [ -e go ]; do sleep 0.02; done'
+    wait_until 10 test -s held
+}
+
+# nothing_left: no temporary file in the current directory
+nothing_left() { [ -z "$(find . -name '.*.tmp' -not -path './state/*')" ] || { find . -name '.*.tmp'; return 1; }; }
+
+# The suite's own budget: the large numbers once, as root without sanitizers.
+full_run() { [ "$(id -u)" = 0 ] && ! grep -q __asan_init "$HOLDFAST"; }
+
+@test "edit: the command reads the old content and writes the new" {
+    echo '{"n":1}' >f.json
+    expect 0 hf file edit f.json -- sed s/1/2/
+    [ -z "$output" ]
+    [ "$(cat f.json)" = '{"n":2}' ]
+    run --separate-stderr hf --json file edit f.json -- sed s/2/3/
+    is_json '.v == 1 and .changed and .file == "f.json" and .attempts == 1 and (.lock | startswith("file:")) and .token > 0'
+    run --separate-stderr hf --json file edit f.json -- cat
+    is_json '.changed == false'
+    nothing_left
+}
+
+@test "edit: failure, signal, no output, or a refusing validator leave the file alone, with one event each (L8)" {
+    echo old >f
+    expect 7 hf file edit f -- bash -c 'echo new; exit 7'
+    says "f is unchanged: bash failed with exit status 7"
+    expect 137 hf file edit f -- bash -c 'echo new; kill -KILL $$'
+    expect 127 hf file edit f -- /no/such/program
+    expect 126 hf file edit f -- /etc/passwd
+    expect 1 hf file edit f -- true
+    says "--allow-empty"
+    expect 1 hf file edit f --validate 'grep -q old' -- echo new
+    says "'grep -q old' did not accept the new content"
+    expect 124 hf file edit f --deadline 0.2s -- bash -c 'trap "" TERM; echo new; exec sleep 300'
+    [ "$(cat f)" = old ]
+    [ "$(hf journal query --event file_abandoned --json | wc -l)" -eq 7 ]
+    nothing_left
+    run --separate-stderr hf --json file edit f -- false
+    is_json '.changed == false and .error.exit == 1'
+    expect 0 hf file edit f --allow-empty -- true
+    [ ! -s f ]
+    expect 0 hf file edit f -- true
+}
+
+@test "edit: --validate sees the new content on its standard input, and its words are shown" {
+    echo '{}' >f.json
+    expect 0 hf file edit f.json --validate 'tee seen; echo fine; jq empty <seen' -- echo '{"a":1}'
+    says fine
+    [ "$(cat f.json)" = '{"a":1}' ] && [ "$(cat seen)" = '{"a":1}' ]
+    expect 1 hf file edit f.json --validate 'jq empty' -- echo '{'
+    [ "$(cat f.json)" = '{"a":1}' ]
+    expect 0 hf file edit f.json --validate 'jq empty' -- echo '{"a":2}'
+}
+
+@test "edit: a hung command is ended with its children, and nothing of it stays behind" {
+    echo old >f
+    expect 124 hf file edit f --deadline 0.3s -- bash -c 'sleep 301 & echo $! >child; echo $$ >leader; wait'
+    for pid in $(cat child leader); do wait_until 5 bash -c '! kill -0 "$0" 2>/dev/null || grep -q ") Z" /proc/"$0"/stat' "$pid"; done
+    expect 0 hf file edit f -w 0 -- echo new
+}
+
+@test "edit: ended by a signal, it ends its command, leaves the file alone and says 128+N" {
+    echo old >f
+    spawn bash -c '"$HOLDFAST" file edit f -- bash -c "echo \$\$ >pid; echo new; exec sleep 300"; echo $? >status' 
+    wait_until 10 test -s pid
+    kill -TERM "$(ps -o ppid= -p "$(cat pid)" | tr -d ' ')"
+    wait_until 10 test -s status
+    [ "$(cat status)" = 143 ]
+    [ "$(cat f)" = old ]
+    run ! kill -0 "$(cat pid)"
+    nothing_left
+}
+
+@test "edit: killed itself, its command dies with it; the next edit gets the lock at once and cleans up (L4, L9)" {
+    echo old >f
+    spawn "$HOLDFAST" file edit f -- bash -c 'echo $$ >pid; echo new; exec sleep 300'
+    wait_until 10 test -s pid
+    [ -n "$(find . -name '.f.holdfast-*')" ]
+    kill -KILL "$spawned_pid"
+    expect 0 hf file edit f -n -- sed s/old/next/
+    [ "$(cat f)" = next ]
+    wait_until 5 bash -c '! kill -0 "$(cat pid)" 2>/dev/null || grep -q ") Z" /proc/"$(cat pid)"/stat'
+    nothing_left
+}
+
+@test "edit: what the command leaves running cannot write into the file" {
+    echo old >f
+    expect 0 hf file edit f -- bash -c 'echo new; (exec >&- 2>&- 3>&-; touch started; until [ -e go2 ]; do sleep 0.02; done) & until [ -e started ]; do sleep 0.01; done'
+    [ "$(cat f)" = new ]
+    touch go2
+    # One that keeps the pipe open holds it up to the deadline, and then there is no edit.
+    expect 124 hf file edit f --deadline 0.3s -- bash -c 'echo newer; sleep 300 & exit 0'
+    [ "$(cat f)" = new ]
+}
+
+@test "edit: missing file needs --create; FIFOs, devices and directories are refused at once (L12)" {
+    expect 125 hf file edit f -- echo new
+    says "--create"
+    expect 0 hf file edit f --create -- bash -c 'cat; echo new'
+    [ "$(cat f)" = new ]
+    mkfifo fifo
+    mkdir dir
+    start=$SECONDS
+    for bad in fifo dir dir/ /dev/null /dev/tty .; do expect 3 hf file edit "$bad" -- cat; done
+    [ $((SECONDS - start)) -lt 5 ]
+    [ "$(hf journal query --event file_refused --json | wc -l)" -eq 6 ]
+}
+
+@test "edit: symlink refused, replaced, or followed inside --root; escapes refused with exit 3 (L12)" {
+    mkdir in out
+    echo real >in/real
+    echo victim >out/victim
+    ln -s real in/link
+    ln -s ../out/victim in/escape
+    ln -s ../out in/dir
+    expect 3 hf file edit in/link -- echo new
+    says "symbolic link"
+    expect 0 hf file edit in/link --follow --root in -- echo new
+    [ "$(cat in/real)" = new ] && [ -L in/link ]
+    expect 3 hf file edit in/escape --follow --root in -- echo new
+    expect 3 hf file edit in/dir/victim --root in -- echo new
+    says "is not inside in"
+    expect 3 hf file edit in/../out/victim --root in -- echo new
+    expect 2 hf file edit in/link --follow -- echo new
+    expect 0 hf file edit in/escape --replace-symlink -- bash -c 'cat; echo replaced'
+    [ "$(cat in/escape)" = replaced ] && [ ! -L in/escape ]
+    [ "$(cat out/victim)" = victim ]
+}
+
+@test "edit: hard links are refused, --break-links replaces one name" {
+    echo old >f
+    ln f g
+    expect 3 hf file edit f -- echo new
+    says "2 names"
+    expect 0 hf file edit f --break-links -- echo new
+    [ "$(cat f)" = new ] && [ "$(cat g)" = old ]
+}
+
+@test "edit: mode, owner, extended attributes and ACL survive" {
+    command -v setfacl >/dev/null && command -v setfattr >/dev/null || skip "no acl or attr tools"
+    echo old >f
+    chmod 640 f
+    setfattr -n user.colour -v blue f 2>/dev/null || skip "no extended attributes here"
+    setfacl -m u:65533:r f || skip "no ACLs here"
+    [ "$(id -u)" != 0 ] || chown 65532:65531 f
+    before=$(getfacl -n f; stat -c '%a %u %g' f)
+    expect 0 hf file edit f -- echo new
+    [ "$(cat f)" = new ]
+    [ "$(getfacl -n f; stat -c '%a %u %g' f)" = "$before" ]
+    [ "$(getfattr --only-values -n user.colour f)" = blue ]
+    # And no ACL comes from the directory where the file had none.
+    setfacl -d -m u:65533:rwx .
+    touch g && setfacl -b g && chmod 604 g
+    before=$(getfacl -n g)
+    expect 0 hf file edit g -- echo new
+    [ "$(getfacl -n g)" = "$before" ]
+}
+
+@test "edit: --backup keeps the last versions" {
+    echo 0 >f
+    for i in 1 2 3 4; do hf file edit f --backup 2 -- echo "$i"; done
+    [ "$(cat f f.~1~ f.~2~ | paste -sd' ')" = "4 3 2" ]
+    [ ! -e f.~3~ ]
+    expect 2 hf file edit f --backup 100 -- echo 5
+}
+
+@test "an editor that replaces the file meanwhile: done again with its content, never overwritten (L9)" {
+    echo 1 >f
+    expect 0 hf file edit f -- bash -c 'read -r n; [ -e once ] || { touch once; echo 10 >new; mv new f; }; echo $((n + 1))'
+    [ "$(cat f)" = 11 ]
+    # One that never stops: exit 1, and its content stands.
+    expect 1 hf file edit f -- bash -c 'read -r n; echo $((n + 100)) >f; echo lost'
+    says "keeps changing it"
+    [ "$(cat f)" = 511 ]
+    [ "$(hf journal query --event file_abandoned --json | wc -l)" -eq 1 ]
+    nothing_left
+}
+
+@test "100 processes, each increments a number in a JSON file many times: none is lost (L1)" {
+    rounds=100
+    full_run || rounds=5
+    echo '{"n":0}' >f.json
+    for _ in {1..100}; do
+        spawn bash -c 'for i in $(seq '$rounds'); do "$HOLDFAST" file edit f.json -w 5m -- mawk -F "[:}]" "{ print \"{\\\"n\\\":\" \$2 + 1 \"}\" }" || exit 1; done'
+    done
+    for pid in "${spawned[@]}"; do wait "$pid"; done
+    spawned=()
+    [ "$(jq .n f.json)" -eq $((100 * rounds)) ]
+    nothing_left
+    [ -z "$(find "$HOLDFAST_DIR/locks" -type p)" ]
+}
+
+@test "8 processes edit blocks of different ids: all there, the user's text byte-identical" {
+    rounds=50
+    full_run || rounds=6
+    head -c 3000 /dev/urandom | base64 >user
+    { cat user; printf 'no newline at the end'; } >CLAUDE.md
+    cp CLAUDE.md before.md
+    for p in {1..8}; do
+        spawn bash -c 'for i in $(seq '$rounds'); do "$HOLDFAST" file block CLAUDE.md "p$0" --text "round $i of $0" -w 5m || exit 1; done' "$p"
+    done
+    for pid in "${spawned[@]}"; do wait "$pid"; done
+    spawned=()
+    for p in {1..8}; do [ "$(grep -c "^round $rounds of $p\$" CLAUDE.md)" -eq 1 ]; done
+    [ "$(grep -c holdfast: CLAUDE.md)" -eq 16 ]
+    cmp <(head -c "$(stat -c %s before.md)" CLAUDE.md) before.md
+    for p in {1..8}; do expect 0 hf file block CLAUDE.md "p$p" --remove; done
+    cmp CLAUDE.md before.md
+}
+
+@test "with: the command runs under both locks and learns its token; flock(1) is kept out, and keeps us out (L1)" {
+    expect 7 hf file with f -- bash -c '[ "${HOLDFAST_LOCK:0:5}" = file: ] && [ "$HOLDFAST_TOKEN" -gt 0 ] && ! flock -n .f.lock true && exit 7'
+    [ ! -e f ] && [ -f .f.lock ] && [ ! -s .f.lock ] && [ "$(stat -c %a .f.lock)" = 600 ]
+    expect 0 flock -n .f.lock true
+    spawn flock .f.lock bash -c 'touch held; until [ -e go ]; do sleep 0.02; done'
+    wait_until 10 test -e held
+    expect 1 hf file with f -n -- touch ran
+    says "has locked it"
+    expect 77 hf file edit f --create -w 0.1 -E 77 -- echo ran
+    run --separate-stderr hf --json file with f -w 0.1 -- touch ran
+    is_json '.conflict and .error.code == "TIMEOUT" and .holder_pid > 0'
+    [ ! -e ran ]
+    spawn bash -c '"$HOLDFAST" file with f -w 20 -- touch ran'
+    touch go
+    wait "$spawned_pid"
+    [ -e ran ]
+}
+
+@test "a Python fcntl.flock holder and a reader of the convention exclude each other with us (L1)" {
+    command -v python3 >/dev/null || skip "no python3"
+    echo 0 >f
+    python=$(cat <<'P'
+import fcntl, os, sys
+for _ in range(int(sys.argv[1])):
+    fd = os.open(".f.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    n = int(open("f").read())
+    with open(".f.py.tmp", "w") as out:
+        out.write(str(n + 1) + "\n")
+    os.rename(".f.py.tmp", "f")
+    os.close(fd)
+P
+    )
+    spawn python3 -c "$python" 60
+    spawn python3 -c "$python" 60
+    for _ in 1 2; do
+        spawn bash -c 'for i in {1..30}; do "$HOLDFAST" file edit f -w 1m -- mawk "{ print \$1 + 1 }" || exit 1; done'
+    done
+    for pid in "${spawned[@]}"; do wait "$pid"; done
+    spawned=()
+    [ "$(cat f)" -eq 180 ]
+}
+
+@test "busy: the message names the holder and what to do; --on-timeout skip and proceed leave an event (L8)" {
+    echo old >f
+    holding f
+    expect 1 hf file edit f -n -- echo new
+    says "pid $(cat held)"
+    says "holdfast why file:"
+    expect 0 hf file edit f -w 0.1 --on-timeout skip -- echo new
+    [ "$(cat f)" = old ]
+    [ "$(hf journal query --event lock_skipped --json | wc -l)" -eq 1 ]
+    expect 0 hf file edit f -w 0.1 --on-timeout proceed -- echo new
+    says "WITHOUT the lock"
+    [ "$(cat f)" = new ]
+    [ "$(hf journal query --event lock_fail_open --json | wc -l)" -eq 1 ]
+    expect 0 hf lock list
+    says ":f "
+    touch go
+    wait "$spawned_pid"
+}
+
+@test "inside 'file with', our own commands work on that file; every spelling is the same lock" {
+    mkdir d
+    ln -s d e
+    echo old >d/f
+    expect 0 hf file with e/../d/./f -- bash -c '"$HOLDFAST" file edit e/f -n -- echo inner && "$HOLDFAST" file block d/f x -n --fenced --text t'
+    [ "$(head -1 d/f)" = inner ]
+    holding d/f
+    expect 1 hf file edit "$PWD/e/f" -n -- echo new
+    touch go
+}
+
+@test "a killed holder of the lock is replaced at once (L4)" {
+    echo old >f
+    holding f
+    kill -KILL "$(cat held)"
+    wait "$spawned_pid" 2>/dev/null || true
+    expect 0 hf file edit f -w 5 -- echo new
+    [ "$(cat f)" = new ]
+}
+
+@test "fence: a token that was lost is refused with exit 3, before and at the rename (L5)" {
+    echo old >f
+    token=$(hf lock acquire build --pid $$)
+    expect 0 hf file edit f --fence "build:$token" -- echo one
+    expect 0 env HOLDFAST_LOCK=build HOLDFAST_TOKEN="$token" "$HOLDFAST" file edit f --fenced -- echo two
+    expect 3 hf file edit f --fence "build:$token" -- bash -c '"$HOLDFAST" lock break build --reason test >&2; echo three'
+    says "lost"
+    [ "$(cat f)" = two ]
+    expect 3 hf file edit f --fence "build:$token" -- touch ran
+    [ ! -e ran ]
+    expect 3 env -u HOLDFAST_LOCK -u HOLDFAST_TOKEN "$HOLDFAST" file edit f --fenced -- echo four
+    expect 2 hf file edit f --fence build -- echo four
+    expect 2 hf file edit f --fence build:x -- echo four
+    [ "$(hf journal query --event lock_refused --json | wc -l)" -eq 2 ]
+    [ "$(cat f)" = two ]
+    nothing_left
+}
+
+@test "fence: a holder stopped past its lease cannot rename when it is continued (L5)" {
+    echo old >f
+    # The edit runs under a lease; its wrapper, which renews, is stopped together with it.
+    spawn bash -c 'exec "$HOLDFAST" lock run build --ttl 300ms -- bash -c "echo \$PPID >wrapper; \"\$HOLDFAST\" file edit f --fenced -- bash -c \"echo \\\$PPID >editor; touch reading; until [ -e finish ]; do sleep 0.02; done; echo stale\"; echo \$? >status"'
+    wait_until 10 test -e reading
+    kill -STOP "$(cat wrapper)" "$(cat editor)"
+    # The successor takes the expired lease and its fence; the file's own lock is still that of the stopped one.
+    expect 0 hf lock run build -w 10s -- bash -c 'echo $HOLDFAST_TOKEN'
+    touch finish
+    kill -CONT "$(cat editor)"
+    wait_until 10 test -s status
+    [ "$(cat status)" = 3 ]
+    [ "$(cat f)" = old ]
+    nothing_left
+    kill -CONT "$(cat wrapper)"
+}
+
+@test "block: put in, replaced, taken out; comment by file type; literal; no write when nothing changes" {
+    printf '# Title\n' >CLAUDE.md
+    expect 0 hf file block CLAUDE.md rules --text 'be \g<0> kind \n $& `x` %s'
+    [ "$(cat CLAUDE.md)" = $'# Title\n<!-- holdfast:rules:start -->\nbe \\g<0> kind \\n $& `x` %s\n<!-- holdfast:rules:end -->' ]
+    inode=$(stat -c %i CLAUDE.md)
+    expect 0 hf file block CLAUDE.md rules --text 'be \g<0> kind \n $& `x` %s'
+    [ "$(stat -c %i CLAUDE.md)" = "$inode" ]
+    printf 'a\nb\n' | expect 0 hf file block CLAUDE.md rules
+    printf 'a\nb\n' | hf file block CLAUDE.md rules
+    [ "$(sed -n 3,4p CLAUDE.md | paste -sd' ')" = "a b" ]
+    expect 0 hf file block CLAUDE.md rules --remove
+    [ "$(cat CLAUDE.md)" = '# Title' ]
+    for pair in 'x.sh:# ' 'x.ts:// ' 'x.sql:-- ' 'x.css:/\* ' 'x.html:<!-- '; do
+        hf file block "${pair%%:*}" id --create --text t
+        grep -q "^${pair#*:}holdfast:id:start" "${pair%%:*}"
+    done
+    expect 2 hf file block x.json id --create --text t
+    expect 0 hf file block x.any id --create --style dash --text t
+    grep -q '^-- holdfast:id:end$' x.any
+    expect 2 hf file block x.md 'bad id' --create --text t
+    expect 2 hf file block x.md id --create --style poetry --text t
+    expect 4 hf file block missing.md id --text t
+}
+
+@test "block: CRLF, mixed, BOM and a missing final newline survive, byte for byte" {
+    for content in 'a\r\nb\r\n' 'a\r\nb' 'a\nb\r\nc\r\n' '\xef\xbb\xbfa\n' '\xef\xbb\xbfa' '' 'a'; do
+        printf "$content" >f.md
+        cp f.md before.md
+        expect 0 hf file block f.md x --text $'one\ntwo'
+        cmp -n "$(stat -c %s before.md)" f.md before.md
+        expect 0 hf file block f.md x --remove
+        cmp f.md before.md
+    done
+    printf 'a\r\n' >f.md
+    hf file block f.md x --text $'one\ntwo'
+    [ "$(grep -c $'\r$' f.md)" -eq 5 ]
+}
+
+@test "block: orphaned, nested, reversed, duplicated markers: exit 3 with line numbers, nothing written" {
+    s='<!-- holdfast:x:start -->' e='<!-- holdfast:x:end -->' y='<!-- holdfast:y:start -->'
+    bad() { # bad WORDS LINES...
+        local words=$1
+        shift
+        printf '%s\n' "$@" >f.md
+        cp f.md before.md
+        expect 3 hf file block f.md x --text new
+        says "$words"
+        expect 3 hf file block f.md x --remove
+        cmp f.md before.md
+    }
+    bad "line 2: block 'x' starts and does not end" a "$s" b
+    bad "line 1: block 'x' ends without a start" "$e"
+    bad "ends in line 1 before it starts in line 2" "$e" "$s"
+    bad "starts in line 1 and in line 3" "$s" "$e" "$s" "$e"
+    bad "line 2: block 'x' starts again" "$s" "$s" "$e"
+    bad "line 2: a marker of another block" "$s" "$y" "$e"
+    bad "fenced code that begins in line 2" "$s" '```' "$e"
+    [ "$(hf journal query --event file_refused --json | wc -l)" -eq 14 ]
+    printf '%s\n' '```' "$s" "$e" '```' >f.md
+    expect 0 hf file block f.md x --text new
+    [ "$(grep -c 'holdfast:x:start' f.md)" -eq 2 ]
+    expect 3 hf file block g.md x --create --text "$s"
+    [ ! -e g.md ]
+}
+
+@test "block: another tool's markers" {
+    start='<!-- PACT_MANAGED_START: Managed by pact-plugin -->' end='<!-- PACT_MANAGED_END -->'
+    printf '%s\n' mine "$start" theirs "$end" more >CLAUDE.md
+    expect 0 hf file block CLAUDE.md pact --start "$start" --end "$end" --text ours
+    [ "$(cat CLAUDE.md)" = "$(printf '%s\n' mine "$start" ours "$end" more)" ]
+    expect 2 hf file block CLAUDE.md pact --start "$start" --text ours
+    expect 2 hf file block CLAUDE.md pact --start x --end x --text ours
+    expect 0 hf file block CLAUDE.md pact --start "$start" --end "$end" --remove
+    [ "$(cat CLAUDE.md)" = $'mine\nmore' ]
+}
+
+@test "block: --validate, --backup and --root work here, too; text that never ends is given up" {
+    echo a >f.md
+    expect 1 hf file block f.md x --text t --validate 'grep -q nowhere'
+    [ "$(cat f.md)" = a ]
+    expect 0 hf file block f.md x --text t --backup 1 --validate 'grep -q holdfast'
+    [ "$(cat f.md.~1~)" = a ]
+    mkdir in
+    expect 3 hf file block f.md x --root in --text t
+    mkfifo never
+    expect 1 bash -c '"$HOLDFAST" file block f.md x --deadline 0.2s <>never'
+    says "did not end"
+}
+
+@test "a file of 1 GiB is edited with little memory" {
+    full_run || skip "once, as root without sanitizers"
+    [ "$(df --output=avail -BG . | tail -1 | tr -dc 0-9)" -gt 4 ] || skip "not enough disk space"
+    yes 'a line of ordinary text that somebody wrote into this rather large file' | head -c 1G >f.md
+    small() { prlimit --as=$((200 << 20)) timeout 100 "$HOLDFAST" "$@"; }
+    small file block f.md x --text new --deadline 100s
+    [ "$(tail -n 2 f.md | head -n 1)" = new ]
+    [ "$(stat -c %s f.md)" -gt $((1 << 30)) ]
+    small file edit f.md --deadline 100s -- sed '1s/a line/A LINE/'
+    [ "$(head -c 6 f.md)" = "A LINE" ]
+    rm -f f.md
+    nothing_left
+}
+
+@test "a full disk: the old file stays, no temporary file (L9)" {
+    echo old >f
+    expect 125 bash -c 'ulimit -f 8; exec "$HOLDFAST" file edit f -- head -c 100000 /dev/zero'
+    says "cannot be written"
+    [ "$(cat f)" = old ]
+    nothing_left
+}
+
+@test "without renameat2: the same, by a plain rename" {
+    "$HELPERS/helper-enosys" renameat2,openat2 -- true || skip "no seccomp here"
+    echo old >f
+    expect 0 "$HELPERS/helper-enosys" renameat2,openat2 -- "$HOLDFAST" file edit f --backup 1 -- echo new
+    [ "$(cat f)" = new ] && [ "$(cat f.~1~)" = old ]
+    expect 0 "$HELPERS/helper-enosys" renameat2,openat2 -- "$HOLDFAST" file edit g --create -- echo new
+    nothing_left
+}
+
+@test "names that try something: dashes, newlines, quotes, 249 bytes" {
+    for name in ./-n $'a\nb' "a'b\"c" 'a b' '$(touch x)' "$(printf 'l%.0s' {1..249})" ':' '%s' '.hidden' 'x.lock'; do
+        expect 0 hf file edit "$name" --create -- echo one
+        expect 0 hf file edit "$name" -- sed s/one/two/
+        [ "$(cat "$name")" = two ]
+        expect 0 hf file with "$name" -- true
+    done
+    expect 125 hf file edit "$(printf 'l%.0s' {1..250})" --create -- echo one
+    says "249"
+    expect 0 hf lock list --all
+    nothing_left
+}
