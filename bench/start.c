@@ -92,6 +92,20 @@ int main(int argc, char **argv)
 		"redis.call('set','bench','1','nx','px',60000) return redis.call('del','bench')", "0"), 0);
 	compare(json, &rows, "lock run X -- true", ARGV(hf, "lock", "run", "bench", "--", "true"),
 		"etcdctl lock X true", ARGV("etcdctl", "--dial-timeout=1s", "lock", "bench", "true"), 0);
+	/* sponge neither locks nor syncs; the others do both. */
+	compare(json, &rows, "file edit F -- date", ARGV(hf, "file", "edit", "bench.txt", "--create", "--", "date", "+%N"),
+		"sh -c 'date | sponge F'", ARGV("sh", "-c", "date +%N | sponge bench.txt"), 0);
+	compare(json, &rows, "file edit F -- date", ARGV(hf, "file", "edit", "bench.txt", "--", "date", "+%N"),
+		"python3 filelock + rename",
+		ARGV("/usr/bin/python3", "-c",
+		     "import filelock, os, subprocess\n"
+		     "with filelock.FileLock('bench.txt.pylock'):\n"
+		     "    new = subprocess.run(['date', '+%N'], capture_output=True).stdout\n"
+		     "    with open('bench.txt.tmp', 'wb') as f: f.write(new); f.flush(); os.fsync(f.fileno())\n"
+		     "    os.rename('bench.txt.tmp', 'bench.txt')"),
+		0);
+	compare(json, &rows, "file block F ID --text T", ARGV(hf, "file", "block", "bench.md", "x", "--create", "--text", "t"),
+		"flock F.lock grep T F", ARGV("flock", ".bench.md.lock", "grep", "-q", "t", "bench.md"), 0);
 	compare(json, &rows, "journal emit note text=hello",
 		ARGV(hf, "journal", "emit", "note", "text=hello"), "sh -c 'echo hello >>F'",
 		ARGV("sh", "-c", "echo hello >>bench.log"), 0);

@@ -187,7 +187,7 @@ full_run() { [ "$(id -u)" = 0 ] && ! grep -q __asan_init "$HOLDFAST"; }
     full_run || rounds=5
     echo '{"n":0}' >f.json
     for _ in {1..100}; do
-        spawn bash -c 'for i in $(seq '$rounds'); do "$HOLDFAST" file edit f.json -w 5m -- mawk -F "[:}]" "{ print \"{\\\"n\\\":\" \$2 + 1 \"}\" }" || exit 1; done'
+        spawn bash -c 'for i in $(seq '$rounds'); do "$HOLDFAST" file edit f.json -w 5m -- awk -F "[:}]" "{ print \"{\\\"n\\\":\" \$2 + 1 \"}\" }" || exit 1; done'
     done
     for pid in "${spawned[@]}"; do wait "$pid"; done
     spawned=()
@@ -250,7 +250,7 @@ P
     spawn python3 -c "$python" 60
     spawn python3 -c "$python" 60
     for _ in 1 2; do
-        spawn bash -c 'for i in {1..30}; do "$HOLDFAST" file edit f -w 1m -- mawk "{ print \$1 + 1 }" || exit 1; done'
+        spawn bash -c 'for i in {1..30}; do "$HOLDFAST" file edit f -w 1m -- awk "{ print \$1 + 1 }" || exit 1; done'
     done
     for pid in "${spawned[@]}"; do wait "$pid"; done
     spawned=()

@@ -738,7 +738,7 @@ static int block(const char *path, const char *id, const char *text)
 static void block_put_in_and_taken_out_gives_the_same_file(void **state)
 {
 	static const char *const files[] = { "",	 "a\n",	  "a",	  "a\r\nb\r\n", "a\r\nb",
-					     "\xef\xbb\xbf", "\xef\xbb\xbf" "a", "\n",   "a\nb\r\n",
+					     "\xef\xbb\xbf", "\xef\xbb\xbfz", "\n",   "a\nb\r\n",
 					     "a\n\n\n",	 "\r\n" };
 	static const char *const texts[] = { "", "t", "t\n", "t\nu", "\n", "t\r\n", "\\g<0> \\n $& %s\n" };
 
