@@ -54,7 +54,7 @@ static void edit_ours(void)
 	struct hf_file_opts opts = { .size = sizeof(opts) };
 	struct hf_file *file;
 	char text[32];
-	int old, new, n;
+	int old = -1, new = -1, n;
 
 	must(hf_file_open(locks, target, &opts, &file, NULL) == 0, "open");
 	must(hf_file_lock(file, -1, NULL, NULL) == 0, "lock");

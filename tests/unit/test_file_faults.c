@@ -185,7 +185,7 @@ static void death_at_any_call_leaves_old_or_new_and_the_next_edit_cleans_up_L9(v
 
 	(void)state;
 	for (int how = 0; how < HOWS; how++) {
-		int n = 1, landed_once = 0;
+		int n = 1, n_landed = 0;
 
 		for (;; n++) {
 			int died, landed;
@@ -195,8 +195,7 @@ static void death_at_any_call_leaves_old_or_new_and_the_next_edit_cleans_up_L9(v
 			landed = strcmp(get(in_work("f")), text_after((enum how)how)) == 0;
 			if (!landed)
 				assert_string_equal(get(in_work("f")), text_before((enum how)how));
-			assert_true(landed || !landed_once); /* it happens once, at one call */
-			landed_once = landed;
+			n_landed += landed;
 			/* At once: its owner is dead. Without --backup here, and nothing is lost. */
 			opts.flags = HF_FILE_CREATE;
 			assert_int_equal(edit(in_work("f"), &opts, "next"), 1);
@@ -207,7 +206,8 @@ static void death_at_any_call_leaves_old_or_new_and_the_next_edit_cleans_up_L9(v
 				break;
 			assert_in_range(n, 1, CALLS_MOST);
 		}
-		assert_true(n > 20 && landed_once);
+		/* Before and after the rename, both were seen. */
+		assert_in_range(n_landed, 2, n - 10);
 	}
 }
 
