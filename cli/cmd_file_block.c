@@ -98,7 +98,9 @@ int cmd_file_block(struct cli *cli, int argc, char **argv)
 		status = read_text(cli, work.o.limit_ns, &input);
 	if (status != EXIT_DONE)
 		return status;
-	if (!remove) {
+	if (remove) {
+		work.o.create = 1; /* what is not there has no block; nothing is made */
+	} else {
 		block.text = text ? text : input.s;
 		block.len = text ? strlen(text) : input.len;
 	}

@@ -148,7 +148,8 @@ int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holde
 							    strncmp(text, name, strlen(name)) == 0
 						    ? strlen(name) + 2
 						    : 0));
-	if (err->code != HF_E_DEADLOCK)
+	/* What somebody has flocked, nobody can break. */
+	if (err->code != HF_E_DEADLOCK && strcmp(err->op, "flock") != 0)
 		cli_say(cli, "wait with -w 30s, see 'holdfast why %s', or end it with 'holdfast lock "
 			     "break %s --reason TEXT'",
 			name, name);

@@ -224,8 +224,13 @@ static int prepare(struct hf_file *file, struct hf_err *err)
 static int finish(struct hf_file *file, int backup, struct hf_err *err)
 {
 	struct hf_err ignored;
-	int r = hf_sync_dir(file->dirfd);
+	int r;
 
+	/* A change within the same tick of the clock, after all looks: only the content tells. */
+	if (file->old_fd >= 0 && hf_version_same_content(file) == 0 &&
+	    run_guarded(file, take_back, &ignored) == 0)
+		return explain(file, HF_E_CHANGED, &(struct hf_err)HF_ERR_INIT, err);
+	r = hf_sync_dir(file->dirfd);
 	if (r < 0) {
 		int undone = run_guarded(file, take_back, &ignored);
 

@@ -72,9 +72,12 @@ static int refuse_busy(const struct stat *st, const char *shown, int64_t wait_ns
 	if (ret_blocker)
 		*ret_blocker = holder;
 	if (holder.id.pid > 0)
-		return FAIL(err, code, "flock", shown, "pid %d has locked it (%s), not through a "
-			    "lock of this state directory", (int)holder.id.pid, holder.evidence);
-	return FAIL(err, code, "flock", shown, "a process that cannot be seen has locked it");
+		return FAIL(err, code, "flock", shown,
+			    "pid %d has locked it with flock (%.120s); it is free when that process "
+			    "gives it back or ends",
+			    (int)holder.id.pid, holder.evidence);
+	return FAIL(err, code, "flock", shown,
+		    "a process that cannot be seen from here has locked it with flock");
 }
 
 /* Ours, or of whoever owns the directory: nobody else has a reason to have made it. */
@@ -85,7 +88,7 @@ static int check_sidecar(const struct hf_file *file, const struct stat *st, cons
 		return FAIL(err, HF_E_UNTRUSTED, "fstat", shown, "not a regular file");
 	if (st->st_uid != geteuid() && st->st_uid != file->dir_uid && st->st_uid != 0)
 		return FAIL(err, HF_E_UNTRUSTED, "fstat", shown,
-			    "owned by uid %u, who owns neither you nor the directory",
+			    "owned by uid %u, who is neither you nor the directory's owner",
 			    (unsigned)st->st_uid);
 	if (st->st_nlink > 1)
 		return FAIL(err, HF_E_UNTRUSTED, "fstat", shown, "has %lu names (hard links)",

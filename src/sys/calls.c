@@ -31,7 +31,7 @@ static int sys_pidfd_signal_group(int pidfd, pid_t group, int sig)
 	int r = (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 1U << 2);
 
 	/* Kernels before 6.9 do not know that flag (PIDFD_SIGNAL_PROCESS_GROUP). */
-	if (r < 0 && (errno == EINVAL || errno == ENOSYS))
+	if (r < 0 && (errno == EINVAL || errno == ENOSYS || errno == EBADF))
 		r = (int)syscall(SYS_kill, -group, sig);
 	return r;
 }

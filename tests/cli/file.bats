@@ -257,6 +257,16 @@ P
     [ "$(cat f)" -eq 180 ]
 }
 
+@test "two state directories, one file: the lock file keeps them apart (L1)" {
+    echo 0 >f
+    for dir in one two three; do
+        spawn env HOLDFAST_DIR="$PWD/$dir" bash -c 'for i in {1..25}; do "$HOLDFAST" file edit f -w 1m -- awk "{ print \$1 + 1 }" || exit 1; done'
+    done
+    for pid in "${spawned[@]}"; do wait "$pid"; done
+    spawned=()
+    [ "$(cat f)" -eq 75 ]
+}
+
 @test "busy: the message names the holder and what to do; --on-timeout skip and proceed leave an event (L8)" {
     echo old >f
     holding f
@@ -353,6 +363,8 @@ P
     expect 2 hf file block x.md 'bad id' --create --text t
     expect 2 hf file block x.md id --create --style poetry --text t
     expect 4 hf file block missing.md id --text t
+    expect 0 hf file block missing.md id --remove
+    [ ! -e missing.md ]
 }
 
 @test "block: CRLF, mixed, BOM and a missing final newline survive, byte for byte" {

@@ -634,6 +634,103 @@ static void backups_move_up_and_the_oldest_goes(void **state)
 	assert_int_equal(entries(".f."), 1);
 }
 
+static int no_link(int fromfd, const char *from, int tofd, const char *to, int flags)
+{
+	(void)fromfd, (void)from, (void)tofd, (void)to, (void)flags;
+	errno = EPERM;
+	return -1;
+}
+
+static void backups_are_copies_where_a_second_name_is_not_to_be_had(void **state)
+{
+	struct hf_file_opts opts = file_opts(0);
+	struct hf_sys real = hf_sys;
+	struct stat st;
+
+	(void)state;
+	opts.backups = 1;
+	put(in_work("f"), "1");
+	assert_int_equal(chmod(in_work("f"), 0604), 0);
+	hf_sys.linkat = no_link;
+	assert_int_equal(edit(in_work("f"), &opts, "2"), 1);
+	hf_sys = real;
+	assert_string_equal(get(in_work("f.~1~")), "1");
+	assert_int_equal(stat(in_work("f.~1~"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0604);
+	assert_int_equal(entries(".f."), 1);
+}
+
+static int forbidden(int fd, uid_t uid, gid_t gid)
+{
+	(void)fd, (void)uid, (void)gid;
+	errno = EPERM;
+	return -1;
+}
+
+static void owner_that_cannot_be_kept_is_a_refusal(void **state)
+{
+	struct hf_file_opts opts = file_opts(0);
+	struct hf_sys real = hf_sys;
+	int r;
+
+	(void)state;
+	if (geteuid() != 0)
+		HF_SKIP("only root can make another user's file");
+	put(in_work("f"), "old");
+	assert_int_equal(chown(in_work("f"), 12345, 54321), 0);
+	hf_sys.fchown = forbidden;
+	r = edit(in_work("f"), &opts, "new");
+	hf_sys = real;
+	ASSERT_ERR(r, HF_E_KIND);
+	assert_non_null(strstr(ERR->detail, "12345:54321"));
+	assert_string_equal(get(in_work("f")), "old");
+	assert_int_equal(entries(".f."), 1);
+}
+
+/* Writes into the old file right after the exchange's last look at it, with the times kept. */
+static int sly_editor(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
+{
+	struct stat st;
+	int r;
+
+	if (n_exchanges++ > 0 || strcmp(to, "f") != 0)
+		return renameat2(fromfd, from, tofd, to, flags);
+	assert_int_equal(stat(in_work("f"), &st), 0);
+	put(in_work("f"), "OLD");
+	r = renameat2(fromfd, from, tofd, to, flags);
+	assert_int_equal(utimensat(fromfd, from, (struct timespec[]){ st.st_atim, st.st_mtim }, 0), 0);
+	return r;
+}
+
+static void change_within_one_tick_of_the_clock_is_seen_in_the_content(void **state)
+{
+	struct hf_file_opts opts = file_opts(0);
+	struct hf_sys real = hf_sys;
+	struct hf_file *file = NULL;
+	int r;
+
+	(void)state;
+	/* The look after the exchange sees the same inode, size and mtime. */
+	for (int tries = 0; tries < 50; tries++) {
+		struct hf_mono start = hf_mono_now();
+
+		put_anew(in_work("f"), "old");
+		ASSERT_OK(edit_up_to_commit(in_work("f"), &opts, "new", &file));
+		n_exchanges = 0;
+		hf_sys.renameat2 = sly_editor;
+		r = hf_file_commit(file, ERR);
+		hf_sys = real;
+		ASSERT_OK(hf_file_close(file, ERR));
+		/* On a busy machine the file was not "just changed" when it was read. */
+		if (r == HF_E_CHANGED)
+			break;
+		assert_true(hf_mono_now().ns - start.ns > 15 * HF_MSEC);
+	}
+	ASSERT_ERR(r, HF_E_CHANGED);
+	assert_string_equal(get(in_work("f")), "OLD");
+	assert_int_equal(entries(".f."), 1);
+}
+
 static void refused_write_leaves_the_backups_alone(void **state)
 {
 	struct hf_file_opts opts = file_opts(0);
@@ -831,6 +928,9 @@ int main(void)
 		FILE_TEST(without_the_lock_it_is_as_atomic_L9),
 		FILE_TEST(leftovers_go_when_they_are_proven_nobodys),
 		FILE_TEST(backups_move_up_and_the_oldest_goes),
+		FILE_TEST(backups_are_copies_where_a_second_name_is_not_to_be_had),
+		FILE_TEST(owner_that_cannot_be_kept_is_a_refusal),
+		FILE_TEST(change_within_one_tick_of_the_clock_is_seen_in_the_content),
 		FILE_TEST(refused_write_leaves_the_backups_alone),
 		FILE_TEST(forked_child_only_frees_L13),
 		FILE_TEST(wrong_use_is_refused),
