@@ -62,8 +62,11 @@ int child_reap(pid_t pid)
 int child_signals(sigset_t *ret_mask)
 {
 	static const int forwarded[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+	const struct sigaction usual = { .sa_handler = SIG_DFL };
 	sigset_t set;
 
+	/* Whoever started us may ignore it, and then no child could be waited for. */
+	(void)sigaction(SIGCHLD, &usual, NULL);
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
 		sigaddset(&set, forwarded[i]);

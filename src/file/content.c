@@ -20,6 +20,9 @@
  */
 #define TICK_NS (20 * HF_MSEC)
 
+/* Of a large file, waiting for the next tick is cheaper than reading it all once more. */
+#define HASH_MAX ((off_t)1 << 20)
+
 /* Chunk by chunk, each one's hash the seed of the next. */
 static int hash_content(int fd, uint64_t *ret)
 {
@@ -57,7 +60,14 @@ int hf_version_take(const struct stat *st, int fd, int kind, struct hf_version *
 		version.ctime = st->st_ctim;
 	}
 	if (fd >= 0 && in_ns(st->st_ctim) + TICK_NS >= hf_wall_now().ns) {
-		int r = hash_content(fd, &version.hash);
+		int r;
+
+		if (st->st_size > HASH_MAX && in_ns(st->st_ctim) <= hf_wall_now().ns) {
+			hf_pause(TICK_NS);
+			*ret = version;
+			return 0;
+		}
+		r = hash_content(fd, &version.hash);
 
 		if (r < 0)
 			return r;

@@ -83,10 +83,20 @@ static enum mark read_any(struct span line, struct span *ret_id)
 
 /* -- fenced code --------------------------------------------------------------- */
 
-/* "- ", "3. " and the like: a fence may begin behind them. */
-static struct span behind_bullets(struct span line)
+/* How far a line is indented; a tab is as good as four blanks here. */
+static size_t indent(struct span line)
 {
-	for (;;) {
+	size_t n = 0;
+
+	for (size_t i = 0; i < line.len && is_blank(line.s[i]); i++)
+		n += line.s[i] == '\t' ? 4 : 1;
+	return n;
+}
+
+/* "- ", "3. " and the like: a fence may begin behind them. Counts them. */
+static struct span behind_bullets(struct span line, unsigned *ret_bullets)
+{
+	for (*ret_bullets = 0;; ++*ret_bullets) {
 		struct span rest = trimmed(line);
 		size_t digits = 0;
 
@@ -117,11 +127,16 @@ static size_t fence_run(struct span line)
 	return n >= 3 ? n : 0;
 }
 
-/* Follows fenced code. Returns 1 when the line is a fence or inside of one. */
+/*
+ * Follows fenced code. Returns 1 when the line is a fence or inside of one. Four blanks in
+ * front make it indented code, no fence, unless it may be part of a list's item.
+ */
 static int follow_fence(struct hf_scan *scan, struct span whole)
 {
-	struct span line = scan->fence ? trimmed(whole) : behind_bullets(whole);
-	size_t run = fence_run(line);
+	unsigned bullets = 0;
+	struct span line = scan->fence ? trimmed(whole) : behind_bullets(whole, &bullets);
+	int deep = indent(whole) > 3 && !scan->in_list && bullets == 0;
+	size_t run = deep ? 0 : fence_run(line);
 
 	if (scan->fence) {
 		if (run >= scan->fence_length && line.s[0] == scan->fence && run == line.len &&
@@ -129,6 +144,11 @@ static int follow_fence(struct hf_scan *scan, struct span whole)
 			scan->fence = 0;
 		return 1;
 	}
+	/* A list goes on over blank and indented lines. */
+	if (bullets > 0)
+		scan->in_list = 1;
+	else if (line.len > 0 && indent(whole) == 0)
+		scan->in_list = 0;
 	/* With backticks behind it, it is code within a line. */
 	if (run == 0 || (line.s[0] == '`' && (scan->late_backtick ||
 					      memchr(line.s + run, '`', line.len - run))))

@@ -60,6 +60,7 @@ struct hf_scan {
 	unsigned newline_before;
 
 	/* Fenced code: the character that opened it, 0 outside. */
+	int in_list; /* of Markdown: what is indented belongs to an item */
 	char fence;
 	size_t fence_length;
 	uint64_t fence_line;

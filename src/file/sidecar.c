@@ -110,12 +110,8 @@ static int open_sidecar(const struct hf_file *file, const char *name, const char
 		if (fd == -EEXIST) /* somebody else was faster */
 			fd = hf_open_at(file->dirfd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
 	}
-	if (fd == -ELOOP)
-		return FAIL(err, HF_E_UNTRUSTED, "openat", shown, "a symbolic link");
-	if (fd == -EISDIR || fd == -ENXIO || fd == -ENODEV)
-		return FAIL(err, HF_E_UNTRUSTED, "openat", shown, "not a regular file");
 	if (fd < 0)
-		return hf_fail_sys(err, -fd, "openat", shown);
+		return hf_fail_open(err, fd, shown);
 	/* Made by root in a user's directory it would lock that user out for ever. */
 	if (made && geteuid() == 0 && file->dir_uid != 0)
 		(void)hf_sys.fchown(fd, file->dir_uid, (gid_t)-1);

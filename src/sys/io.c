@@ -65,6 +65,15 @@ int hf_check_private(const struct stat *st, const char *shown, struct hf_err *er
 	return 0;
 }
 
+int hf_fail_open(struct hf_err *err, int r, const char *shown)
+{
+	if (r == -ELOOP)
+		return FAIL(err, HF_E_UNTRUSTED, "openat", shown, "a symbolic link");
+	if (r == -EISDIR || r == -ENXIO || r == -ENODEV)
+		return FAIL(err, HF_E_UNTRUSTED, "openat", shown, "not a regular file");
+	return hf_fail_sys(err, -r, "openat", shown);
+}
+
 int hf_open_private(int dirfd, const char *name, int flags, const char *shown, int *ret_fd,
 		    struct stat *ret_st, struct hf_err *err)
 {
@@ -72,12 +81,8 @@ int hf_open_private(int dirfd, const char *name, int flags, const char *shown, i
 	struct stat st;
 	int r;
 
-	if (fd == -ELOOP)
-		return FAIL(err, HF_E_UNTRUSTED, "openat", shown, "a symbolic link");
-	if (fd == -EISDIR || fd == -ENXIO || fd == -ENODEV)
-		return FAIL(err, HF_E_UNTRUSTED, "openat", shown, "not a regular file");
 	if (fd < 0)
-		return hf_fail_sys(err, -fd, "openat", shown);
+		return hf_fail_open(err, fd, shown);
 	r = hf_stat_at(fd, "", &st);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "statx", shown);

@@ -21,6 +21,12 @@
 int hf_open_at(int dirfd, const char *path, int flags, mode_t mode);
 
 /*
+ * Reports what opening a file of ours gave (-errno): a symlink, or anything that is no
+ * regular file, is HF_E_UNTRUSTED. Returns the code.
+ */
+int hf_fail_open(struct hf_err *err, int r, const char *shown);
+
+/*
  * Opens a file that must be ours: regular, one link, owned by the effective
  * user, closed to group and others. O_NOFOLLOW and O_NONBLOCK are added, so a
  * symlink is not followed and a FIFO or device does not block (HF_E_UNTRUSTED).

@@ -1,6 +1,7 @@
 /*
  * unit/test_file.c - shared files: which lock, what is refused, what survives, who is noticed.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -783,6 +784,52 @@ static void forked_child_only_frees_L13(void **state)
 	ASSERT_OK(hf_file_close(file, ERR));
 }
 
+#define THREADS    4
+#define INCREMENTS 25
+
+/* Adds one, INCREMENTS times. Returns NULL when each of them was written. */
+static void *increment(void *arg)
+{
+	struct hf_file_opts opts = { .size = sizeof(opts) };
+
+	for (int i = 0; i < INCREMENTS; i++) {
+		struct hf_file *file = NULL;
+		char text[32] = "";
+		int old, new, n;
+
+		if (hf_file_open(locks, arg, &opts, &file, NULL) < 0 ||
+		    hf_file_lock(file, 30 * HF_SEC, NULL, NULL) < 0 ||
+		    hf_file_read(file, &old, NULL) < 0 || hf_file_write(file, &new, NULL) < 0 ||
+		    pread(old, text, sizeof(text) - 1, 0) < 0)
+			return arg;
+		n = snprintf(text, sizeof(text), "%d", atoi(text) + 1);
+		if (write(new, text, (size_t)n) != n || hf_file_commit(file, NULL) != 1 ||
+		    hf_file_close(file, NULL) < 0)
+			return arg;
+	}
+	return NULL;
+}
+
+static void threads_are_contenders_like_processes_L1(void **state)
+{
+	pthread_t threads[THREADS];
+	char path[600], sum[16];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s", in_work("f"));
+	snprintf(sum, sizeof(sum), "%d", THREADS * INCREMENTS);
+	put(path, "0");
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, increment, path), 0);
+	for (int i = 0; i < THREADS; i++) {
+		void *failed;
+
+		assert_int_equal(pthread_join(threads[i], &failed), 0);
+		assert_null(failed);
+	}
+	assert_string_equal(get(path), sum);
+}
+
 static void wrong_use_is_refused(void **state)
 {
 	struct hf_file_opts opts = file_opts(0);
@@ -933,6 +980,7 @@ int main(void)
 		FILE_TEST(change_within_one_tick_of_the_clock_is_seen_in_the_content),
 		FILE_TEST(refused_write_leaves_the_backups_alone),
 		FILE_TEST(forked_child_only_frees_L13),
+		FILE_TEST(threads_are_contenders_like_processes_L1),
 		FILE_TEST(wrong_use_is_refused),
 		FILE_TEST(block_put_in_and_taken_out_gives_the_same_file),
 		FILE_TEST(block_has_the_line_ends_of_its_file),

@@ -11,7 +11,7 @@
 
 #define CALLS_MOST 400
 
-static const int errors[] = { EIO, ENOSPC, EINTR, ENOMEM };
+static const int errors[] = { EIO, ENOSPC, EINTR };
 #define ERRORS (sizeof(errors) / sizeof(errors[0]))
 
 enum how { EDIT, EDIT_WITH_BACKUP, MAKE, BLOCK, HOWS };

@@ -155,6 +155,12 @@ static void fenced_code_hides_markers_in_markdown_only(void **state)
 	assert_int_equal(scan_md("12. * ~~~~\n" S E "~~~~\n"), 0);
 	expect_block(scan_md("```\n```\n" S E "```\n" S E "```\n"), 3, 4);
 	expect_refusal(scan_md(S "```\n" E), "the marker in line 3 is in the fenced code that begins in line 2");
+	/* Indented code is no fence, in a list it may be one. */
+	expect_block(scan_md("text\n\n    ```\n" S E), 4, 5);
+	expect_block(scan_md("text\n\t~~~\n" S E), 3, 4);
+	assert_int_equal(scan_md("```\n    ```\n" S E "```\n"), 0);
+	assert_int_equal(scan_md("1. a\n\n   - b\n\n         ```\n" S E "         ```\n"), 0);
+	expect_block(scan_md("- a\n\ntext\n\n    ```\n" S E), 6, 7);
 	assert_int_equal(scan_md("a\n```\nb\n"), 0);
 	assert_int_equal(found.open_fence, 2);
 }
