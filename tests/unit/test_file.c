@@ -262,6 +262,7 @@ static void file_systems_without_exchange_work_as_well(void **state)
 	hf_sys.renameat2 = no_exchange;
 	assert_int_equal(edit(in_work("f"), &opts, "one"), 1);
 	assert_int_equal(edit(in_work("f"), &opts, "two"), 1);
+	opts.backups = 0;
 	ASSERT_OK(edit_up_to_commit(in_work("f"), &opts, "three", &file));
 	put_anew(in_work("f"), "editor");
 	ASSERT_ERR(hf_file_commit(file, ERR), HF_E_CHANGED);
@@ -270,6 +271,67 @@ static void file_systems_without_exchange_work_as_well(void **state)
 	assert_string_equal(get(in_work("f")), "editor");
 	assert_string_equal(get(in_work("f.~1~")), "one");
 	assert_int_equal(entries(".f."), 1);
+}
+
+static char order[16];
+
+static void note_call(char call)
+{
+	size_t n = strlen(order);
+
+	if (n + 1 < sizeof(order))
+		order[n] = call;
+}
+
+static int noted_fsync(int fd)
+{
+	struct stat st;
+
+	note_call(fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) ? 'd' : 'f');
+	return fsync(fd);
+}
+
+static int noted_rename(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
+{
+	note_call('r');
+	return renameat2(fromfd, from, tofd, to, flags);
+}
+
+static int noted_unlink(int dirfd, const char *path, int flags)
+{
+	note_call('u');
+	return unlinkat(dirfd, path, flags);
+}
+
+static int noted_fchmod(int fd, mode_t mode)
+{
+	note_call('m');
+	return fchmod(fd, mode);
+}
+
+static void content_is_on_disk_before_the_rename_and_the_rename_before_it_returns_L9(void **state)
+{
+	struct hf_file_opts opts = file_opts(HF_FILE_CREATE);
+	struct hf_sys real = hf_sys;
+	struct hf_file *file = NULL;
+	int r;
+
+	(void)state;
+	put(in_work("f"), "old");
+	for (int round = 0; round < 2; round++) {
+		ASSERT_OK(edit_up_to_commit(in_work(round ? "g" : "f"), &opts, "new", &file));
+		memset(order, 0, sizeof(order));
+		hf_sys.fsync = noted_fsync;
+		hf_sys.renameat2 = noted_rename;
+		hf_sys.unlinkat = noted_unlink;
+		hf_sys.fchmod = noted_fchmod;
+		r = hf_file_commit(file, ERR);
+		hf_sys = real;
+		assert_int_equal(r, 1);
+		/* The old file goes last; a new one has no mode to take over and nothing to remove. */
+		assert_string_equal(order, round ? "frd" : "mfrdu");
+		ASSERT_OK(hf_file_close(file, ERR));
+	}
 }
 
 /* -- what is refused ------------------------------------------------------------ */
@@ -962,6 +1024,7 @@ int main(void)
 		FILE_TEST(changes_since_reading_are_never_overwritten),
 		FILE_TEST(even_a_change_in_the_last_moment_is_put_back),
 		FILE_TEST(file_systems_without_exchange_work_as_well),
+		FILE_TEST(content_is_on_disk_before_the_rename_and_the_rename_before_it_returns_L9),
 		FILE_TEST(other_kinds_are_refused_at_once_L12),
 		FILE_TEST(symlink_is_refused_replaced_or_followed_inside_the_root_L12),
 		FILE_TEST(followed_link_and_its_target_share_the_lock),
