@@ -155,16 +155,19 @@ static int land(struct hf_file *file)
 static int take_back(struct hf_file *file)
 {
 	struct stat ours, st;
+	int r = -ENOSYS;
 
 	if (hf_stat_at(file->new_fd, "", &ours) < 0 ||
 	    hf_stat_at(file->dirfd, file->leaf, &st) < 0 || st.st_ino != ours.st_ino ||
 	    st.st_dev != ours.st_dev)
 		return -ESTALE;
 	if (file->landing == HF_LANDED_EXCHANGED)
-		return exchange(file);
-	if (file->landing == HF_LANDED_NEW)
-		return hf_sys.unlinkat(file->dirfd, file->leaf, 0) < 0 ? -errno : 0;
-	return -ENOSYS;
+		r = exchange(file);
+	else if (file->landing == HF_LANDED_NEW)
+		r = hf_sys.unlinkat(file->dirfd, file->leaf, 0) < 0 ? -errno : 0;
+	if (r == 0)
+		file->landing = HF_NOT_LANDED;
+	return r;
 }
 
 /* -- around it ------------------------------------------------------------------- */
@@ -231,17 +234,14 @@ static int finish(struct hf_file *file, int backup, struct hf_err *err)
 	    run_guarded(file, take_back, &ignored) == 0)
 		return explain(file, HF_E_CHANGED, &(struct hf_err)HF_ERR_INIT, err);
 	r = hf_sync_dir(file->dirfd);
-	if (r < 0) {
-		int undone = run_guarded(file, take_back, &ignored);
-
-		if (undone == 0)
-			return hf_fail_sys(err, -r, "fsync of the directory", file->path);
-		return FAIL(err, r, "fsync of the directory", file->path,
-			    "the new content is in place, but may not survive a power cut");
-	}
-	/* Should this fail, the next one who writes the file finishes it. */
+	if (r < 0 && run_guarded(file, take_back, &ignored) == 0)
+		return hf_fail_sys(err, -r, "fsync of the directory", file->path);
+	/* Should this fail, the next one who reads the file finishes it. */
 	if (backup)
 		(void)hf_backup_rotate(file, NULL);
+	if (r < 0)
+		return FAIL(err, r, "fsync of the directory", file->path,
+			    "the new content is in place, but may not survive a power cut");
 	return 1;
 }
 
@@ -267,7 +267,7 @@ int hf_commit(struct hf_file *file, struct hf_err *err)
 		r = explain(file, r, &refusal, err);
 	else
 		r = finish(file, backup, err);
-	if (r < 0 && backup)
+	if (backup && file->landing == HF_NOT_LANDED)
 		hf_backup_forget(file);
 	return r;
 }
