@@ -216,6 +216,33 @@ teardown() {
     [ -z "$(find "$HOLDFAST_DIR/locks" -type p)" ]
 }
 
+@test "editors killed at random: nothing that was acknowledged is lost, nothing is left behind (L9)" {
+    in_memory 1
+    echo 0 >f
+    # Every second one is killed a few milliseconds after its start, wherever it is then.
+    cat >worker <<'W'
+ok=0 killed=0
+for i in {1..40}; do
+    "$HOLDFAST" file edit f --backup 2 -w 1m -- sh -c 'read -r x; echo $((x + 1))' &
+    pid=$!
+    [ $((i % 2)) = 0 ] || { sleep "0.00$((RANDOM % 10))"; kill -KILL $pid; }
+    if wait $pid; then ok=$((ok + 1)); else killed=$((killed + 1)); fi
+done 2>/dev/null
+echo "$ok $killed" >"acknowledged.$1"
+W
+    for w in 1 2 3 4; do spawn bash worker "$w"; done
+    for pid in "${spawned[@]}"; do wait "$pid"; done
+    spawned=()
+    sum=$(awk '{ n += $1 } END { print n }' acknowledged.*)
+    n=$(cat f)
+    echo "acknowledged $sum, written $n"
+    [ "$n" -ge "$sum" ] && [ "$n" -le 160 ] && [ "$sum" -lt 160 ] && [ "$sum" -ge 80 ]
+    [ "$(cat f.~1~)" -eq $((n - 1)) ] || [ -e .f.holdfast-old.tmp ]
+    expect 0 hf file edit f -- echo done
+    nothing_left
+    [ -z "$(find . -maxdepth 1 -type f -links +1)" ]
+}
+
 @test "8 processes edit blocks of different ids: all there, the user's text byte-identical" {
     rounds=50
     full_run || rounds=3
