@@ -45,7 +45,7 @@
  * Threads: a handle is used by one thread at a time; two threads are two contenders.
  * Fork: a child may only hf_file_close() what it inherited, which there only frees.
  * Crash: at any instant the file is old or new. A temporary file that a crash leaves
- * (".<leaf>.holdfast-N.tmp") is removed by the next hf_file_read of that file, when its
+ * (".<leaf>.holdfast-N.tmp") is removed by the next hf_file_read under the lock, when its
  * flock proves that nobody writes it any more.
  * Signals: a write beyond RLIMIT_FSIZE raises SIGXFSZ as everywhere; block or ignore it.
  * Limits: names of at most 249 bytes. Locks of another state directory or user exclude
@@ -124,7 +124,8 @@ HF_API int hf_file_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder 
 
 /*
  * Opens what is there now for reading, at its beginning, and remembers it for the commit.
- * Removes temporary files that a crash has left, and finishes what it left of a backup.
+ * Under the lock it also removes temporary files that a crash has left, and finishes what
+ * it left of a backup.
  * *ret_fd is -1 when there is no file yet (HF_FILE_CREATE) or it is a symlink to be
  * replaced. Valid until the next call of this function or the close. Returns 0; HF_E_KIND;
  * -ENOENT; -errno.

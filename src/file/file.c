@@ -213,10 +213,11 @@ static int read_version(struct hf_file *file, struct hf_err *err)
 
 	file->was_read = 0;
 	hf_auto_close(&file->old_fd);
-	hf_temp_sweep(file);
-	/* Only who has the lock knows that nobody is in the middle of it. */
-	if (file->token)
+	/* Only who has the lock knows that nobody is in the middle of a commit. */
+	if (file->token) {
+		hf_temp_sweep(file);
 		hf_backup_recover(file);
+	}
 	kind = hf_entry_look(file, &st, err);
 	if (kind < 0)
 		return kind;
