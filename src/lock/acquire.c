@@ -271,14 +271,12 @@ static int sleep_until_something(struct attempt *a)
 static void give_up(struct attempt *a)
 {
 	AUTO_GUARD(guard);
-	int index;
 
 	if (!a->queued || hf_guard_take(a->locks, a->request->name, 0, hf_mono_in(LEAVE_WAIT_NS),
 					&guard, NULL) < 0)
 		return; /* who cannot leave is found out when it dies, or passed over */
 	if (was_granted(&guard, a)) {
-		index = hf_record_find(&guard.record, a->token);
-		hf_record_remove(&guard.record, (uint32_t)index);
+		hf_record_remove_token(&guard.record, a->token);
 		hf_queue_retell(&guard, a->entry.ticket);
 	}
 	if (has_place(&guard, a))

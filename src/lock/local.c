@@ -65,6 +65,7 @@ const struct hf_store_ops hf_local_ops = {
 	.acquire = hf_local_acquire,
 	.renew = hf_local_renew,
 	.release = hf_local_release,
+	.add_owner = hf_local_add_owner,
 	.check = hf_local_check,
 	.guarded = hf_local_guarded,
 	.take_away = hf_local_take_away,

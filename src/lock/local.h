@@ -190,6 +190,12 @@ uint64_t hf_record_add(struct hf_lock_record *record, const struct hf_lock_entry
 
 void hf_record_remove(struct hf_lock_record *record, uint32_t index);
 
+/* Removes the hold of `token`: its owner, or both of them. */
+void hf_record_remove_token(struct hf_lock_record *record, uint64_t token);
+
+/* 1 when another holder has the same token: the second owner of one hold. */
+int hf_record_shares_token(const struct hf_lock_record *record, uint32_t index);
+
 /* Fills in what others may see of a holder, with its liveness. */
 void hf_holder_show(const struct hf_local *locks, const struct hf_lock_record *record,
 		    const struct hf_lock_holder *holder, struct hf_holder *ret);

@@ -179,9 +179,16 @@ static const char *decode_holder(const uint8_t *at, const uint8_t *places, uint3
 	h->token = get64(at + 32);
 	h->lease_end_ns = (int64_t)get64(at + 40);
 	h->ticket = get64(at + 48);
-	if (h->count < 1 || h->flags > 3 || h->lease_end_ns < 0)
+	if (h->count < 1 || h->flags > 7 || h->lease_end_ns < 0)
 		return "a holder's fields are out of range";
 	return NULL;
+}
+
+/* One exclusive hold of two owners, with one token. */
+static int is_joint_pair(const struct hf_lock_record *r)
+{
+	return r->n_holders == 2 && r->holders[0].token == r->holders[1].token &&
+	       !(r->holders[0].flags & HF_HOLDER_JOINT) && r->holders[1].flags & HF_HOLDER_JOINT;
 }
 
 static const char *check_sense(const struct hf_lock_record *r)
@@ -197,6 +204,10 @@ static const char *check_sense(const struct hf_lock_record *r)
 
 		if (h->token == 0 || h->token > r->token)
 			return "a holder's token was never given";
+		if (h->flags & HF_HOLDER_JOINT && (r->slots > 0 || h->flags & HF_HOLDER_SHARED))
+			return "only an exclusive hold has two owners";
+		if (is_joint_pair(r))
+			continue;
 		for (uint32_t k = 0; k < i; k++)
 			if (r->holders[k].token == h->token)
 				return "two holders have one token";

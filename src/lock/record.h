@@ -22,6 +22,7 @@
 enum hf_lock_holder_flags {
 	HF_HOLDER_FREE_ON_EXIT = 1 << 0,
 	HF_HOLDER_SHARED = 1 << 1,
+	HF_HOLDER_JOINT = 1 << 2, /* second owner of an exclusive hold: same token */
 };
 
 /* What many holders have in common: where their pid means something. */
