@@ -55,7 +55,11 @@ HF_C_BEGIN
 	X(NOT_OWNER, -8017, 3, "held by somebody else, so not yours to change")                   \
 	X(STALE,     -8018, 3, "lost: the token is no longer current")                            \
 	X(DEADLOCK,  -8019, 1, "waiting would never end")                                         \
-	X(MODE,      -8020, 2, "held with another number of slots")
+	X(MODE,      -8020, 2, "held with another number of slots")                               \
+	X(NO_SESSION, -8021, 1, "no such session")                                                \
+	X(FINISHED,  -8022, 1, "it has finished")                                                 \
+	X(LIMIT,     -8023, 1, "a limit is reached")                                              \
+	X(REMAINS,   -8024, 1, "processes of an earlier run are still there")
 /* clang-format on */
 
 enum hf_code {

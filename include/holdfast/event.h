@@ -38,7 +38,15 @@ HF_C_BEGIN
 	X(LOCK_EXPIRED)             \
 	X(LOCK_BROKEN)              \
 	X(LOCK_REFUSED)             \
-	X(LOCK_DEADLOCK)
+	X(LOCK_DEADLOCK)            \
+	X(SESSION_STARTED)          \
+	X(SESSION_STOPPING)         \
+	X(SESSION_KILLED)           \
+	X(SESSION_ENDED)            \
+	X(SESSION_REAPED)           \
+	X(SESSION_REFUSED)          \
+	X(SESSION_LEFT_RUNNING)     \
+	X(SESSION_NOTIFIED)
 /* clang-format on */
 
 enum hf_event {

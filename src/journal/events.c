@@ -41,6 +41,23 @@ static const struct hf_event_info rows[] = {
 	    REQUIRED("action", TEXT), REQUIRED("reason", TEXT), OPTIONAL("holder", TEXT)),
 	ROW(LOCK_DEADLOCK, lock_deadlock, 1, "waiting would never have ended",
 	    REQUIRED("cycle", TEXT)),
+	ROW(SESSION_STARTED, session_started, 1, "a command was started under supervision",
+	    REQUIRED("attempt", INT), REQUIRED("leader", INT), REQUIRED("command", TEXT), REQUIRED("tree", TEXT)),
+	ROW(SESSION_STOPPING, session_stopping, 1, "a session is being ended, and why",
+	    REQUIRED("attempt", INT), REQUIRED("cause", TEXT)),
+	ROW(SESSION_KILLED, session_killed, 1, "processes of a session were killed; their end was seen",
+	    REQUIRED("count", INT), REQUIRED("cause", TEXT)),
+	ROW(SESSION_ENDED, session_ended, 1, "an attempt came to its outcome",
+	    REQUIRED("attempt", INT), REQUIRED("outcome", TEXT), REQUIRED("status", INT),
+	    REQUIRED("cause", TEXT), REQUIRED("ran_ms", INT)),
+	ROW(SESSION_REAPED, session_reaped, 1, "what a session without keepers left was ended",
+	    REQUIRED("killed", INT), REQUIRED("reason", TEXT)),
+	ROW(SESSION_REFUSED, session_refused, 1, "a session was not started, or a stop not carried out",
+	    REQUIRED("action", TEXT), REQUIRED("reason", TEXT)),
+	ROW(SESSION_LEFT_RUNNING, session_left_running, 1, "processes outlive their session, as was asked",
+	    REQUIRED("attempt", INT)),
+	ROW(SESSION_NOTIFIED, session_notified, 1, "the notify command was run",
+	    REQUIRED("outcome", TEXT), REQUIRED("same", INT), REQUIRED("status", INT)),
 };
 /* clang-format on */
 

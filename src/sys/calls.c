@@ -1,6 +1,9 @@
 /* sys/calls.c - the real entries. glibc 2.36 lacks some wrappers, so they are made here. */
 #include <errno.h>
+#include <linux/sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/syscall.h>
@@ -17,6 +20,36 @@ static int sys_setlk(int fd, struct flock *range)
 static int sys_pidfd_open(pid_t pid, unsigned flags)
 {
 	return (int)syscall(SYS_pidfd_open, pid, flags);
+}
+
+/* As sigqueue does, to exactly this process. */
+static int sys_pidfd_queue(int pidfd, int sig, int value)
+{
+	siginfo_t info;
+
+	memset(&info, 0, sizeof(info));
+	info.si_signo = sig;
+	info.si_code = SI_QUEUE;
+	info.si_pid = getpid();
+	info.si_uid = getuid();
+	info.si_value.sival_int = value;
+	return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, &info, 0);
+}
+
+/*
+ * Forks into a cgroup (-1: our own) with the child's pidfd. The child is for exec: the C
+ * library does not know of it, so it must call only what is safe in a signal handler.
+ */
+static pid_t sys_clone_into(int cgroup_fd, int *ret_pidfd)
+{
+	struct clone_args args;
+
+	memset(&args, 0, sizeof(args));
+	args.flags = CLONE_PIDFD | (cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0);
+	args.pidfd = (uint64_t)(uintptr_t)ret_pidfd;
+	args.exit_signal = SIGCHLD;
+	args.cgroup = cgroup_fd >= 0 ? (uint64_t)cgroup_fd : 0;
+	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
 static int sys_pidfd_send_signal(int pidfd, int sig)

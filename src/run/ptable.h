@@ -1,0 +1,47 @@
+/*
+ * run/ptable.h - the processes there are, and which of them are of a session.
+ *
+ * A process belongs to a session if it is a descendant of its keeper, is in its cgroup,
+ * or bears its mark: an entry "<inode of the state directory>.<key>.<token>" in its
+ * environment variable HOLDFAST_RUNS, which has one entry for each session around it.
+ * The mark is what finds the rest of a tree when supervisor and keeper are gone.
+ */
+#ifndef RUN_PTABLE_H
+#define RUN_PTABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hf/proc/stat.h"
+#include "hf/run/store.h"
+
+#define HF_MARK_VARIABLE "HOLDFAST_RUNS"
+#define HF_MARK_MAX      (24 + HF_NAME_KEY_MAX + 24)
+
+struct hf_ptable {
+	struct hf_stat *stats;
+	size_t n;
+};
+
+/* All processes that /proc shows. -ENOTSUP when that is not our pid namespace's. */
+int hf_ptable_read(struct hf_ptable *ret);
+void hf_ptable_done(struct hf_ptable *scan);
+
+/*
+ * Keeps only the descendants of `root` that are not below (nor among) the `n_not`
+ * processes of `not`.
+ */
+void hf_ptable_keep_descendants(struct hf_ptable *scan, int32_t root, const struct hf_stat *not,
+			      size_t n_not);
+
+/* The mark of `name` up to the token, "2f01.fix-160."; returns its length. */
+size_t hf_mark_prefix(const struct hf_sessions *sessions, const char *name,
+		      char out[HF_MARK_MAX]);
+
+/*
+ * Does the environment of `pid` hold a mark with that prefix and another token than
+ * `not_token` (0: any)? Means something only while the pid is pinned.
+ */
+int hf_mark_found(int32_t pid, const char *prefix, uint64_t not_token);
+
+#endif
