@@ -11,6 +11,8 @@
 #ifndef RUN_STORE_H
 #define RUN_STORE_H
 
+#include <sys/types.h>
+
 #include "hf/proc/here.h"
 #include "hf/run/record.h"
 
