@@ -69,6 +69,8 @@ enum hf_run_flags {
 	HF_RUN_LEAVE_RUNNING = 1 << 1, /* what outlives the command is left alone */
 	HF_RUN_LOG = 1 << 2,           /* output also to the session's log; a start always logs */
 	HF_RUN_LOOP = 1 << 3,          /* again and again, see every_ns, max_runs, until */
+	HF_RUN_EXITING = 1 << 4,       /* the caller exits right after hf_run_supervise: the
+					  keeper, which has nothing left to do, is not reaped */
 };
 
 /* How the tree is held together. */
@@ -92,7 +94,7 @@ struct hf_run_opts {
 	int64_t ttl_ns;            /* 0: HF_RUN_TTL_NS */
 	const char *verify;        /* run by sh -c after success */
 	int64_t verify_ns;         /* 0: HF_RUN_VERIFY_NS */
-	int64_t every_ns;          /* loops: from start to start */
+	int64_t every_ns;          /* loops: from start to start; 0 without max_runs: backoff_ns */
 	uint32_t max_runs;         /* loops: 0: no limit */
 	const char *until;         /* loops: sh -c after each attempt; its exit 0 ends the loop */
 	int64_t backoff_ns;        /* 0: HF_RUN_BACKOFF_NS */

@@ -116,7 +116,9 @@ static struct hf_spawn spawn_of(struct hf_keeper *k, char *const *argv)
 static int open_output(struct hf_keeper *k)
 {
 	struct hf_link_news news = { .kind = HF_LINK_TERMINAL };
-	int terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	/* In the background the terminal is somebody else's, and so are its modes. */
+	int terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) &&
+		       tcgetpgrp(STDIN_FILENO) == k->group;
 	int r;
 
 	if (k->output.log < 0 && k->o.idle_ns == 0)
@@ -299,6 +301,8 @@ void hf_keeper_attempt(struct hf_keeper *k)
 	k->record.deadline_ns = 0;
 	r = hf_keeper_save(k);
 	if (r == 0)
+		r = hf_keeper_environment(k);
+	if (r == 0)
 		r = start(k, &child);
 	if (r < 0) {
 		not_started(k, r);
@@ -306,6 +310,8 @@ void hf_keeper_attempt(struct hf_keeper *k)
 		struct hf_watched w = hf_keeper_watch(k, &child, k->o.deadline_ns, k->o.idle_ns);
 
 		judge(k, &w);
+		if (k->output.on_pty)
+			hf_keeper_tell(k, &(struct hf_link_news){ .kind = HF_LINK_TERMINAL }, -1);
 		if (hf_tree_reap(&k->tree)) {
 			struct hf_field left[] = { HF_FIELD_INT("attempt", k->record.attempt) };
 

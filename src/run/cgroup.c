@@ -13,6 +13,7 @@
 #include "hf/sys/io.h"
 
 #define NAME_PREFIX "holdfast-"
+#define CGROUP2_MAGIC 0x63677270UL /* CGROUP2_SUPER_MAGIC of linux/magic.h */
 #define DEPTH_MAX   16 /* of groups that the tree itself made below ours */
 
 /* The text of a file of /proc that may be long; to be freed. NULL on any failure. */
@@ -37,6 +38,25 @@ static int is_plain_path(const char *path, size_t len)
 		    path[i] == '"')
 			return 0;
 	return len > 0 && path[0] == '/';
+}
+
+/* Where it nearly always is; asking for it is quicker than reading the mount table. */
+static int guess_mount(char *mount, size_t mount_cap, char *root, size_t root_cap)
+{
+	static const char *const usual[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+
+	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
+		AUTO_FD fd = hf_open_at(AT_FDCWD, usual[i], O_PATH | O_DIRECTORY, 0);
+		struct statfs fs;
+
+		if (fd < 0 || hf_sys.fstatfs(fd, &fs) < 0 || (unsigned long)fs.f_type != CGROUP2_MAGIC)
+			continue;
+		/* Its root need not be the hierarchy's, but then our group is not found below it. */
+		(void)snprintf(mount, mount_cap, "%s", usual[i]);
+		(void)snprintf(root, root_cap, "/");
+		return 0;
+	}
+	return -ENOTSUP;
 }
 
 /* Where cgroup2 is mounted, and which group of it is the root of that mount. */
@@ -86,12 +106,12 @@ static int read_own(const char *proc_file, char *out, size_t cap)
 }
 
 /* Our own group as a path below the mount. */
-static int own_path(char *out, size_t cap)
+static int own_path(int (*find)(char *, size_t, char *, size_t), char *out, size_t cap)
 {
 	char mount[HF_CGROUP_PATH_MAX], root[HF_CGROUP_PATH_MAX], own[HF_CGROUP_PATH_MAX];
 	const char *below = own;
 	size_t root_len;
-	int r = find_mount(mount, sizeof(mount), root, sizeof(root));
+	int r = find(mount, sizeof(mount), root, sizeof(root));
 
 	if (r == 0)
 		r = read_own("/proc/self/cgroup", own, sizeof(own));
@@ -124,16 +144,28 @@ static int open_group(const char *path, struct hf_cgroup *ret)
 	return 0;
 }
 
-int hf_cgroup_make(uint64_t token, struct hf_cgroup *ret)
+/* Makes the group below our own, as `find` sees it. */
+static int make_below(int (*find)(char *, size_t, char *, size_t), uint64_t token, char *path,
+		      size_t cap)
 {
-	char own[HF_CGROUP_PATH_MAX - 40], path[HF_CGROUP_PATH_MAX];
-	int r = own_path(own, sizeof(own));
+	char own[HF_CGROUP_PATH_MAX - 40];
+	int r = own_path(find, own, sizeof(own));
 
 	if (r < 0)
 		return r;
-	(void)snprintf(path, sizeof(path), "%s/" NAME_PREFIX "%llu", own, (unsigned long long)token);
-	if (hf_sys.mkdirat(AT_FDCWD, path, 0755) < 0)
-		return -errno;
+	(void)snprintf(path, cap, "%s/" NAME_PREFIX "%llu", own, (unsigned long long)token);
+	return hf_sys.mkdirat(AT_FDCWD, path, 0755) < 0 ? -errno : 0;
+}
+
+int hf_cgroup_make(uint64_t token, struct hf_cgroup *ret)
+{
+	char path[HF_CGROUP_PATH_MAX];
+	int r = make_below(guess_mount, token, path, sizeof(path));
+
+	if (r == -ENOTSUP || r == -ENOENT)
+		r = make_below(find_mount, token, path, sizeof(path));
+	if (r < 0)
+		return r;
 	r = open_group(path, ret);
 	if (r < 0)
 		(void)hf_sys.unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
@@ -154,7 +186,7 @@ int hf_cgroup_open(const char *path, uint64_t inode, struct hf_cgroup *ret)
 	if (r < 0)
 		return r;
 	if (group.inode != inode || hf_sys.fstatfs(group.fd, &fs) < 0 ||
-	    (unsigned long)fs.f_type != 0x63677270UL /* CGROUP2_SUPER_MAGIC */) {
+	    (unsigned long)fs.f_type != CGROUP2_MAGIC) {
 		hf_cgroup_done(&group);
 		return -ENOENT;
 	}

@@ -1,5 +1,6 @@
 /* run/keeper.c - the keeper's life: lock, admission, what was before, the attempts, the end. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,6 @@
 #include "hf/run/keeper.h"
 #include "hf/run/remains.h"
 #include "hf/sys/calls.h"
-
-extern char **environ;
 
 void hf_keeper_tell(struct hf_keeper *k, const struct hf_link_news *news, int fd)
 {
@@ -215,29 +214,50 @@ static void shown_command(char *const *argv, char out[HF_RUN_COMMAND_MAX + 1])
 	hf_session_clean_text(out, HF_RUN_COMMAND_MAX + 1, text.s);
 }
 
-static int build_environment(struct hf_keeper *k)
+static int add_variable(struct hf_keeper *k, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static int add_variable(struct hf_keeper *k, const char *format, ...)
+{
+	size_t n = 0;
+	va_list args;
+	int len;
+
+	while (k->env_set[n])
+		n++;
+	va_start(args, format);
+	len = vasprintf(&k->env_set[n], format, args);
+	va_end(args);
+	if (len < 0)
+		k->env_set[n] = NULL;
+	return len < 0;
+}
+
+int hf_keeper_environment(struct hf_keeper *k)
 {
 	static const char *const unset[] = { "HOLDFAST_DEADLINE", NULL };
 	const char *around = getenv(HF_MARK_VARIABLE);
-	char mark[HF_MARK_MAX];
-	char *set[8] = { 0 };
-	int n = 0, bad = 0;
+	unsigned long long token = k->record.token;
+	int bad = 0;
 
-	(void)hf_mark_prefix(k->sessions, k->name, mark);
-	bad |= asprintf(&set[n++], HF_MARK_VARIABLE "=%s%llu%s%s", mark,
-			(unsigned long long)k->record.token, around && around[0] ? ":" : "",
-			around ? around : "") < 0;
-	bad |= asprintf(&set[n++], "HOLDFAST_SESSION=%s", k->name) < 0;
-	bad |= asprintf(&set[n++], "HOLDFAST_LOCK=%s", k->name) < 0;
-	bad |= asprintf(&set[n++], "HOLDFAST_TOKEN=%llu", (unsigned long long)k->record.token) < 0;
-	bad |= asprintf(&set[n++], "HOLDFAST_DIR=%s", hf_state_path(k->sessions->state)) < 0;
-	bad |= asprintf(&set[n++], "HOLDFAST_DEPTH=%llu", (unsigned long long)current_depth() + 1) < 0;
+	free(k->envp);
+	for (size_t i = 0; k->env_set[i]; i++) {
+		free(k->env_set[i]);
+		k->env_set[i] = NULL;
+	}
+	bad |= add_variable(k, HF_MARK_VARIABLE "=%s%llu%s%s", k->tree.mark, token,
+			    around && around[0] ? ":" : "", around ? around : "");
+	bad |= add_variable(k, "HOLDFAST_SESSION=%s", k->name);
+	bad |= add_variable(k, "HOLDFAST_LOCK=%s", k->name);
+	bad |= add_variable(k, "HOLDFAST_TOKEN=%llu", token);
+	bad |= add_variable(k, "HOLDFAST_DIR=%s", hf_state_path(k->sessions->state));
+	bad |= add_variable(k, "HOLDFAST_DEPTH=%llu", (unsigned long long)current_depth() + 1);
+	bad |= add_variable(k, "HOLDFAST_ATTEMPT=%u", k->record.attempt);
 	/* For people and scripts, so by their clock; in seconds. */
 	if (k->o.deadline_ns)
-		bad |= asprintf(&set[n++], "HOLDFAST_DEADLINE=%lld",
-				(long long)((hf_wall_now().ns + k->o.deadline_ns) / HF_SEC)) < 0;
-	/* The strings live as long as the keeper does. */
-	k->envp = bad ? NULL : hf_spawn_environment(set, unset);
+		bad |= add_variable(k, "HOLDFAST_DEADLINE=%lld",
+				    (long long)((hf_wall_now().ns + k->o.deadline_ns) / HF_SEC));
+	k->envp = bad ? NULL : hf_spawn_environment(k->env_set, unset);
 	return k->envp ? 0 : -ENOMEM;
 }
 
@@ -269,8 +289,7 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 			k->record.cgroup_inode = k->tree.group.inode;
 		}
 	}
-	r = build_environment(k);
-	return r < 0 ? hf_fail_sys(err, -r, "memory", k->name) : 0;
+	return 0;
 }
 
 /* -- the end ------------------------------------------------------------------------------- */
@@ -278,12 +297,12 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 /* The outcome is on disk; now the name may be somebody else's. */
 static void finish(struct hf_keeper *k)
 {
-	if (k->end != HF_END_LOST && k->tree.group.fd >= 0 &&
-	    !(k->o.flags & HF_RUN_LEAVE_RUNNING && hf_cgroup_populated(&k->tree.group) > 0))
+	if (!(k->o.flags & HF_RUN_LEAVE_RUNNING && k->tree.group.fd >= 0 &&
+	      hf_cgroup_populated(&k->tree.group) > 0))
 		hf_cgroup_remove(&k->tree.group);
 	if (k->slot)
 		(void)hf_lock_release(k->slot, NULL);
-	if (k->lock)
+	if (k->lock && !k->lost)
 		(void)hf_lock_release(k->lock, NULL);
 }
 

@@ -47,6 +47,7 @@ struct hf_keeper {
 	struct hf_tree tree;
 	struct hf_output output;
 	char **envp;
+	char *env_set[12];      /* the strings of ours in it */
 	char **stored_argv;     /* of a resumed session, when none was given */
 
 	/* Of the watch that is on. */
@@ -74,6 +75,9 @@ void hf_keeper_tell(struct hf_keeper *keeper, const struct hf_link_news *news, i
 
 /* All attempts. Returns the exit status for the supervisor. */
 int hf_keeper_loop(struct hf_keeper *keeper);
+
+/* Makes the command's environment for this attempt. 0 or -errno. */
+int hf_keeper_environment(struct hf_keeper *keeper);
 
 /* One attempt: start, watch, verify, judge. The record has the outcome when it returns. */
 void hf_keeper_attempt(struct hf_keeper *keeper);

@@ -3,8 +3,8 @@
  *
  *     {"v":1,"key":"fix-160","token":…,"phase":"running",…,"x":"0123456789abcdef"}
  *
- * The last whole line is the session. It is appended and synced, never changed in place,
- * so a crash leaves the line before it. The checksum (XXH3-64 of all bytes before
+ * The last whole line is the session. It is written behind the others and synced; what
+ * stands is never changed, so a crash leaves the line before it. The checksum (XXH3-64 of all bytes before
  * `,"x":"`) always stands last. docs/FORMATS.md has every field.
  */
 #ifndef RUN_RECORD_H

@@ -55,6 +55,9 @@ static int complete(const char *name, const struct hf_run_opts *opts, struct hf_
 		ret->group = HF_RUN_GROUP_ALL;
 	if (ret->every_ns || ret->max_runs || ret->until)
 		ret->flags |= HF_RUN_LOOP;
+	/* One that nothing bounds does not become a busy one by succeeding. */
+	if (ret->flags & HF_RUN_LOOP && ret->max_runs == 0)
+		fill_default(&ret->every_ns, ret->backoff_ns);
 	return 0;
 }
 

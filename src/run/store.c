@@ -17,11 +17,11 @@
 #define RECORD     "session.jsonl"
 #define RECORD_NEW ".session.jsonl.new"
 
-/* Beyond this the file is written anew with its last line only. */
-#define COMPACT_BYTES (512 * 1024)
-
-/* As much of the end of the file as surely holds the last two lines. */
-#define TAIL_BYTES (2 * HF_SESSION_LINE_MAX)
+/*
+ * The file has this size from its birth, lines in front and zeros behind them: a line written
+ * over zeros changes no metadata, which makes its sync a third cheaper. Full, it is made anew.
+ */
+#define RECORD_BYTES (64 * 1024)
 
 int hf_sessions_open(struct hf_state *state, struct hf_journal *journal,
 		     struct hf_sessions **ret_sessions, struct hf_err *err)
@@ -142,16 +142,16 @@ static int quarantine(struct hf_sessions *sessions, int dirfd, const char *name,
 }
 
 /*
- * The last whole line of the `len` bytes at `tail`. A torn one behind it does not count,
- * nor does one that was torn and closed with '!' (see end_torn_line).
+ * The last whole line of the `len` bytes of `text`. A torn one behind it does not count,
+ * nor does one that was torn and closed with '!' (see append_line).
  */
-static const char *last_line(const char *tail, size_t len, size_t *ret_len)
+static const char *last_line(const char *text, size_t len, size_t *ret_len)
 {
-	const char *end = memrchr(tail, '\n', len);
+	const char *end = memrchr(text, '\n', len);
 
 	while (end) {
-		const char *before = memrchr(tail, '\n', (size_t)(end - tail));
-		const char *line = before ? before + 1 : tail;
+		const char *before = memrchr(text, '\n', (size_t)(end - text));
+		const char *line = before ? before + 1 : text;
 
 		*ret_len = (size_t)(end - line);
 		if (end == line || end[-1] != '!')
@@ -161,32 +161,46 @@ static const char *last_line(const char *tail, size_t len, size_t *ret_len)
 	return NULL;
 }
 
+/* Opens and reads the file into `text` of RECORD_BYTES + 1. Its size, or -errno or HF_E_. */
+static ssize_t read_file(int dirfd, int flags, const char *name, char *text, int *ret_fd,
+			 struct hf_err *err)
+{
+	AUTO_FD fd = -1;
+	ssize_t n;
+	int r = hf_open_private(dirfd, RECORD, flags, name, &fd, NULL, err);
+
+	if (r < 0)
+		return r;
+	n = hf_pread_all(fd, text, RECORD_BYTES + 1, 0);
+	if (n < 0)
+		return hf_fail_sys(err, (int)-n, "pread", name);
+	*ret_fd = fd_take(&fd);
+	return n;
+}
+
 static int read_record(int dirfd, const char *name, struct hf_session_record *ret,
 		       const char **ret_why, struct hf_err *err)
 {
-	char tail[TAIL_BYTES];
-	struct stat st;
+	AUTO_FREE char *text = malloc(RECORD_BYTES + 1);
 	AUTO_FD fd = -1;
-	off_t at;
-	ssize_t n;
-	size_t len;
 	const char *line;
-	int r = hf_open_private(dirfd, RECORD, O_RDONLY, name, &fd, &st, err);
+	size_t len = 0;
+	ssize_t n;
+	int r;
 
+	if (!text)
+		return hf_fail_sys(err, ENOMEM, "memory", name);
 	*ret_why = "not a file of ours";
-	if (r < 0)
-		return r;
-	at = st.st_size > TAIL_BYTES ? st.st_size - TAIL_BYTES : 0;
-	n = hf_pread_all(fd, tail, sizeof(tail), at);
+	n = read_file(dirfd, O_RDONLY, name, text, &fd, err);
 	if (n < 0)
-		return hf_fail_sys(err, (int)-n, "pread", name);
-	line = last_line(tail, (size_t)n, &len);
-	/* Empty, or only a torn first line: the intent was never on disk, nothing was started. */
-	if (!line && at == 0 && n < HF_SESSION_LINE_MAX)
-		return HF_E_NO_SESSION;
-	*ret_why = "a line is too long";
-	if (!line || (line == tail && at > 0))
+		return (int)n;
+	*ret_why = "it is too large";
+	if (n > RECORD_BYTES)
 		return HF_E_FORMAT;
+	line = last_line(text, strnlen(text, (size_t)n), &len);
+	/* Empty, or only a torn first line: the intent was never on disk, nothing was started. */
+	if (!line)
+		return HF_E_NO_SESSION;
 	r = hf_session_decode(line, len, ret, ret_why);
 	if (r == 0 && strcmp(ret->name, name) != 0) {
 		*ret_why = "it is the record of another session";
@@ -219,29 +233,19 @@ struct save {
 	struct hf_err *err;
 };
 
-/* Ends a torn line that a crash left, so that ours stands alone. */
-static int end_torn_line(int fd, off_t size)
-{
-	char last = '\n';
-
-	if (size > 0 && hf_pread_all(fd, &last, 1, size - 1) != 1)
-		return -EIO;
-	/* A line that lacked only its newline was never acknowledged: it must not become
-	 * valid by getting one. */
-	return last == '\n' ? 0 : hf_write_all(fd, "!\n", 2);
-}
-
 /* The file anew with this line only: temp, sync, rename, sync. */
-static int rewrite(const struct save *save)
+static int rewrite(const struct save *save, char *text)
 {
 	AUTO_FD fd = -1;
 	int r;
 
+	memset(text, 0, RECORD_BYTES);
+	memcpy(text, save->line->s, save->line->len);
 	(void)hf_sys.unlinkat(save->dirfd, RECORD_NEW, 0);
 	fd = hf_open_at(save->dirfd, RECORD_NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return fd;
-	r = hf_write_all(fd, save->line->s, save->line->len);
+	r = hf_write_all(fd, text, RECORD_BYTES);
 	if (r == 0 && hf_sys.fdatasync(fd) < 0)
 		r = -errno;
 	if (r == 0 && hf_sys.renameat2(save->dirfd, RECORD_NEW, save->dirfd, RECORD, 0) < 0)
@@ -253,19 +257,47 @@ static int rewrite(const struct save *save)
 	return hf_sync_dir(save->dirfd);
 }
 
-static int append(void *arg)
+/*
+ * Where the next line goes, or -1: the file has to be made anew. It must have its size, room,
+ * and nothing but zeros behind its lines; a power cut may leave parts of a line there.
+ */
+static off_t find_end(const char *text, ssize_t n, size_t need)
+{
+	size_t end = n == RECORD_BYTES ? strnlen(text, RECORD_BYTES) : RECORD_BYTES;
+
+	if (end + need > RECORD_BYTES)
+		return -1;
+	for (size_t i = end; i < RECORD_BYTES; i++)
+		if (text[i] != '\0')
+			return -1;
+	return (off_t)end;
+}
+
+static int append_line(void *arg)
 {
 	const struct save *save = arg;
+	AUTO_FREE char *text = malloc(RECORD_BYTES + 1);
 	AUTO_FD fd = -1;
-	struct stat st;
-	int r = hf_open_private(save->dirfd, RECORD, O_RDWR | O_APPEND, save->name, &fd, &st, NULL);
+	size_t torn = 0, done;
+	ssize_t n;
+	off_t end;
+	int r;
 
-	if (r < 0 || st.st_size > COMPACT_BYTES)
-		r = rewrite(save);
-	else {
-		r = end_torn_line(fd, st.st_size);
-		if (r == 0)
-			r = hf_write_all(fd, save->line->s, save->line->len);
+	if (!text)
+		return hf_fail_sys(save->err, ENOMEM, "memory", save->name);
+	n = read_file(save->dirfd, O_RDWR, save->name, text, &fd, NULL);
+	end = n < 0 ? -1 : find_end(text, n, save->line->len + 2);
+	if (end < 0) {
+		r = rewrite(save, text);
+	} else {
+		/* A line that lacked only its newline was never acknowledged: it must not
+		 * become valid by getting one. */
+		if (end > 0 && text[end - 1] != '\n') {
+			memcpy(text, "!\n", 2);
+			torn = 2;
+		}
+		memcpy(text + torn, save->line->s, save->line->len);
+		r = hf_pwrite_all(fd, text, torn + save->line->len, end, &done);
 		if (r == 0 && hf_sys.fdatasync(fd) < 0)
 			r = -errno;
 	}
@@ -288,7 +320,7 @@ int hf_session_save(struct hf_sessions *sessions, const struct hf_session_record
 		return r;
 	save.dirfd = dirfd;
 	/* Under the guard: a keeper that lost the lock writes nothing (L5). */
-	return hf_lock_guarded(sessions->locks, record->name, token, append, &save, err);
+	return hf_lock_guarded(sessions->locks, record->name, token, append_line, &save, err);
 }
 
 /* -- all of them --------------------------------------------------------------- */

@@ -26,7 +26,7 @@ struct hf_terminal {
 
 #define HF_TERMINAL_INIT { .pty = -1 }
 
-/* Takes the pty and hands keys over from now on. A later one replaces it. */
+/* Takes the pty and hands keys over from now on; -1: there is none any more. */
 void hf_terminal_take(struct hf_terminal *terminal, int pty);
 void hf_terminal_raw(struct hf_terminal *terminal);
 void hf_terminal_restore(struct hf_terminal *terminal);

@@ -28,8 +28,6 @@ void hf_terminal_restore(struct hf_terminal *t)
 
 void hf_terminal_take(struct hf_terminal *t, int pty)
 {
-	if (pty < 0)
-		return;
 	hf_terminal_restore(t);
 	hf_auto_close(&t->pty);
 	t->pty = pty;

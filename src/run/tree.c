@@ -136,9 +136,28 @@ void hf_tree_continue(struct hf_tree *tree)
 	(void)signal_all(tree, SIGCONT, 0);
 }
 
+static void count_member(void *arg, int32_t pid)
+{
+	unsigned *count = arg;
+
+	(void)pid;
+	(*count)++;
+}
+
 void hf_tree_kill(struct hf_tree *tree)
 {
+	/*
+	 * The group first: one call for all that are in it, whatever they fork meanwhile.
+	 * Who moved out of it is found by the walk, when this round has not been enough.
+	 */
+	if (tree->group.fd >= 0) {
+		unsigned members = 0;
+
+		(void)hf_cgroup_each(&tree->group, count_member, &members);
+		if (members > 0 && hf_cgroup_kill(&tree->group) == 0) {
+			tree->killed += members;
+			return;
+		}
+	}
 	tree->killed += signal_all(tree, SIGKILL, 0);
-	if (tree->group.fd >= 0)
-		(void)hf_cgroup_kill(&tree->group);
 }
