@@ -35,6 +35,7 @@ struct supervisor {
 	pid_t keeper;
 	int keeper_fd;
 	uint64_t token;  /* 0: the keeper does not have the lock yet */
+	pid_t leader;    /* the command; only to compare with */
 	int aborted;     /* by a signal, before there was anything to stop */
 	struct hf_tree tree;
 	struct hf_terminal terminal;
@@ -95,6 +96,7 @@ static void hear(struct supervisor *s)
 			s->token = news.report.token;
 			break;
 		case HF_LINK_STARTED:
+			s->leader = (pid_t)news.report.pid;
 			if (s->started)
 				s->started(s->arg, &news);
 			s->started = NULL;
@@ -255,8 +257,8 @@ static void watch_keeper(struct supervisor *s)
 		(void)hf_sys.poll(fds, n, (int)(hf_mono_left(look) / HF_MSEC) + 1);
 		if (fds[2].revents)
 			pass_signals(s);
-		if (n > 3 && fds[3].revents)
-			hf_terminal_copy(&s->terminal);
+		if (n > 3 && fds[3].revents && hf_terminal_copy(&s->terminal, s->leader))
+			order(s, SIGTSTP, 0);
 		hear(s);
 		if (s->last.kind == HF_LINK_ENDED && s->last.report.outcome != HF_OUTCOME_NONE)
 			return;

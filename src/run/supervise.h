@@ -3,6 +3,7 @@
 #define RUN_SUPERVISE_H
 
 #include <poll.h>
+#include <sys/types.h>
 #include <termios.h>
 
 #include "hf/run/link.h"
@@ -36,7 +37,7 @@ void hf_terminal_done(struct hf_terminal *terminal);
 /* What to poll for: 1, or 0 without a pty. */
 nfds_t hf_terminal_poll(const struct hf_terminal *terminal, struct pollfd *fd);
 
-/* Passes on what was typed. */
-void hf_terminal_copy(struct hf_terminal *terminal);
+/* Passes on what was typed. 1: it asks for `leader`, the command, to be suspended. */
+int hf_terminal_copy(struct hf_terminal *terminal, pid_t leader);
 
 #endif

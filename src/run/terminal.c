@@ -1,5 +1,6 @@
 /* run/terminal.c - keys and window size, from the caller's terminal to the command's pty. */
 #include <errno.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -55,14 +56,30 @@ nfds_t hf_terminal_poll(const struct hf_terminal *t, struct pollfd *fd)
 	return 1;
 }
 
-void hf_terminal_copy(struct hf_terminal *t)
+/*
+ * Was Ctrl-Z typed to the command itself? On its pty it leads a session, whose groups have no
+ * parent that could continue them, so the kernel ignores the stop; we have to do it.
+ * Where a shell on the pty has put something else in front, it sees to that.
+ */
+static int is_suspend(const struct hf_terminal *t, const char *keys, size_t n, pid_t leader)
+{
+	struct termios modes;
+
+	return tcgetattr(t->pty, &modes) == 0 && modes.c_lflag & ISIG &&
+	       modes.c_cc[VSUSP] != _POSIX_VDISABLE && memchr(keys, modes.c_cc[VSUSP], n) &&
+	       tcgetpgrp(t->pty) == leader;
+}
+
+int hf_terminal_copy(struct hf_terminal *t, pid_t leader)
 {
 	char keys[512];
 	ssize_t n = read(STDIN_FILENO, keys, sizeof(keys));
+	int suspend = n > 0 && is_suspend(t, keys, (size_t)n, leader);
 
 	if (n > 0)
 		(void)hf_write_all(t->pty, keys, (size_t)n);
 	/* The terminal is gone: SIGHUP comes as well, and ends the session. */
 	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
 		hf_auto_close(&t->pty);
+	return suspend;
 }

@@ -131,6 +131,11 @@ int hf_tree_term(struct hf_tree *tree)
 	return (int)signal_all(tree, SIGTERM, SIGCONT);
 }
 
+void hf_tree_suspend(struct hf_tree *tree)
+{
+	(void)signal_all(tree, SIGSTOP, 0);
+}
+
 void hf_tree_continue(struct hf_tree *tree)
 {
 	(void)signal_all(tree, SIGCONT, 0);

@@ -86,6 +86,9 @@ static void obey(struct hf_keeper *k, const struct hf_child *child, int sig, int
 			forward(k, child, SIGHUP);
 		hf_keeper_end(k, HF_END_HANGUP, k->o.grace_ns);
 		break;
+	case SIGTSTP:
+		hf_tree_suspend(&k->tree);
+		break;
 	case SIGCONT:
 		/* Ctrl-Z stopped all of the foreground on the pty, not the command alone. */
 		hf_tree_continue(&k->tree);
