@@ -60,37 +60,59 @@ static void fill_options(struct run *run, char **command)
 
 /* -- what came of it -------------------------------------------------------------- */
 
-static void say_command(void *arg, const struct hf_session_info *info)
+struct busy {
+	const struct run *run;
+	json_t *object; /* with --json */
+	int known;
+};
+
+static void say_session(void *arg, const struct hf_session_info *info)
 {
 	AUTO(hf_buf_done) struct hf_buf age = HF_BUF_INIT;
+	struct busy *busy = arg;
 
 	session_add_duration(&age, info->age_ns);
-	cli_say(arg, "it is %s for %s, attempt %u: %s", hf_session_word(info->state), age.s,
-		info->attempt, info->command);
+	cli_say(busy->run->cli, "session '%s' is %s, for %s, attempt %u: %s", info->name,
+		hf_session_word(info->state), age.s, info->attempt, info->command);
+	if (busy->object)
+		cli_set(busy->object, "session", session_json(info));
+	busy->known = 1;
+}
+
+static int skip(struct run *run, const struct hf_run_report *report, const struct hf_err *err)
+{
+	struct lock_context lock = { 0 };
+
+	if (lock_open(run->cli, &lock) == EXIT_DONE)
+		lock_journal_timeout(&lock, HF_EV_LOCK_SKIPPED, run->name,
+				     err->code == HF_E_BUSY ? 0 : run->lock.wait_ns, &report->blocker,
+				     err);
+	lock_close(&lock);
+	cli_say(run->cli, "skipped: session '%s': %s", run->name, err->detail);
+	return EXIT_DONE;
 }
 
 /* Somebody has the name: who, for how long, with what, and what to do about it. */
 static int say_busy(struct run *run, const struct hf_run_report *report, const struct hf_err *err)
 {
 	AUTO(session_close) struct session_context context = { 0 };
-	struct cli *cli = run->cli;
+	int status = (int)run->lock.busy_status;
+	struct busy busy = { .run = run };
 
-	if (run->lock.on_timeout == ON_TIMEOUT_SKIP) {
-		struct lock_context lock = { 0 };
-
-		if (lock_open(cli, &lock) == EXIT_DONE)
-			lock_journal_timeout(&lock, HF_EV_LOCK_SKIPPED, run->name,
-					     err->code == HF_E_BUSY ? 0 : run->lock.wait_ns,
-					     &report->blocker, err);
-		lock_close(&lock);
-		cli_say(cli, "skipped: session '%s': %s", run->name, err->detail);
-		return EXIT_DONE;
-	}
-	if (!cli->quiet && session_open(cli, &context) == EXIT_DONE &&
-	    hf_session_look(context.sessions, run->name, say_command, cli, NULL) == 0)
-		cli_say(cli, "see 'holdfast ps %s' and 'holdfast logs %s'; 'holdfast stop %s' ends it",
-			run->name, run->name, run->name);
-	return lock_say_busy(cli, run->name, &report->blocker, err, (int)run->lock.busy_status);
+	if (run->lock.on_timeout == ON_TIMEOUT_SKIP)
+		return skip(run, report, err);
+	if (run->cli->json)
+		busy.object = lock_busy_json(run->name, &report->blocker, err, status);
+	if (session_open(run->cli, &context) != EXIT_DONE ||
+	    hf_session_look(context.sessions, run->name, say_session, &busy, NULL) < 0 || !busy.known)
+		cli_say(run->cli, "'%s' is locked, but not by a session", run->name);
+	cli_say(run->cli, "held by %s", err->detail);
+	cli_say(run->cli, "wait with -w 30s or 'holdfast wait %s', look with 'holdfast ps' and 'holdfast "
+			  "logs %s', end it with 'holdfast stop %s'",
+		run->name, run->name, run->name);
+	if (busy.object)
+		cli_print_json(busy.object);
+	return status;
 }
 
 static int fail(struct run *run, int r, const struct hf_run_report *report, const struct hf_err *err)

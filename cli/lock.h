@@ -65,6 +65,10 @@ void lock_journal_timeout(const struct lock_context *context, enum hf_event even
 int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holder *blocker,
 		  const struct hf_err *err, int status);
 
+/* The JSON part of that. */
+json_t *lock_busy_json(const char *name, const struct hf_holder *blocker, const struct hf_err *err,
+		       int status);
+
 /* Identity of `pid`, or of our parent when it is 0. Status as above. */
 int lock_owner(const struct cli *cli, uint64_t pid, struct hf_proc_id *ret);
 
