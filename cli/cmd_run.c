@@ -71,6 +71,9 @@ static void say_session(void *arg, const struct hf_session_info *info)
 	AUTO(hf_buf_done) struct hf_buf age = HF_BUF_INIT;
 	struct busy *busy = arg;
 
+	/* One that is over holds nothing: then it is another user of the name. */
+	if (info->state >= HF_SESSION_DONE && info->state != HF_SESSION_DEAD_UNREAPED)
+		return;
 	session_add_duration(&age, info->age_ns);
 	cli_say(busy->run->cli, "session '%s' is %s, for %s, attempt %u: %s", info->name,
 		hf_session_word(info->state), age.s, info->attempt, info->command);
