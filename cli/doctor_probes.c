@@ -106,10 +106,8 @@ enum finding probe_cgroup(char text[DOCTOR_TEXT_MAX])
 		return FOUND_ABSENT;
 	}
 	kills = faccessat(group.fd, "cgroup.kill", W_OK, 0) == 0;
-	*strrchr(group.path, '/') = '\0';
-	say("groups may be made in %.300s%s", group.path,
+	say("groups may be made in %.*s%s", (int)(strrchr(group.path, '/') - group.path), group.path,
 	    kills ? ", with cgroup.kill" : "; no cgroup.kill (before 5.14)");
-	group.path[strlen(group.path)] = '/';
 	hf_cgroup_remove(&group);
 	return FOUND_OK;
 }
