@@ -284,12 +284,12 @@ int main(int argc, char **argv)
 	}
 	bench_row(json, &rows, "library acquire + release, no contention", bench_median(a, 21),
 		  "7 bare system calls", bench_median(b, 21), 2.5);
-	for (n = 0; n < 41; n++) {
+	for (n = 0; n < 101; n++) {
 		a[n] = our_handoff(locks, 1);
 		b[n] = peer_handoff();
 	}
-	bench_row(json, &rows, "hand-off to a waiting process", bench_median(a, 41),
-		  "blocked flock(2)", bench_median(b, 41), 3);
+	bench_row(json, &rows, "hand-off to a waiting process", bench_median(a, 101),
+		  "blocked flock(2)", bench_median(b, 101), 3);
 	for (n = 0; n < 41; n++) {
 		a[n] = our_death(locks);
 		b[n] = peer_death();
