@@ -859,6 +859,29 @@ static void await_quiet(pid_t pid)
 }
 
 /* The second in the queue also has a slow clock (HF_LOCK_TURN_NS), so it is not counted here. */
+/* Its channel may still be open; what is in it is not for it, and must not look like a token. */
+static void waiter_behind_one_who_waited_sleeps_without_a_clock(void **state)
+{
+	struct hf_lock *lock = take("x");
+	struct worker *holder = worker("x", -1), *next = worker("x", -1);
+	long before;
+
+	(void)state;
+	holder->keep = 1;
+	start_in_queue(holder, "x", 1);
+	give_back(lock);
+	AWAIT(holder->got);
+	start_in_queue(next, "x", 1);
+	await_quiet(next->pid);
+	before = switches(next->pid);
+	(void)poll(NULL, 0, (int)(HF_LOCK_TURN_NS / HF_MSEC) + 300);
+	assert_int_equal(switches(next->pid), before);
+	holder->go = 1;
+	finish(holder);
+	finish(next);
+	assert_idle("x");
+}
+
 static void one_release_wakes_exactly_one_of_ten(void **state)
 {
 	struct hf_lock *lock = take("x");
@@ -1157,6 +1180,7 @@ int main(void)
 		WAIT_TEST(stopped_waiter_alone_is_passed_over_by_a_newcomer_L4),
 		WAIT_TEST(waiter_that_knows_it_has_the_lock_is_not_passed_over_L1),
 		WAIT_TEST(idle_waiter_makes_no_system_calls),
+		WAIT_TEST(waiter_behind_one_who_waited_sleeps_without_a_clock),
 		WAIT_TEST(one_release_wakes_exactly_one_of_ten),
 		WAIT_TEST(waiter_gets_what_a_hung_holder_let_expire_L4_L5),
 		WAIT_TEST(waiter_notices_a_lease_that_was_given_or_shortened_later),
