@@ -44,6 +44,8 @@
  * Fork: a child may only free what it inherited (HF_E_FORKED).
  * Crash: a record is changed by one write of at most one page under a short flock
  * guard; a record that fails its checksum is quarantined and never acted upon.
+ * Descriptors: what a wait needed (up to 16 per context) is closed by the next call, so
+ * that who was given a lock can go to work at once.
  * Limits: one machine and flock(2). 64 holders of one lock, 16,384 waiters.
  */
 #ifndef HOLDFAST_LOCK_H

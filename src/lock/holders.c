@@ -145,8 +145,7 @@ int hf_record_reap(struct hf_guard *guard, int expired_too)
 			continue;
 		}
 		/* One that died before it could remove its channel. */
-		if (holder->ticket != 0)
-			hf_queue_forget(guard->locks, guard->name, holder->ticket);
+		hf_channel_remove(guard->locks, guard->key, holder->ticket);
 		hf_record_remove(record, i);
 		guard->changed = 1;
 		removed++;

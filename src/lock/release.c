@@ -86,7 +86,7 @@ int hf_local_release(void *store, const char *name, uint64_t token,
 
 		/* Those who waited for us would sleep on. */
 		if (hf_name_key(name, strlen(name), key, NULL) >= 0)
-			hf_queue_recall(store, key);
+			hf_channel_recall(store, key, NULL);
 		return FAIL(err, HF_E_STALE, "release", name, "its file is gone");
 	}
 	if (r < 0)
@@ -106,8 +106,8 @@ int hf_local_release(void *store, const char *name, uint64_t token,
 	else
 		ticket = 0;
 	r = hf_queue_admit(&guard, err);
-	if (r == 0 && ticket != 0)
-		hf_queue_forget(store, name, ticket);
+	if (r == 0)
+		hf_channel_remove(store, guard.key, ticket);
 	return r;
 }
 
@@ -238,7 +238,7 @@ int hf_local_take_away(void *store, const char *name, const char *reason, struct
 					   reason);
 			count++;
 		}
-		hf_queue_forget(store, name, guard.record.holders[i].ticket);
+		hf_channel_remove(store, guard.key, guard.record.holders[i].ticket);
 	}
 	guard.record.n_holders = 0;
 	hf_queue_nudge(&guard, 0); /* as in a release by somebody else */

@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "hf/sys/calls.h"
@@ -55,6 +56,18 @@ static pid_t sys_clone_into(int cgroup_fd, int *ret_pidfd)
 static int sys_pidfd_send_signal(int pidfd, int sig)
 {
 	return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0);
+}
+
+/* A write that does not raise SIGPIPE. Kernels before 6.18 say EOPNOTSUPP. */
+#ifndef RWF_NOSIGNAL
+#define RWF_NOSIGNAL 0x00000100
+#endif
+
+static ssize_t sys_write_quiet(int fd, const void *from, size_t len)
+{
+	struct iovec part = { (void *)(uintptr_t)from, len };
+
+	return pwritev2(fd, &part, 1, -1, RWF_NOSIGNAL);
 }
 
 static int sys_openat(int dirfd, const char *path, int flags, mode_t mode)

@@ -20,6 +20,12 @@
 int hf_open_at(int dirfd, const char *path, int flags, mode_t mode);
 
 /*
+ * The same with O_NOATIME where it is allowed: else each reading that follows a change
+ * writes the inode, for a time that nobody wants.
+ */
+int hf_open_noatime(int dirfd, const char *path, int flags, mode_t mode);
+
+/*
  * Opens a file that must be ours: regular, one link, owned by the effective
  * user, closed to group and others. O_NOFOLLOW and O_NONBLOCK are added, so a
  * symlink is not followed and a FIFO or device does not block (HF_E_UNTRUSTED).
