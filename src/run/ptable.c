@@ -170,26 +170,66 @@ static int entry_matches(const char *value, size_t len, const char *prefix, uint
 	return 0;
 }
 
+/* The environment in that file, to be freed; *ret_n is its size, 0 when there is none. */
+static char *read_environ(const char *path, ssize_t *ret_n)
+{
+	char *text = NULL;
+	size_t cap = 16384;
+	ssize_t n;
+
+	do {
+		char *more = realloc(text, cap *= 2);
+
+		if (!more) {
+			n = 0;
+			break;
+		}
+		text = more;
+		n = hf_read_file(AT_FDCWD, path, text, cap);
+	} while (n == -E2BIG && cap < ENVIRON_MAX);
+	*ret_n = n > 0 ? n : 0;
+	return text;
+}
+
+/* The first thread has ended and has no memory any more; those that run have the environment. */
+static char *read_environ_of_thread(int32_t pid, ssize_t *ret_n)
+{
+	char path[64], *text = NULL;
+	struct dirent *entry;
+	DIR *dir;
+
+	*ret_n = 0;
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	while (dir && *ret_n == 0 && (entry = readdir(dir))) {
+		uint64_t tid;
+
+		if (hf_parse_u64(entry->d_name, strlen(entry->d_name), INT32_MAX, &tid) < 0 ||
+		    tid == (uint64_t)pid)
+			continue;
+		free(text);
+		(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/environ", (int)pid, (int)tid);
+		text = read_environ(path, ret_n);
+	}
+	if (dir)
+		(void)closedir(dir);
+	return text;
+}
+
 int hf_mark_found(int32_t pid, const char *prefix, uint64_t not_token)
 {
 	static const char variable[] = HF_MARK_VARIABLE "=";
 	char path[40];
 	AUTO_FREE char *text = NULL;
-	size_t cap = 16384;
 	ssize_t n;
 	const char *at, *end;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-	do {
-		char *more = realloc(text, cap *= 2);
-
-		if (!more)
-			return 0;
-		text = more;
-		n = hf_read_file(AT_FDCWD, path, text, cap);
-	} while (n == -E2BIG && cap < ENVIRON_MAX);
-	if (n <= 0)
-		return 0;
+	text = read_environ(path, &n);
+	if (n == 0) {
+		free(text);
+		text = read_environ_of_thread(pid, &n);
+	}
 	for (at = text, end = text + n; at < end; at += strnlen(at, (size_t)(end - at)) + 1) {
 		size_t len = strnlen(at, (size_t)(end - at));
 

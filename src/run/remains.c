@@ -68,7 +68,8 @@ static int hunt_marked(struct hunt *hunt)
 		uint32_t uid;
 		AUTO_FD pidfd = -1;
 
-		if (pid <= 1 || pid == getpid() || scan.stats[i].state == 'Z' ||
+		if (pid <= 1 || pid == getpid() ||
+		    (scan.stats[i].state == 'Z' && scan.stats[i].threads <= 1) ||
 		    !hf_mark_found(pid, hunt->mark, hunt->token))
 			continue;
 		/* Seen by number; proven only now. */
