@@ -140,6 +140,31 @@ void hf_ptable_keep_descendants(struct hf_ptable *scan, int32_t root, const stru
 	scan->n = kept;
 }
 
+int hf_victims_add(struct hf_victims *victims, int32_t pid, uint64_t start_ticks)
+{
+	/* From the end: the ones that are hit again are the last ones. */
+	for (size_t i = victims->n; i > 0; i--)
+		if (victims->list[i - 1].pid == pid && victims->list[i - 1].start_ticks == start_ticks)
+			return 0;
+	if (victims->n == victims->room) {
+		size_t room = victims->room * 2 + 64;
+		struct hf_victim *more = realloc(victims->list, room * sizeof(*more));
+
+		if (!more)
+			return 1; /* better counted twice than not at all */
+		victims->list = more;
+		victims->room = room;
+	}
+	victims->list[victims->n++] = (struct hf_victim){ pid, start_ticks };
+	return 1;
+}
+
+void hf_victims_done(struct hf_victims *victims)
+{
+	free(victims->list);
+	*victims = (struct hf_victims){ 0 };
+}
+
 size_t hf_mark_prefix(const struct hf_sessions *sessions, const char *name, char out[HF_MARK_MAX])
 {
 	char key[HF_NAME_KEY_MAX] = "";

@@ -14,6 +14,7 @@
 void hf_tree_done(struct hf_tree *tree)
 {
 	hf_cgroup_done(&tree->group);
+	hf_victims_done(&tree->victims);
 	free(tree->others);
 	tree->others = NULL;
 	tree->n_others = 0;
@@ -131,7 +132,7 @@ static void keep_tree(const struct hf_tree *tree, struct hf_ptable *scan)
 	hf_ptable_keep_descendants(scan, (int32_t)getpid(), not, n);
 }
 
-/* Sends to all descendants that live. Returns how many. */
+/* Sends to all descendants that live. Returns how many; of SIGKILL how many for the first time. */
 static unsigned signal_all(struct hf_tree *tree, int sig, int also)
 {
 	AUTO(hf_ptable_done) struct hf_ptable scan = { 0 };
@@ -146,7 +147,9 @@ static unsigned signal_all(struct hf_tree *tree, int sig, int also)
 
 		if (pidfd < 0)
 			continue;
-		count += hf_sys.pidfd_send_signal(pidfd, sig) == 0;
+		if (hf_sys.pidfd_send_signal(pidfd, sig) == 0)
+			count += sig != SIGKILL ||
+				 hf_victims_add(&tree->victims, st->pid, st->start_ticks);
 		if (also)
 			(void)hf_sys.pidfd_send_signal(pidfd, also);
 	}

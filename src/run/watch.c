@@ -227,6 +227,7 @@ static void begin_watch(struct hf_keeper *k, const struct hf_child *child)
 {
 	k->killing = 0;
 	k->killed_before = k->tree.killed;
+	hf_victims_done(&k->tree.victims);
 	k->tree.leader = child ? (int32_t)child->pid : 0;
 	k->tree.leader_exited = 0;
 	/* A stop that came before counts for what is started now, too. */
