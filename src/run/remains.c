@@ -23,18 +23,28 @@ struct hunt {
 	struct hf_cgroup group;
 	char mark[HF_MARK_MAX];
 	uint64_t token;
-	unsigned killed;  /* were sent SIGKILL */
+	struct hf_victims victims; /* were sent SIGKILL */
+	unsigned killed;           /* how many of them */
 	unsigned living;  /* found in this round */
 	int32_t survivor; /* one of them, for the message */
 };
 
+static int is_zombie(const struct hf_stat *st)
+{
+	return st->state == 'Z' && st->threads <= 1;
+}
+
 /* A process that was proven: kill it, and remember that it was there. */
 static void strike(struct hunt *hunt, int pidfd, int32_t pid)
 {
+	struct hf_stat st = { 0 };
+
 	hunt->living++;
 	hunt->survivor = pid;
+	/* Found by its mark, its group and its parent, and again until it is gone: it is one. */
+	(void)hf_stat_read(pid, &st);
 	if (hf_sys.pidfd_send_signal(pidfd, SIGKILL) == 0)
-		hunt->killed++;
+		hunt->killed += (unsigned)hf_victims_add(&hunt->victims, pid, st.start_ticks);
 }
 
 /* One of the processes on record, by its identity. */
@@ -45,6 +55,44 @@ static void hunt_identity(struct hunt *hunt, const struct hf_proc_id *id)
 	if (id->pid > 1 && id->pid != getpid() &&
 	    hf_proc_open(id, hunt->sessions->judge_flags, &pidfd, NULL) == 0)
 		strike(hunt, pidfd, id->pid);
+}
+
+/*
+ * All that stands below a keeper that lives (stopped past its lease, or its lock was broken).
+ * Its pidfd is open and it has not exited when the table was read, so its number was its own;
+ * while it lives, whatever the tree does comes back to it. So it goes last, when nobody is
+ * left below it: even one without mark and group cannot be missed.
+ */
+static int hunt_below(struct hunt *hunt, const struct hf_proc_id *keeper)
+{
+	AUTO(hf_ptable_done) struct hf_ptable scan = { 0 };
+	AUTO_FD keeper_fd = -1;
+	unsigned before = hunt->living;
+	int r;
+
+	if (keeper->pid <= 1 || hf_proc_open(keeper, hunt->sessions->judge_flags, &keeper_fd, NULL) < 0)
+		return 0;
+	r = hf_ptable_read(&scan);
+	if (r < 0)
+		return r == -ENOTSUP ? 0 : r;
+	hf_ptable_keep_descendants(&scan, keeper->pid, NULL, 0);
+	if (hf_pidfd_exited(keeper_fd) != 0)
+		return 0;
+	for (size_t i = 0; i < scan.n; i++)
+		if (scan.stats[i].pid == getpid())
+			return HF_E_PROTECTED;
+	for (size_t i = 0; i < scan.n; i++) {
+		const struct hf_stat *st = &scan.stats[i];
+		AUTO_FD pidfd = is_zombie(st) ? -1 : hf_sys.pidfd_open(st->pid, 0);
+		struct hf_stat now;
+
+		if (pidfd >= 0 && hf_stat_read(st->pid, &now) == 0 &&
+		    now.start_ticks == st->start_ticks && hf_pidfd_exited(pidfd) == 0)
+			strike(hunt, pidfd, st->pid);
+	}
+	if (hunt->living == before)
+		strike(hunt, keeper_fd, keeper->pid);
+	return 0;
 }
 
 /* One that the group lists: the pidfd first, its group after, not exited last. */
@@ -68,8 +116,7 @@ static int hunt_marked(struct hunt *hunt)
 		uint32_t uid;
 		AUTO_FD pidfd = -1;
 
-		if (pid <= 1 || pid == getpid() ||
-		    (scan.stats[i].state == 'Z' && scan.stats[i].threads <= 1) ||
+		if (pid <= 1 || pid == getpid() || is_zombie(&scan.stats[i]) ||
 		    !hf_mark_found(pid, hunt->mark, hunt->token))
 			continue;
 		/* Seen by number; proven only now. */
@@ -99,15 +146,14 @@ int hf_remains_end(struct hf_sessions *sessions, const char *name,
 	(void)hf_mark_prefix(sessions, name, hunt.mark);
 	if (old && old->cgroup[0])
 		(void)hf_cgroup_open(old->cgroup, old->cgroup_inode, &hunt.group);
-	if (is_inside(&hunt)) {
-		hf_cgroup_done(&hunt.group);
-		return FAIL(err, HF_E_REMAINS, "reap", name,
-			    "you are part of that run yourself; do it from outside");
-	}
-	do {
+	if (is_inside(&hunt))
+		r = HF_E_PROTECTED;
+	while (r == 0) {
 		hunt.living = 0;
 		if (old) {
-			hunt_identity(&hunt, &old->keeper);
+			r = hunt_below(&hunt, &old->keeper);
+			if (r < 0)
+				break;
 			hunt_identity(&hunt, &old->leader);
 		}
 		if (hunt.group.fd >= 0) {
@@ -115,12 +161,20 @@ int hf_remains_end(struct hf_sessions *sessions, const char *name,
 			(void)hf_cgroup_kill(&hunt.group);
 		}
 		r = hunt_marked(&hunt);
-		if (r == 0 && hunt.living > 0)
-			hf_pause(LOOK_AGAIN_NS);
-	} while (r == 0 && hunt.living > 0 && hf_mono_left(limit) > 0);
-	if (hunt.group.fd >= 0 && hunt.living == 0)
+		/* Those of a pid namespace that is not shown here are in the group all the same. */
+		if (hunt.living == 0 && hunt.group.fd >= 0 && hf_cgroup_populated(&hunt.group) > 0)
+			hunt.living++;
+		if (hunt.living == 0 || hf_mono_left(limit) == 0)
+			break;
+		hf_pause(LOOK_AGAIN_NS);
+	}
+	if (r == 0 && hunt.group.fd >= 0 && hunt.living == 0)
 		hf_cgroup_remove(&hunt.group);
 	hf_cgroup_done(&hunt.group);
+	hf_victims_done(&hunt.victims);
+	if (r == HF_E_PROTECTED)
+		return FAIL(err, HF_E_REMAINS, "reap", name,
+			    "you are part of that run yourself; do it from outside");
 	if (r < 0)
 		return hf_fail_sys(err, -r, "/proc", name);
 	if (hunt.living > 0)
