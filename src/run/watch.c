@@ -82,8 +82,9 @@ static void obey(struct hf_keeper *k, const struct hf_child *child, int sig, int
 		hf_keeper_end(k, HF_END_STOP, k->o.grace_ns);
 		break;
 	case SIGHUP:
-		if (!has_it)
-			forward(k, child, SIGHUP);
+		/* A terminal that is closed tells the leader of its session alone, which may be the
+		 * supervisor; one HUP too many hurts nobody who is being ended. */
+		forward(k, child, SIGHUP);
 		hf_keeper_end(k, HF_END_HANGUP, k->o.grace_ns);
 		break;
 	case SIGCONT:
