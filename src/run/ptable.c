@@ -176,7 +176,8 @@ size_t hf_mark_prefix(const struct hf_sessions *sessions, const char *name, char
 }
 
 /* One of the entries of the variable's value? */
-static int entry_matches(const char *value, size_t len, const char *prefix, uint64_t not_token)
+static int entry_matches(const char *value, size_t len, const char *prefix, uint64_t only,
+			 uint64_t not)
 {
 	size_t prefix_len = strlen(prefix);
 
@@ -187,7 +188,7 @@ static int entry_matches(const char *value, size_t len, const char *prefix, uint
 
 		if (size > prefix_len && memcmp(value, prefix, prefix_len) == 0 &&
 		    hf_parse_u64(value + prefix_len, size - prefix_len, UINT64_MAX, &token) == 0 &&
-		    token != not_token)
+		    token != not && (only == 0 || token == only))
 			return 1;
 		value += size + (colon != NULL);
 		len -= size + (colon != NULL);
@@ -241,7 +242,7 @@ static char *read_environ_of_thread(int32_t pid, ssize_t *ret_n)
 	return text;
 }
 
-int hf_mark_found(int32_t pid, const char *prefix, uint64_t not_token)
+int hf_mark_found(int32_t pid, const char *prefix, uint64_t only, uint64_t not)
 {
 	static const char variable[] = HF_MARK_VARIABLE "=";
 	char path[40];
@@ -260,7 +261,7 @@ int hf_mark_found(int32_t pid, const char *prefix, uint64_t not_token)
 
 		if (len >= sizeof(variable) && memcmp(at, variable, sizeof(variable) - 1) == 0)
 			return entry_matches(at + sizeof(variable) - 1, len - (sizeof(variable) - 1),
-					     prefix, not_token);
+					     prefix, only, not);
 	}
 	return 0;
 }

@@ -52,9 +52,9 @@ size_t hf_mark_prefix(const struct hf_sessions *sessions, const char *name,
 		      char out[HF_MARK_MAX]);
 
 /*
- * Does the environment of `pid` hold a mark with that prefix and another token than
- * `not_token` (0: any)? Means something only while the pid is pinned.
+ * Does the environment of `pid` hold a mark with that prefix, the token `only` (0: any) and
+ * another one than `not` (0: none)? Means something only while the pid is pinned.
  */
-int hf_mark_found(int32_t pid, const char *prefix, uint64_t not_token);
+int hf_mark_found(int32_t pid, const char *prefix, uint64_t only, uint64_t not);
 
 #endif

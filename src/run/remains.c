@@ -22,7 +22,8 @@ struct hunt {
 	struct hf_sessions *sessions;
 	struct hf_cgroup group;
 	char mark[HF_MARK_MAX];
-	uint64_t token;
+	uint64_t only;    /* the token of the run that is known to be unfinished; 0: not known */
+	uint64_t token;   /* our own */
 	struct hf_victims victims; /* were sent SIGKILL */
 	unsigned killed;           /* how many of them */
 	unsigned living;  /* found in this round */
@@ -117,11 +118,11 @@ static int hunt_marked(struct hunt *hunt)
 		AUTO_FD pidfd = -1;
 
 		if (pid <= 1 || pid == getpid() || is_zombie(&scan.stats[i]) ||
-		    !hf_mark_found(pid, hunt->mark, hunt->token))
+		    !hf_mark_found(pid, hunt->mark, hunt->only, hunt->token))
 			continue;
 		/* Seen by number; proven only now. */
 		pidfd = hf_sys.pidfd_open(pid, 0);
-		if (pidfd >= 0 && hf_mark_found(pid, hunt->mark, hunt->token) &&
+		if (pidfd >= 0 && hf_mark_found(pid, hunt->mark, hunt->only, hunt->token) &&
 		    hf_status_read_uid(pid, &uid) == 0 && uid == geteuid() &&
 		    hf_pidfd_exited(pidfd) == 0)
 			strike(hunt, pidfd, pid);
@@ -132,14 +133,18 @@ static int hunt_marked(struct hunt *hunt)
 /* Is the caller itself below what would be killed? */
 static int is_inside(const struct hunt *hunt)
 {
-	return hf_mark_found((int32_t)getpid(), hunt->mark, hunt->token) ||
+	return hf_mark_found((int32_t)getpid(), hunt->mark, hunt->only, hunt->token) ||
 	       (hunt->group.fd >= 0 && hf_cgroup_has(&hunt->group, (int32_t)getpid()));
 }
 
 int hf_remains_end(struct hf_sessions *sessions, const char *name,
 		   const struct hf_session_record *old, uint64_t token, struct hf_err *err)
 {
-	struct hunt hunt = { .sessions = sessions, .group = HF_CGROUP_INIT, .token = token };
+	struct hunt hunt = { .sessions = sessions,
+			     .group = HF_CGROUP_INIT,
+			     /* What an earlier run was told to leave running is not of this one. */
+			     .only = old ? old->token : 0,
+			     .token = token };
 	struct hf_mono limit = hf_mono_in(PATIENCE_NS);
 	int r = 0;
 

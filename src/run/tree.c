@@ -49,7 +49,7 @@ static int is_of_tree(const struct hf_tree *tree, const struct hf_stat *st)
 			return 0;
 	/* Orphans of those come to us as well. */
 	return tree->n_others == 0 || st->pid == tree->leader ||
-	       hf_mark_found(st->pid, tree->mark, 0) ||
+	       hf_mark_found(st->pid, tree->mark, 0, 0) ||
 	       (tree->group.fd >= 0 && hf_cgroup_has(&tree->group, st->pid));
 }
 
