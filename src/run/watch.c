@@ -18,8 +18,11 @@
 #include "hf/run/keeper.h"
 #include "hf/sys/calls.h"
 
-/* Between two rounds of KILL, when no exit is reported meanwhile. */
-#define KILL_AGAIN_NS (20 * HF_MSEC)
+/*
+ * Between two rounds of KILL. One round is the rule; the next is for who was forked meanwhile.
+ * Looking again at every exit would take the processor from those that are ending.
+ */
+#define KILL_AGAIN_NS (10 * HF_MSEC)
 
 const char *hf_end_text(enum hf_end end)
 {
@@ -227,6 +230,7 @@ static int64_t check_limits(struct hf_keeper *k, const struct limits *limits)
 static void begin_watch(struct hf_keeper *k, const struct hf_child *child)
 {
 	k->killing = 0;
+	k->kill_again_at = hf_mono_now();
 	k->killed_before = k->tree.killed;
 	hf_victims_done(&k->tree.victims);
 	k->tree.leader = child ? (int32_t)child->pid : 0;
@@ -272,8 +276,11 @@ struct hf_watched hf_keeper_watch(struct hf_keeper *k, const struct hf_child *ch
 			ns = check_limits(k, &limits);
 		if (k->end != HF_END_NONE && (k->killing || hf_mono_left(k->kill_at) == 0)) {
 			k->killing = 1;
-			hf_tree_kill(&k->tree);
-			ns = KILL_AGAIN_NS;
+			if (hf_mono_left(k->kill_again_at) == 0) {
+				hf_tree_kill(&k->tree);
+				k->kill_again_at = hf_mono_in(KILL_AGAIN_NS);
+			}
+			ns = hf_mono_left(k->kill_again_at);
 		} else if (k->end != HF_END_NONE) {
 			ns = smaller(ns, hf_mono_left(k->kill_at));
 		}
