@@ -85,7 +85,8 @@ int hf_tree_reap(struct hf_tree *tree)
 			return tree->group.fd >= 0 && hf_cgroup_populated(&tree->group) > 0;
 		}
 		if (info.si_pid == 0)
-			return tree->n_others == 0 || has_living_child(tree);
+			return tree->n_others == 0 || has_living_child(tree) ||
+			       (tree->group.fd >= 0 && hf_cgroup_populated(&tree->group) > 0);
 		if (info.si_pid == tree->leader) {
 			tree->leader = 0;
 			tree->leader_exited = 1;
