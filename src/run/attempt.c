@@ -271,8 +271,8 @@ static void verify(struct hf_keeper *k)
  */
 static void check_lost(struct hf_keeper *k)
 {
-	if (k->lost || hf_lock_check_token(k->sessions->locks, k->name, k->record.token, NULL) !=
-			       HF_E_STALE)
+	if (!k->lost && hf_lock_check_token(k->sessions->locks, k->name, k->record.token, NULL) !=
+				HF_E_STALE)
 		return;
 	k->lost = 1;
 	k->end = HF_END_LOST;
