@@ -1,13 +1,16 @@
 /* run/remains.c - ending, by proven identity, what nobody supervises any more. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/base/parse.h"
 #include "hf/proc/here.h"
 #include "hf/run/cgroup.h"
 #include "hf/run/remains.h"
@@ -17,6 +20,7 @@
 
 #define PATIENCE_NS  (10 * HF_SEC)      /* for killed processes to be gone */
 #define LOOK_AGAIN_NS (5 * HF_MSEC)
+#define CHILDREN_MAX  ((size_t)256 << 10) /* bytes of a list of pids */
 
 struct hunt {
 	struct hf_sessions *sessions;
@@ -58,6 +62,42 @@ static void hunt_identity(struct hunt *hunt, const struct hf_proc_id *id)
 		strike(hunt, pidfd, id->pid);
 }
 
+/* The children of a process of one thread, as text; the length, or -errno. */
+static ssize_t read_children(int32_t pid, char *text)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
+	return hf_read_file(AT_FDCWD, path, text, CHILDREN_MAX);
+}
+
+/*
+ * Has the process, which is pinned, no child that lives? All that were listed are zombies, and
+ * the list is the same after that was seen: then nobody can have come to it meanwhile, as one
+ * does that forks and exits faster than the table is read. 1 also where the kernel has no list.
+ */
+static int is_childless(int32_t pid)
+{
+	AUTO_FREE char *first = malloc(2 * CHILDREN_MAX);
+	char *second = first ? first + CHILDREN_MAX : NULL, *save = NULL;
+	AUTO_FREE char *words = NULL;
+	ssize_t n = first ? read_children(pid, first) : -ENOMEM;
+
+	if (n < 0)
+		return n == -ENOENT;
+	words = strndup(first, (size_t)n);
+	for (char *word = words ? strtok_r(words, " ", &save) : NULL; word;
+	     word = strtok_r(NULL, " ", &save)) {
+		struct hf_stat st;
+		uint64_t child;
+
+		if (hf_parse_u64(word, strlen(word), INT32_MAX, &child) == 0 &&
+		    (hf_stat_read((int32_t)child, &st) < 0 || !is_zombie(&st)))
+			return 0;
+	}
+	return words && read_children(pid, second) == n && memcmp(first, second, (size_t)n) == 0;
+}
+
 /*
  * All that stands below a keeper that lives (stopped past its lease, or its lock was broken).
  * Its pidfd is open and it has not exited when the table was read, so its number was its own;
@@ -91,8 +131,12 @@ static int hunt_below(struct hunt *hunt, const struct hf_proc_id *keeper)
 		    now.start_ticks == st->start_ticks && hf_pidfd_exited(pidfd) == 0)
 			strike(hunt, pidfd, st->pid);
 	}
-	if (hunt->living == before)
+	if (hunt->living > before)
+		return 0;
+	if (is_childless(keeper->pid))
 		strike(hunt, keeper_fd, keeper->pid);
+	else
+		hunt->living++;
 	return 0;
 }
 
