@@ -74,28 +74,39 @@ static ssize_t read_children(int32_t pid, char *text)
 /*
  * Has the process, which is pinned, no child that lives? All that were listed are zombies, and
  * the list is the same after that was seen: then nobody can have come to it meanwhile, as one
- * does that forks and exits faster than the table is read. 1 also where the kernel has no list.
+ * does that forks and exits faster than the table is read. Such a one is struck here: the
+ * newest stands last. 1 also where the kernel has no list.
  */
-static int is_childless(int32_t pid)
+static int is_childless(struct hunt *hunt, int32_t pid)
 {
 	AUTO_FREE char *first = malloc(2 * CHILDREN_MAX);
-	char *second = first ? first + CHILDREN_MAX : NULL, *save = NULL;
-	AUTO_FREE char *words = NULL;
+	char *second = first ? first + CHILDREN_MAX : NULL;
 	ssize_t n = first ? read_children(pid, first) : -ENOMEM;
+	ssize_t end = n;
 
 	if (n < 0)
 		return n == -ENOENT;
-	words = strndup(first, (size_t)n);
-	for (char *word = words ? strtok_r(words, " ", &save) : NULL; word;
-	     word = strtok_r(NULL, " ", &save)) {
+	while (end > 0) {
+		ssize_t at = --end; /* the space behind the last digit */
 		struct hf_stat st;
 		uint64_t child;
+		AUTO_FD pidfd = -1;
 
-		if (hf_parse_u64(word, strlen(word), INT32_MAX, &child) == 0 &&
-		    (hf_stat_read((int32_t)child, &st) < 0 || !is_zombie(&st)))
+		while (at > 0 && first[at - 1] != ' ')
+			at--;
+		if (hf_parse_u64(first + at, (size_t)(end - at), INT32_MAX, &child) < 0)
 			return 0;
+		end = at;
+		pidfd = hf_sys.pidfd_open((int32_t)child, 0);
+		if (hf_stat_read((int32_t)child, &st) < 0)
+			return 0;
+		if (is_zombie(&st))
+			continue;
+		if (pidfd >= 0 && st.ppid == pid && hf_pidfd_exited(pidfd) == 0)
+			strike(hunt, pidfd, (int32_t)child);
+		return 0;
 	}
-	return words && read_children(pid, second) == n && memcmp(first, second, (size_t)n) == 0;
+	return read_children(pid, second) == n && memcmp(first, second, (size_t)n) == 0;
 }
 
 /*
@@ -133,7 +144,7 @@ static int hunt_below(struct hunt *hunt, const struct hf_proc_id *keeper)
 	}
 	if (hunt->living > before)
 		return 0;
-	if (is_childless(keeper->pid))
+	if (is_childless(hunt, keeper->pid))
 		strike(hunt, keeper_fd, keeper->pid);
 	else
 		hunt->living++;
