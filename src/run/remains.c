@@ -274,6 +274,18 @@ static int conclude(struct hf_sessions *sessions, struct hf_session_record *old,
 	return r;
 }
 
+/* The group of a run that ended with somebody left in it on purpose, when they have gone since. */
+static void remove_empty_group(const struct hf_session_record *old)
+{
+	struct hf_cgroup group = HF_CGROUP_INIT;
+
+	if (!old->cgroup[0] || hf_cgroup_open(old->cgroup, old->cgroup_inode, &group) < 0)
+		return;
+	if (hf_cgroup_populated(&group) == 0)
+		hf_cgroup_remove(&group);
+	hf_cgroup_done(&group);
+}
+
 int hf_remains_settle(struct hf_sessions *sessions, const char *name, uint64_t token,
 		      struct hf_session_record *ret_old, int *ret_killed, struct hf_err *err)
 {
@@ -290,8 +302,10 @@ int hf_remains_settle(struct hf_sessions *sessions, const char *name, uint64_t t
 		return r;
 	if (known)
 		*ret_old = old;
-	if (known && old.phase == HF_PHASE_ENDED)
+	if (known && old.phase == HF_PHASE_ENDED) {
+		remove_empty_group(&old);
 		return 0;
+	}
 	killed = hf_remains_end(sessions, name, known ? &old : NULL, token, err);
 	if (killed < 0)
 		return killed;
