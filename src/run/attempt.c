@@ -267,6 +267,20 @@ static void verify(struct hf_keeper *k)
 
 /* -- the whole ---------------------------------------------------------------------- */
 
+/*
+ * An end that comes of losing the lock may be seen before the loss is: a successor ends
+ * what it finds, the command first. What cannot be recorded any more is no outcome.
+ */
+static void check_lost(struct hf_keeper *k)
+{
+	if (!k->lost && hf_lock_check_token(k->sessions->locks, k->name, k->record.token, NULL) !=
+				HF_E_STALE)
+		return;
+	k->lost = 1;
+	k->end = HF_END_LOST;
+	set_outcome(k, HF_OUTCOME_LOST_LOCK, STATUS_AROUND, "%s", hf_end_text(HF_END_LOST));
+}
+
 /* Counts, times and the event. The caller saves. */
 static void conclude(struct hf_keeper *k, enum hf_outcome before, const char *cause_before)
 {
@@ -322,5 +336,6 @@ void hf_keeper_attempt(struct hf_keeper *k)
 			k->end = HF_END_NONE;
 		verify(k);
 	}
+	check_lost(k);
 	conclude(k, before, cause_before);
 }

@@ -297,8 +297,9 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 /* The outcome is on disk; now the name may be somebody else's. */
 static void finish(struct hf_keeper *k)
 {
-	if (!(k->o.flags & HF_RUN_LEAVE_RUNNING && k->tree.group.fd >= 0 &&
-	      hf_cgroup_populated(&k->tree.group) > 0))
+	/* Its name is never used again, so this is safe even when the lock is another's by now. */
+	if (k->tree.group.fd >= 0 &&
+	    !(k->o.flags & HF_RUN_LEAVE_RUNNING && hf_cgroup_populated(&k->tree.group) > 0))
 		hf_cgroup_remove(&k->tree.group);
 	if (k->slot)
 		(void)hf_lock_release(k->slot, NULL);

@@ -55,6 +55,7 @@ struct hf_keeper {
 	int killing;
 	unsigned killed_before; /* tree.killed when it began */
 	struct hf_mono kill_at;
+	struct hf_mono kill_again_at;
 	struct hf_mono renew_at;
 	struct hf_mono lost_at;
 	int lost;               /* the lock is no longer ours: nothing may be written */

@@ -140,6 +140,31 @@ void hf_ptable_keep_descendants(struct hf_ptable *scan, int32_t root, const stru
 	scan->n = kept;
 }
 
+int hf_victims_add(struct hf_victims *victims, int32_t pid, uint64_t start_ticks)
+{
+	/* From the end: the ones that are hit again are the last ones. */
+	for (size_t i = victims->n; i > 0; i--)
+		if (victims->list[i - 1].pid == pid && victims->list[i - 1].start_ticks == start_ticks)
+			return 0;
+	if (victims->n == victims->room) {
+		size_t room = victims->room * 2 + 64;
+		struct hf_victim *more = realloc(victims->list, room * sizeof(*more));
+
+		if (!more)
+			return 1; /* better counted twice than not at all */
+		victims->list = more;
+		victims->room = room;
+	}
+	victims->list[victims->n++] = (struct hf_victim){ pid, start_ticks };
+	return 1;
+}
+
+void hf_victims_done(struct hf_victims *victims)
+{
+	free(victims->list);
+	*victims = (struct hf_victims){ 0 };
+}
+
 size_t hf_mark_prefix(const struct hf_sessions *sessions, const char *name, char out[HF_MARK_MAX])
 {
 	char key[HF_NAME_KEY_MAX] = "";
@@ -151,7 +176,8 @@ size_t hf_mark_prefix(const struct hf_sessions *sessions, const char *name, char
 }
 
 /* One of the entries of the variable's value? */
-static int entry_matches(const char *value, size_t len, const char *prefix, uint64_t not_token)
+static int entry_matches(const char *value, size_t len, const char *prefix, uint64_t only,
+			 uint64_t not)
 {
 	size_t prefix_len = strlen(prefix);
 
@@ -162,7 +188,7 @@ static int entry_matches(const char *value, size_t len, const char *prefix, uint
 
 		if (size > prefix_len && memcmp(value, prefix, prefix_len) == 0 &&
 		    hf_parse_u64(value + prefix_len, size - prefix_len, UINT64_MAX, &token) == 0 &&
-		    token != not_token)
+		    token != not && (only == 0 || token == only))
 			return 1;
 		value += size + (colon != NULL);
 		len -= size + (colon != NULL);
@@ -170,32 +196,72 @@ static int entry_matches(const char *value, size_t len, const char *prefix, uint
 	return 0;
 }
 
-int hf_mark_found(int32_t pid, const char *prefix, uint64_t not_token)
+/* The environment in that file, to be freed; *ret_n is its size, 0 when there is none. */
+static char *read_environ(const char *path, ssize_t *ret_n)
+{
+	char *text = NULL;
+	size_t cap = 16384;
+	ssize_t n;
+
+	do {
+		char *more = realloc(text, cap *= 2);
+
+		if (!more) {
+			n = 0;
+			break;
+		}
+		text = more;
+		n = hf_read_file(AT_FDCWD, path, text, cap);
+	} while (n == -E2BIG && cap < ENVIRON_MAX);
+	*ret_n = n > 0 ? n : 0;
+	return text;
+}
+
+/* The first thread has ended and has no memory any more; those that run have the environment. */
+static char *read_environ_of_thread(int32_t pid, ssize_t *ret_n)
+{
+	char path[64], *text = NULL;
+	struct dirent *entry;
+	DIR *dir;
+
+	*ret_n = 0;
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	while (dir && *ret_n == 0 && (entry = readdir(dir))) {
+		uint64_t tid;
+
+		if (hf_parse_u64(entry->d_name, strlen(entry->d_name), INT32_MAX, &tid) < 0 ||
+		    tid == (uint64_t)pid)
+			continue;
+		free(text);
+		(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/environ", (int)pid, (int)tid);
+		text = read_environ(path, ret_n);
+	}
+	if (dir)
+		(void)closedir(dir);
+	return text;
+}
+
+int hf_mark_found(int32_t pid, const char *prefix, uint64_t only, uint64_t not)
 {
 	static const char variable[] = HF_MARK_VARIABLE "=";
 	char path[40];
 	AUTO_FREE char *text = NULL;
-	size_t cap = 16384;
 	ssize_t n;
 	const char *at, *end;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-	do {
-		char *more = realloc(text, cap *= 2);
-
-		if (!more)
-			return 0;
-		text = more;
-		n = hf_read_file(AT_FDCWD, path, text, cap);
-	} while (n == -E2BIG && cap < ENVIRON_MAX);
-	if (n <= 0)
-		return 0;
+	text = read_environ(path, &n);
+	if (n == 0) {
+		free(text);
+		text = read_environ_of_thread(pid, &n);
+	}
 	for (at = text, end = text + n; at < end; at += strnlen(at, (size_t)(end - at)) + 1) {
 		size_t len = strnlen(at, (size_t)(end - at));
 
 		if (len >= sizeof(variable) && memcmp(at, variable, sizeof(variable) - 1) == 0)
 			return entry_matches(at + sizeof(variable) - 1, len - (sizeof(variable) - 1),
-					     prefix, not_token);
+					     prefix, only, not);
 	}
 	return 0;
 }

@@ -34,14 +34,27 @@ void hf_ptable_done(struct hf_ptable *scan);
 void hf_ptable_keep_descendants(struct hf_ptable *scan, int32_t root, const struct hf_stat *not,
 			      size_t n_not);
 
+/* Processes that were killed, each counted once however often it was hit. */
+struct hf_victims {
+	struct hf_victim {
+		int32_t pid;
+		uint64_t start_ticks;
+	} *list;
+	size_t n, room;
+};
+
+/* 1 when it was not among them yet. */
+int hf_victims_add(struct hf_victims *victims, int32_t pid, uint64_t start_ticks);
+void hf_victims_done(struct hf_victims *victims);
+
 /* The mark of `name` up to the token, "2f01.fix-160."; returns its length. */
 size_t hf_mark_prefix(const struct hf_sessions *sessions, const char *name,
 		      char out[HF_MARK_MAX]);
 
 /*
- * Does the environment of `pid` hold a mark with that prefix and another token than
- * `not_token` (0: any)? Means something only while the pid is pinned.
+ * Does the environment of `pid` hold a mark with that prefix, the token `only` (0: any) and
+ * another one than `not` (0: none)? Means something only while the pid is pinned.
  */
-int hf_mark_found(int32_t pid, const char *prefix, uint64_t not_token);
+int hf_mark_found(int32_t pid, const char *prefix, uint64_t only, uint64_t not);
 
 #endif

@@ -11,9 +11,9 @@
 
 /*
  * Ends all that is left of earlier runs of `name`: the keeper on record if it still lives
- * (it lost the lock by its lease), the group, and every process that bears a mark of that
- * name with another token than `token`, which is the caller's own. Each is proven after
- * its pidfd was opened (L6). `old` may be NULL: then only marks are looked for.
+ * (it lost the lock by its lease) with all below it, the group, and every process that bears
+ * the mark of that run. Each is proven after its pidfd was opened (L6). `old` may be NULL:
+ * then every mark of that name counts but the one with `token`, which is the caller's own.
  * Returns how many were killed, when none is left; HF_E_REMAINS when some would not end.
  */
 int hf_remains_end(struct hf_sessions *sessions, const char *name,

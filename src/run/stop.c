@@ -109,6 +109,22 @@ static int ask(struct hf_sessions *sessions, const struct hf_session_record *rec
 	return 0;
 }
 
+/*
+ * The keeper was killed, perhaps just now: then the supervisor ends the tree. HF_E_GONE when
+ * that has exited as well.
+ */
+static int await_supervisor(struct hf_sessions *sessions, const struct hf_session_record *record,
+			    struct hf_err *err)
+{
+	AUTO_FD pidfd = -1;
+	int r = hf_proc_open(&record->supervisor, sessions->judge_flags, &pidfd, err);
+
+	if (r < 0)
+		return r;
+	(void)hf_sys.pidfd_send_signal(pidfd, SIGCONT);
+	return await_exit(pidfd, PATIENCE_NS, record->name, err);
+}
+
 /* Its keepers are gone: what is left of it is ended, or there is nothing. */
 static int stop_remains(struct hf_sessions *sessions, const char *name, struct hf_err *err)
 {
@@ -134,25 +150,31 @@ int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grac
 	r = hf_proc_open(&record.keeper, sessions->judge_flags, &pidfd, &why);
 	if (r == 0)
 		r = ask(sessions, &record, pidfd, grace_ns, &why);
-	else if (r == HF_E_GONE)
-		/* Killed, perhaps just now: then the supervisor is at it. */
-		r = hf_proc_open(&record.supervisor, sessions->judge_flags, &pidfd, &why);
-	if (r == HF_E_GONE)
-		return stop_remains(sessions, name, err);
-	if (r < 0) {
+	if (r < 0 && r != HF_E_GONE) {
 		if (err)
 			*err = why;
 		return refuse(sessions, name, &why);
 	}
 	if (grace_ns == 0)
 		grace_ns = record.grace_ns;
-	r = await_exit(pidfd, (grace_ns > 0 ? grace_ns : 0) + PATIENCE_NS, name, err);
 	if (r == 0)
-		r = hf_session_load(sessions, name, &after, err);
+		r = await_exit(pidfd, (grace_ns > 0 ? grace_ns : 0) + PATIENCE_NS, name, err);
+	if (r < 0 && r != HF_E_GONE)
+		return r;
+	r = hf_session_load(sessions, name, &after, err);
+	/* The keeper was killed, before or while it was at it. */
+	if (r == 0 && after.phase != HF_PHASE_ENDED) {
+		r = await_supervisor(sessions, &record, &why);
+		if (r == HF_E_RECYCLED || r == HF_E_UNKNOWN)
+			(void)refuse(sessions, name, &why);
+		if (r < 0 && r != HF_E_GONE && err)
+			*err = why;
+		if (r == 0)
+			r = hf_session_load(sessions, name, &after, err);
+		if (r == HF_E_GONE || (r == 0 && after.phase != HF_PHASE_ENDED))
+			return stop_remains(sessions, name, err);
+	}
 	if (r < 0)
 		return r;
-	/* The keeper was killed while it was at it: what it left is ended here. */
-	if (after.phase != HF_PHASE_ENDED)
-		return stop_remains(sessions, name, err);
 	return after.kills ? HF_STOP_KILLED : HF_STOP_STOPPED;
 }

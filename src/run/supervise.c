@@ -145,6 +145,9 @@ static void pass_signals(struct supervisor *s)
 static void end_tree(struct supervisor *s)
 {
 	(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGKILL);
+	/* Only when it is gone is all of the tree ours, and can be told from others' children. */
+	while (waitid(P_PID, (id_t)s->keeper, &(siginfo_t){ 0 }, WEXITED) < 0 && errno == EINTR)
+		continue;
 	while (hf_tree_reap(&s->tree)) {
 		struct pollfd fds[] = { { .fd = s->signals, .events = POLLIN } };
 		struct signalfd_siginfo info;
@@ -363,8 +366,8 @@ int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_o
 		watch_keeper(&s);
 		hear(&s);
 		if (s.last.kind != HF_LINK_ENDED)
-			take_over(&s);
-		if (!(o->flags & HF_RUN_EXITING))
+			take_over(&s); /* and the keeper is reaped */
+		else if (!(o->flags & HF_RUN_EXITING))
 			(void)waitid(P_PID, (id_t)s.keeper, &(siginfo_t){ 0 }, WEXITED);
 	}
 	hf_terminal_restore(&s.terminal);

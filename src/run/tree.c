@@ -14,6 +14,7 @@
 void hf_tree_done(struct hf_tree *tree)
 {
 	hf_cgroup_done(&tree->group);
+	hf_victims_done(&tree->victims);
 	free(tree->others);
 	tree->others = NULL;
 	tree->n_others = 0;
@@ -48,8 +49,14 @@ static int is_of_tree(const struct hf_tree *tree, const struct hf_stat *st)
 			return 0;
 	/* Orphans of those come to us as well. */
 	return tree->n_others == 0 || st->pid == tree->leader ||
-	       hf_mark_found(st->pid, tree->mark, 0) ||
+	       hf_mark_found(st->pid, tree->mark, 0, 0) ||
 	       (tree->group.fd >= 0 && hf_cgroup_has(&tree->group, st->pid));
+}
+
+/* A zombie whose other threads run is alive: its first thread has ended, no more. */
+static int is_zombie(const struct hf_stat *st)
+{
+	return st->state == 'Z' && st->threads <= 1;
 }
 
 /* With other children about, an empty tree has to be looked for in the table. */
@@ -60,7 +67,7 @@ static int has_living_child(const struct hf_tree *tree)
 	if (hf_ptable_read(&scan) < 0)
 		return 1;
 	for (size_t i = 0; i < scan.n; i++)
-		if (scan.stats[i].ppid == getpid() && scan.stats[i].state != 'Z' &&
+		if (scan.stats[i].ppid == getpid() && !is_zombie(&scan.stats[i]) &&
 		    is_of_tree(tree, &scan.stats[i]))
 			return 1;
 	return 0;
@@ -78,7 +85,8 @@ int hf_tree_reap(struct hf_tree *tree)
 			return tree->group.fd >= 0 && hf_cgroup_populated(&tree->group) > 0;
 		}
 		if (info.si_pid == 0)
-			return tree->n_others == 0 || has_living_child(tree);
+			return tree->n_others == 0 || has_living_child(tree) ||
+			       (tree->group.fd >= 0 && hf_cgroup_populated(&tree->group) > 0);
 		if (info.si_pid == tree->leader) {
 			tree->leader = 0;
 			tree->leader_exited = 1;
@@ -103,7 +111,29 @@ static int open_scanned(const struct hf_stat *st)
 	return fd_take(&pidfd);
 }
 
-/* Sends to all descendants that live. Returns how many. */
+/*
+ * Keeps what is of the tree: all descendants, but for the children that were there before,
+ * their orphans, which are our children now, and everybody below either.
+ */
+static void keep_tree(const struct hf_tree *tree, struct hf_ptable *scan)
+{
+	AUTO_FREE struct hf_stat *not = NULL;
+	size_t n = 0;
+
+	if (tree->n_others > 0) {
+		not = malloc(scan->n * sizeof(*not));
+		if (!not) {
+			scan->n = 0;
+			return;
+		}
+		for (size_t i = 0; i < scan->n; i++)
+			if (scan->stats[i].ppid == getpid() && !is_of_tree(tree, &scan->stats[i]))
+				not[n++] = scan->stats[i];
+	}
+	hf_ptable_keep_descendants(scan, (int32_t)getpid(), not, n);
+}
+
+/* Sends to all descendants that live. Returns how many; of SIGKILL how many for the first time. */
 static unsigned signal_all(struct hf_tree *tree, int sig, int also)
 {
 	AUTO(hf_ptable_done) struct hf_ptable scan = { 0 };
@@ -111,14 +141,16 @@ static unsigned signal_all(struct hf_tree *tree, int sig, int also)
 
 	if (hf_ptable_read(&scan) < 0)
 		return 0;
-	hf_ptable_keep_descendants(&scan, (int32_t)getpid(), tree->others, tree->n_others);
+	keep_tree(tree, &scan);
 	for (size_t i = 0; i < scan.n; i++) {
 		const struct hf_stat *st = &scan.stats[i];
-		AUTO_FD pidfd = st->state == 'Z' && st->threads <= 1 ? -1 : open_scanned(st);
+		AUTO_FD pidfd = is_zombie(st) ? -1 : open_scanned(st);
 
-		if (pidfd < 0 || (tree->n_others > 0 && st->ppid == getpid() && !is_of_tree(tree, st)))
+		if (pidfd < 0)
 			continue;
-		count += hf_sys.pidfd_send_signal(pidfd, sig) == 0;
+		if (hf_sys.pidfd_send_signal(pidfd, sig) == 0)
+			count += sig != SIGKILL ||
+				 hf_victims_add(&tree->victims, st->pid, st->start_ticks);
 		if (also)
 			(void)hf_sys.pidfd_send_signal(pidfd, also);
 	}

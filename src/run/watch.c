@@ -18,8 +18,11 @@
 #include "hf/run/keeper.h"
 #include "hf/sys/calls.h"
 
-/* Between two rounds of KILL, when no exit is reported meanwhile. */
-#define KILL_AGAIN_NS (20 * HF_MSEC)
+/*
+ * Between two rounds of KILL. One round is the rule; the next is for who was forked meanwhile.
+ * Looking again at every exit would take the processor from those that are ending.
+ */
+#define KILL_AGAIN_NS (10 * HF_MSEC)
 
 const char *hf_end_text(enum hf_end end)
 {
@@ -82,8 +85,9 @@ static void obey(struct hf_keeper *k, const struct hf_child *child, int sig, int
 		hf_keeper_end(k, HF_END_STOP, k->o.grace_ns);
 		break;
 	case SIGHUP:
-		if (!has_it)
-			forward(k, child, SIGHUP);
+		/* A terminal that is closed tells the leader of its session alone, which may be the
+		 * supervisor; one HUP too many hurts nobody who is being ended. */
+		forward(k, child, SIGHUP);
 		hf_keeper_end(k, HF_END_HANGUP, k->o.grace_ns);
 		break;
 	case SIGTSTP:
@@ -229,7 +233,9 @@ static int64_t check_limits(struct hf_keeper *k, const struct limits *limits)
 static void begin_watch(struct hf_keeper *k, const struct hf_child *child)
 {
 	k->killing = 0;
+	k->kill_again_at = hf_mono_now();
 	k->killed_before = k->tree.killed;
+	hf_victims_done(&k->tree.victims);
 	k->tree.leader = child ? (int32_t)child->pid : 0;
 	k->tree.leader_exited = 0;
 	/* A stop that came before counts for what is started now, too. */
@@ -273,8 +279,11 @@ struct hf_watched hf_keeper_watch(struct hf_keeper *k, const struct hf_child *ch
 			ns = check_limits(k, &limits);
 		if (k->end != HF_END_NONE && (k->killing || hf_mono_left(k->kill_at) == 0)) {
 			k->killing = 1;
-			hf_tree_kill(&k->tree);
-			ns = KILL_AGAIN_NS;
+			if (hf_mono_left(k->kill_again_at) == 0) {
+				hf_tree_kill(&k->tree);
+				k->kill_again_at = hf_mono_in(KILL_AGAIN_NS);
+			}
+			ns = hf_mono_left(k->kill_again_at);
 		} else if (k->end != HF_END_NONE) {
 			ns = smaller(ns, hf_mono_left(k->kill_at));
 		}
