@@ -63,6 +63,9 @@ static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *er
 	k->supervisor_fd = hf_sys.pidfd_open(k->supervisor, 0);
 	if (k->supervisor_fd < 0)
 		return FAIL_SYS(err, "pidfd_open", "the supervisor");
+	/* While it waits for the lock it looks at nothing else: its place in the queue ends with
+	 * whom it waits for. Tied to the thread that forked us, which is the only one there. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* Opened first, still our parent after: it is the one. */
 	if (getppid() != k->supervisor)
 		return FAIL(err, HF_E_GONE, "supervisor", k->name, "it is gone already");
@@ -152,6 +155,8 @@ static int take_lock(struct hf_keeper *k, struct hf_holder *ret_blocker, struct 
 
 	if (r < 0)
 		return r;
+	/* From here on there may be a tree, which is ended before we are. */
+	(void)prctl(PR_SET_PDEATHSIG, 0);
 	k->record.token = hf_lock_token(k->lock);
 	k->renew_at = hf_mono_in(k->o.ttl_ns / 3);
 	k->lost_at = hf_mono_in(k->o.ttl_ns);
@@ -159,6 +164,8 @@ static int take_lock(struct hf_keeper *k, struct hf_holder *ret_blocker, struct 
 	news.report.token = k->record.token;
 	if (r == 0)
 		hf_keeper_tell(k, &news, -1);
+	if (r == 0 && getppid() != k->supervisor)
+		r = FAIL(err, HF_E_GONE, "supervisor", k->name, "it is gone already");
 	return r;
 }
 
