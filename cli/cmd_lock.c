@@ -70,7 +70,7 @@ int cmd_lock_acquire(struct cli *cli, int argc, char **argv)
 	if (o.on_timeout == ON_TIMEOUT_SKIP)
 		lock_journal_timeout(&context, HF_EV_LOCK_SKIPPED, argv[0],
 				     hf_mono_now().ns - start.ns, &blocker, &err);
-	return lock_say_busy(cli, argv[0], &blocker, &err, (int)o.busy_status);
+	return lock_say_busy(cli, argv[0], &blocker, &err, (int)o.busy_status, NULL);
 }
 
 static int read_token(const struct cli *cli, const char *text, uint64_t *ret)

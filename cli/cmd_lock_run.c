@@ -234,7 +234,7 @@ static int settle_failure(struct run *run, int r, struct hf_mono start,
 		cli_say(run->cli, "skipped: lock '%s': %s", run->name, err->detail);
 		return EXIT_DONE;
 	}
-	return lock_say_busy(run->cli, run->name, blocker, err, (int)run->o.busy_status);
+	return lock_say_busy(run->cli, run->name, blocker, err, (int)run->o.busy_status, NULL);
 }
 
 static int run_becoming(struct run *run)

@@ -60,13 +60,27 @@ static void fill_options(struct run *run, char **command)
 
 /* -- what came of it -------------------------------------------------------------- */
 
-static void say_command(void *arg, const struct hf_session_info *info)
+struct busy {
+	struct cli *cli;
+	json_t *session; /* NULL: the name is held as a lock, not by a session */
+};
+
+static void say_session(void *arg, const struct hf_session_info *info)
 {
 	AUTO(hf_buf_done) struct hf_buf age = HF_BUF_INIT;
+	struct busy *busy = arg;
 
+	/* One that has ended is not what holds the name now. */
+	if (info->ended.ns != 0)
+		return;
 	session_add_duration(&age, info->age_ns);
-	cli_say(arg, "it is %s for %s, attempt %u: %s", hf_session_word(info->state), age.s,
+	cli_say(busy->cli, "it is %s for %s, attempt %u: %s", hf_session_word(info->state), age.s,
 		info->attempt, info->command);
+	cli_say(busy->cli,
+		"wait with -w 30s, see 'holdfast ps %s' and 'holdfast logs %s', or end it with "
+		"'holdfast stop %s'",
+		info->name, info->name, info->name);
+	busy->session = session_json(info);
 }
 
 /* Somebody has the name: who, for how long, with what, and what to do about it. */
@@ -74,6 +88,7 @@ static int say_busy(struct run *run, const struct hf_run_report *report, const s
 {
 	AUTO(session_close) struct session_context context = { 0 };
 	struct cli *cli = run->cli;
+	struct busy busy = { .cli = cli };
 
 	if (run->lock.on_timeout == ON_TIMEOUT_SKIP) {
 		struct lock_context lock = { 0 };
@@ -86,11 +101,11 @@ static int say_busy(struct run *run, const struct hf_run_report *report, const s
 		cli_say(cli, "skipped: session '%s': %s", run->name, err->detail);
 		return EXIT_DONE;
 	}
-	if (!cli->quiet && session_open(cli, &context) == EXIT_DONE &&
-	    hf_session_look(context.sessions, run->name, say_command, cli, NULL) == 0)
-		cli_say(cli, "see 'holdfast ps %s' and 'holdfast logs %s'; 'holdfast stop %s' ends it",
-			run->name, run->name, run->name);
-	return lock_say_busy(cli, run->name, &report->blocker, err, (int)run->lock.busy_status);
+	if (session_open(cli, &context) == EXIT_DONE &&
+	    hf_session_look(context.sessions, run->name, say_session, &busy, NULL) < 0)
+		busy.session = NULL;
+	return lock_say_busy(cli, run->name, &report->blocker, err, (int)run->lock.busy_status,
+			     busy.session);
 }
 
 static int fail(struct run *run, int r, const struct hf_run_report *report, const struct hf_err *err)

@@ -61,9 +61,12 @@ void lock_journal_timeout(const struct lock_context *context, enum hf_event even
 			  int64_t waited_ns, const struct hf_holder *blocker,
 			  const struct hf_err *err);
 
-/* The refusal for people and as JSON: who holds it, for how long, why it lives, what to do. */
+/*
+ * The refusal for people and as JSON: who holds it, for how long, why it lives, what to do.
+ * `session` (may be NULL, is freed): what runs under it; who says that says what to do, too.
+ */
 int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holder *blocker,
-		  const struct hf_err *err, int status);
+		  const struct hf_err *err, int status, json_t *session);
 
 /* Identity of `pid`, or of our parent when it is 0. Status as above. */
 int lock_owner(const struct cli *cli, uint64_t pid, struct hf_proc_id *ret);

@@ -138,7 +138,7 @@ json_t *lock_holder_json(const struct hf_holder *holder)
 }
 
 int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holder *blocker,
-		  const struct hf_err *err, int status)
+		  const struct hf_err *err, int status, json_t *session)
 {
 	const struct hf_err_info *info = hf_err_info(err->code);
 	char text[HF_ERR_TEXT_MAX];
@@ -148,7 +148,7 @@ int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holde
 							    strncmp(text, name, strlen(name)) == 0
 						    ? strlen(name) + 2
 						    : 0));
-	if (err->code != HF_E_DEADLOCK)
+	if (err->code != HF_E_DEADLOCK && !session)
 		cli_say(cli, "wait with -w 30s, see 'holdfast why %s', or end it with 'holdfast lock "
 			     "break %s --reason TEXT'",
 			name, name);
@@ -167,9 +167,12 @@ int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holde
 							  HF_SEC)));
 			cli_set(object, "holder", lock_holder_json(blocker));
 		}
+		if (session)
+			cli_set(object, "session", json_incref(session));
 		cli_set(object, "error", error);
 		cli_print_json(object);
 	}
+	json_decref(session);
 	return status;
 }
 
