@@ -244,6 +244,9 @@ static void verify(struct hf_keeper *k)
 			    "%s before it could be verified", hf_end_text(k->end));
 		return;
 	}
+	/* Nothing is a success until it is verified, and the command runs no more. */
+	set_outcome(k, HF_OUTCOME_NONE, 0, "%s", "");
+	memset(&k->record.leader, 0, sizeof(k->record.leader));
 	k->record.phase = HF_PHASE_VERIFYING;
 	(void)hf_keeper_save(k);
 	w = hf_keeper_helper(k, k->o.verify, k->o.verify_ns, NULL);
