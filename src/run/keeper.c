@@ -204,6 +204,8 @@ static int settle(struct hf_keeper *k, struct hf_err *err)
 	k->record.failures = old.failures;
 	k->record.same = old.same;
 	k->record.outcome = old.outcome;
+	k->record.exit_status = old.exit_status;
+	k->record.ran_ns = old.ran_ns;
 	(void)snprintf(k->record.cause, sizeof(k->record.cause), "%s", old.cause);
 	return resume(k, &old, err);
 }
