@@ -53,8 +53,16 @@ int hf_session_wait(struct hf_sessions *sessions, const char *name, int64_t time
 
 		if (r < 0)
 			return r;
-		if (record.phase == HF_PHASE_ENDED)
+		/* Over, and its name is free: a notice may still be on its way. */
+		if (record.phase == HF_PHASE_ENDED &&
+		    hf_proc_open(&record.keeper, sessions->judge_flags, &pidfd, NULL) < 0)
 			break;
+		if (record.phase == HF_PHASE_ENDED) {
+			r = await_exit(pidfd, timeout_ns < 0 ? -1 : hf_mono_left(deadline), name, err);
+			if (r < 0 && r != HF_E_TIMEOUT)
+				return r;
+			break;
+		}
 		r = open_kept(sessions, &record, &pidfd, err);
 		/* Nobody will end it: that is its end, for who waits. (It may have been
 		 * written between our reading and its keeper's exit.) */
@@ -125,7 +133,7 @@ int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grac
 	struct hf_session_record record, after;
 	struct hf_err why = HF_ERR_INIT;
 	AUTO_FD pidfd = -1;
-	int r = hf_session_load(sessions, name, &record, err);
+	int late, r = hf_session_load(sessions, name, &record, err);
 
 	if (r < 0)
 		return r;
@@ -146,11 +154,16 @@ int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grac
 	}
 	if (grace_ns == 0)
 		grace_ns = record.grace_ns;
-	r = await_exit(pidfd, (grace_ns > 0 ? grace_ns : 0) + PATIENCE_NS, name, err);
-	if (r == 0)
-		r = hf_session_load(sessions, name, &after, err);
+	late = await_exit(pidfd, (grace_ns > 0 ? grace_ns : 0) + PATIENCE_NS, name, &why);
+	r = hf_session_load(sessions, name, &after, err);
 	if (r < 0)
 		return r;
+	/* Who is still busy with a notice has ended the tree all the same. */
+	if (late < 0 && after.phase != HF_PHASE_ENDED) {
+		if (err)
+			*err = why;
+		return late;
+	}
 	/* The keeper was killed while it was at it: what it left is ended here. */
 	if (after.phase != HF_PHASE_ENDED)
 		return stop_remains(sessions, name, err);
