@@ -37,7 +37,8 @@ is_field() { [ "$(field "$1" "$2")" = "$3" ]; }
 # events EVENT [NAME]: how many of them there are
 events() { hf -q journal query --event "$1" ${2:+--name "$2"} --json | jq -s length; }
 
-is_dead() { ! kill -0 "$1" 2>/dev/null; }
+# A zombie is dead; who reaps it may take its time.
+is_dead() { ! grep -qsE '^State:[[:space:]]+[^ZX[:space:]]' "/proc/$1/status" 2>/dev/null; }
 
 # milliseconds of the clock
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
