@@ -1,5 +1,5 @@
 # tests/cli/session_helper.bash - what the tests of sessions load: helper.bash, and sessions that end with their test.
-load helper
+load "${BASH_SOURCE[0]%/*}/helper"
 
 eval "$(declare -f teardown | sed '1s/teardown/end_spawned/')"
 
