@@ -47,6 +47,8 @@ int hf_session_wait(struct hf_sessions *sessions, const char *name, int64_t time
 	struct hf_mono deadline = hf_mono_in(timeout_ns < 0 ? INT64_MAX : timeout_ns);
 	struct hf_session_record record;
 
+	if (!fn)
+		return FAIL(err, -EINVAL, "arguments", "hf_session_wait", "NULL");
 	for (;;) {
 		AUTO_FD pidfd = -1;
 		int r = hf_session_load(sessions, name, &record, err);
