@@ -140,7 +140,10 @@ static void tell_started(struct hf_keeper *k)
 	news.report.pid = k->record.leader.pid;
 	news.report.supervisor = k->record.supervisor;
 	hf_session_event(k->sessions, HF_EV_SESSION_STARTED, k->name, fields, 4);
-	hf_keeper_tell(k, &news, -1);
+	/* Who waits for the start of a loop waits for its first attempt. */
+	if (!k->is_started)
+		hf_keeper_tell(k, &news, -1);
+	k->is_started = 1;
 }
 
 /* Makes the child, writes down who it is, and only then lets it go. 0 or -errno. */

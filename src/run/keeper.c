@@ -37,7 +37,8 @@ void hf_keeper_tell(struct hf_keeper *k, const struct hf_link_news *news, int fd
 		header->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(header), &fd, sizeof(fd));
 	}
-	(void)sendmsg(k->link, &message, MSG_NOSIGNAL);
+	/* Only the last word is waited for: a supervisor that is stopped must not stop us. */
+	(void)sendmsg(k->link, &message, MSG_NOSIGNAL | (news->kind == HF_LINK_ENDED ? 0 : MSG_DONTWAIT));
 }
 
 /* -- who we are ------------------------------------------------------------------- */

@@ -48,6 +48,7 @@ struct hf_keeper {
 	struct hf_output output;
 	char **envp;
 	char **stored_argv;     /* of a resumed session, when none was given */
+	int is_started;         /* the supervisor was told so */
 
 	/* Of the watch that is on. */
 	enum hf_end end;
