@@ -125,6 +125,8 @@ static int fail(struct run *run, int r, const struct hf_run_report *report, cons
 	if (r == HF_E_BUSY || r == HF_E_TIMEOUT)
 		return say_busy(run, report, err);
 	status = cli_fail(run->cli, err);
+	if (r == HF_E_LIMIT)
+		return (int)run->lock.busy_status;
 	return status == EXIT_OS ? STATUS_AROUND : status;
 }
 

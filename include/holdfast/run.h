@@ -68,9 +68,12 @@ enum hf_run_flags {
 	HF_RUN_RESUME = 1 << 0,        /* go on with attempt + 1; a finished one refuses */
 	HF_RUN_LEAVE_RUNNING = 1 << 1, /* what outlives the command is left alone */
 	HF_RUN_LOG = 1 << 2,           /* output also to the session's log; a start always logs */
-	HF_RUN_LOOP = 1 << 3,          /* again and again, see every_ns, max_runs, until */
-	HF_RUN_EXITING = 1 << 4,       /* the caller exits right after hf_run_supervise: the
-					  keeper, which has nothing left to do, is not reaped */
+	/* Again and again, see every_ns, max_runs, until. An attempt that was interrupted
+	 * (SIGINT, SIGQUIT, or the exit status 130 or 131) is the last one. */
+	HF_RUN_LOOP = 1 << 3,
+	/* The caller exits right after hf_run_supervise: the keeper, which has nothing left to
+	 * do by then, is not reaped. */
+	HF_RUN_EXITING = 1 << 4,
 };
 
 /* How the tree is held together. */

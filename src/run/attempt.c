@@ -142,7 +142,10 @@ static void tell_started(struct hf_keeper *k)
 	news.report.pid = k->record.leader.pid;
 	news.report.supervisor = k->record.supervisor;
 	hf_session_event(k->sessions, HF_EV_SESSION_STARTED, k->name, fields, 4);
-	hf_keeper_tell(k, &news, -1);
+	/* Who waits for the start of a loop waits for its first attempt. */
+	if (!k->is_started)
+		hf_keeper_tell(k, &news, -1);
+	k->is_started = 1;
 }
 
 /* Makes the child, writes down who it is, and only then lets it go. 0 or -errno. */
@@ -246,6 +249,9 @@ static void verify(struct hf_keeper *k)
 			    "%s before it could be verified", hf_end_text(k->end));
 		return;
 	}
+	/* Nothing is a success until it is verified, and the command runs no more. */
+	set_outcome(k, HF_OUTCOME_NONE, 0, "%s", "");
+	memset(&k->record.leader, 0, sizeof(k->record.leader));
 	k->record.phase = HF_PHASE_VERIFYING;
 	(void)hf_keeper_save(k);
 	w = hf_keeper_helper(k, k->o.verify, k->o.verify_ns, NULL);

@@ -200,7 +200,8 @@ int hf_session_log(struct hf_sessions *sessions, const char *name, unsigned numb
 		   struct hf_err *err)
 {
 	AUTO_FD dirfd = -1;
-	int r = hf_session_dir(sessions, name, 0, &dirfd, err);
+	int r = ret_fd ? hf_session_dir(sessions, name, 0, &dirfd, err)
+		       : FAIL(err, -EINVAL, "arguments", "hf_session_log", "NULL");
 
 	if (r < 0)
 		return r;

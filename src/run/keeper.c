@@ -36,7 +36,8 @@ void hf_keeper_tell(struct hf_keeper *k, const struct hf_link_news *news, int fd
 		header->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(header), &fd, sizeof(fd));
 	}
-	(void)sendmsg(k->link, &message, MSG_NOSIGNAL);
+	/* Only the last word is waited for: a supervisor that is stopped must not stop us. */
+	(void)sendmsg(k->link, &message, MSG_NOSIGNAL | (news->kind == HF_LINK_ENDED ? 0 : MSG_DONTWAIT));
 }
 
 /* -- who we are ------------------------------------------------------------------- */
@@ -62,6 +63,9 @@ static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *er
 	k->supervisor_fd = hf_sys.pidfd_open(k->supervisor, 0);
 	if (k->supervisor_fd < 0)
 		return FAIL_SYS(err, "pidfd_open", "the supervisor");
+	/* While it waits for the lock it looks at nothing else: its place in the queue ends with
+	 * whom it waits for. Tied to the thread that forked us, which is the only one there. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* Opened first, still our parent after: it is the one. */
 	if (getppid() != k->supervisor)
 		return FAIL(err, HF_E_GONE, "supervisor", k->name, "it is gone already");
@@ -151,6 +155,8 @@ static int take_lock(struct hf_keeper *k, struct hf_holder *ret_blocker, struct 
 
 	if (r < 0)
 		return r;
+	/* From here on there may be a tree, which is ended before we are. */
+	(void)prctl(PR_SET_PDEATHSIG, 0);
 	k->record.token = hf_lock_token(k->lock);
 	k->renew_at = hf_mono_in(k->o.ttl_ns / 3);
 	k->lost_at = hf_mono_in(k->o.ttl_ns);
@@ -158,6 +164,8 @@ static int take_lock(struct hf_keeper *k, struct hf_holder *ret_blocker, struct 
 	news.report.token = k->record.token;
 	if (r == 0)
 		hf_keeper_tell(k, &news, -1);
+	if (r == 0 && getppid() != k->supervisor)
+		r = FAIL(err, HF_E_GONE, "supervisor", k->name, "it is gone already");
 	return r;
 }
 
@@ -196,6 +204,8 @@ static int settle(struct hf_keeper *k, struct hf_err *err)
 	k->record.failures = old.failures;
 	k->record.same = old.same;
 	k->record.outcome = old.outcome;
+	k->record.exit_status = old.exit_status;
+	k->record.ran_ns = old.ran_ns;
 	(void)snprintf(k->record.cause, sizeof(k->record.cause), "%s", old.cause);
 	return resume(k, &old, err);
 }

@@ -49,6 +49,7 @@ struct hf_keeper {
 	char **envp;
 	char *env_set[12];      /* the strings of ours in it */
 	char **stored_argv;     /* of a resumed session, when none was given */
+	int is_started;         /* the supervisor was told so */
 
 	/* Of the watch that is on. */
 	enum hf_end end;

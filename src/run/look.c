@@ -204,7 +204,8 @@ int hf_session_look(struct hf_sessions *sessions, const char *name, hf_session_f
 		    struct hf_err *err)
 {
 	struct hf_session_record record;
-	int r = hf_session_load(sessions, name, &record, err);
+	int r = fn ? hf_session_load(sessions, name, &record, err)
+		   : FAIL(err, -EINVAL, "arguments", "hf_session_look", "NULL");
 
 	if (r == 0)
 		hf_session_show(sessions, &record, fn, arg);
@@ -232,5 +233,7 @@ int hf_session_list(struct hf_sessions *sessions, hf_session_fn *fn, void *arg, 
 {
 	struct list list = { sessions, fn, arg };
 
+	if (!fn)
+		return FAIL(err, -EINVAL, "arguments", "hf_session_list", "NULL");
 	return hf_session_each(sessions, list_one, &list, err);
 }

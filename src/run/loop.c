@@ -1,4 +1,5 @@
 /* run/loop.c - again and again: when the next attempt begins, and when there is none. */
+#include <signal.h>
 #include <sys/wait.h>
 
 #include "hf/run/keeper.h"
@@ -17,10 +18,17 @@ static int64_t backoff(const struct hf_keeper *k)
 	return ns < k->o.backoff_max_ns ? ns : k->o.backoff_max_ns;
 }
 
+/* Ctrl-C is meant for the loop as well, as in a shell; killed by it, or by the custom of 128 + N. */
+static int is_interrupted(const struct hf_session_record *record)
+{
+	return record->outcome == HF_OUTCOME_FAILED &&
+	       (record->exit_status == 128 + SIGINT || record->exit_status == 128 + SIGQUIT);
+}
+
 /* What ended it was meant for the session, not for one attempt. */
 static int is_over(const struct hf_keeper *k)
 {
-	return k->end != HF_END_NONE || k->record.outcome == HF_OUTCOME_LOST_LOCK ||
+	return is_interrupted(&k->record) || k->end != HF_END_NONE || k->record.outcome == HF_OUTCOME_LOST_LOCK ||
 	       k->record.outcome == HF_OUTCOME_ABANDONED;
 }
 

@@ -63,7 +63,8 @@ void hf_keeper_notify(struct hf_keeper *k)
 	/* It is told of a stop as well, so the reason to end must not end the notice. */
 	k->end = HF_END_NONE;
 	w = hf_keeper_helper(k, k->o.notify, NOTIFY_NS, text.s);
-	if (k->end < end)
+	/* A notice that took too long ends nothing but itself. */
+	if (k->end < HF_END_STOP || k->end < end)
 		k->end = end;
 	fields[2].number = w.code == CLD_EXITED ? w.status : w.code == 0 ? 127 : 128 + w.status;
 	hf_session_event(k->sessions, HF_EV_SESSION_NOTIFIED, k->name, fields, 3);

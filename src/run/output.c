@@ -13,8 +13,8 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
-/* A reader that takes nothing for so long loses what was left when all had ended. */
-#define DRAIN_NS (10 * HF_SEC)
+/* More than any pipe holds; who else writes into it (it was handed out of the tree) is cut off. */
+#define DRAIN_TURNS 1024
 
 void hf_output_init(struct hf_output *output)
 {
@@ -129,6 +129,7 @@ static void flush_held(struct hf_stream *s)
 		}
 		s->at += (size_t)n;
 		s->len -= (size_t)n;
+		s->taken += (size_t)n;
 	}
 }
 
@@ -174,28 +175,35 @@ void hf_output_pump(struct hf_output *output)
 	}
 }
 
+int hf_output_is_waiting(const struct hf_output *output, uint64_t *ret_taken)
+{
+	struct pollfd fds[4];
+	nfds_t n = 0;
+	int held = 0;
+
+	*ret_taken = 0;
+	for (int i = 0; i < 2; i++) {
+		const struct hf_stream *s = &output->streams[i];
+
+		*ret_taken += s->taken;
+		held |= s->len > 0;
+		if (s->from >= 0)
+			fds[n++] = (struct pollfd){ .fd = s->from, .events = POLLIN };
+	}
+	/* Who else has the pipe open is not waited for. */
+	return held || (n > 0 && hf_sys.poll(fds, n, 0) > 0);
+}
+
 void hf_output_drain(struct hf_output *output)
 {
-	struct hf_mono limit = hf_mono_in(DRAIN_NS);
-
-	for (;;) {
-		struct pollfd fds[4];
-		nfds_t n;
-		int waiting = 0;
-
-		hf_output_pump(output);
-		for (int i = 0; i < 2; i++)
-			waiting |= output->streams[i].len > 0;
-		n = hf_output_poll(output, fds);
-		/* Who else has the pipe open (it was handed out of the tree) is not waited for. */
-		if (n == 0 || hf_sys.poll(fds, n, waiting ? (int)(hf_mono_left(limit) / HF_MSEC) : 0) <= 0)
-			break;
-		if (hf_mono_left(limit) == 0)
-			break;
-	}
+	hf_output_pump(output);
 	for (int i = 0; i < 2; i++) {
-		hf_auto_close(&output->streams[i].from);
-		output->streams[i].len = 0;
+		struct hf_stream *s = &output->streams[i];
+
+		s->len = 0;
+		for (int turn = 0; turn < DRAIN_TURNS && s->from >= 0 && fill(output, s); turn++)
+			s->len = 0;
+		hf_auto_close(&s->from);
 	}
 }
 

@@ -10,6 +10,7 @@
 #define RUN_OUTPUT_H
 
 #include <poll.h>
+#include <stdint.h>
 
 #include "holdfast/clock.h"
 
@@ -19,6 +20,7 @@ struct hf_stream {
 	int from;              /* our end; -1: closed */
 	int to;                /* 1 or 2; -1: closed by its reader */
 	size_t at, len;        /* what of `held` is still to be written */
+	uint64_t taken;        /* by its reader, in all */
 	char held[HF_OUTPUT_CHUNK];
 };
 
@@ -48,7 +50,10 @@ nfds_t hf_output_poll(const struct hf_output *output, struct pollfd *fds);
 /* Copies what can be copied without blocking. */
 void hf_output_pump(struct hf_output *output);
 
-/* After the tree is empty: what is still in the pipes, as long as its reader takes it. */
+/* Is there output that its reader has not taken yet? *ret_taken grows as it does. */
+int hf_output_is_waiting(const struct hf_output *output, uint64_t *ret_taken);
+
+/* After the tree is empty: what is still there goes to the log, and its reader loses it. */
 void hf_output_drain(struct hf_output *output);
 
 /* Nanoseconds since the last output. */

@@ -233,6 +233,14 @@ static void take_outcome(struct reader *reader, enum hf_outcome *ret)
 	reader->why = reader->why ? reader->why : "there is no such outcome";
 }
 
+/* It is killed by its inode; the path only finds it, and does not wander. */
+static int is_group_path(const char *path)
+{
+	size_t len = strlen(path);
+
+	return path[0] == '/' && !strstr(path, "/../") && (len < 3 || strcmp(path + len - 3, "/..") != 0);
+}
+
 static void read_all(struct reader *reader, struct hf_session_record *r)
 {
 	char key[HF_NAME_KEY_MAX] = "";
@@ -256,8 +264,7 @@ static void read_all(struct reader *reader, struct hf_session_record *r)
 	if (json_object_get(reader->root, "cgroup")) {
 		take_text(reader, "cgroup", r->cgroup, sizeof(r->cgroup));
 		r->cgroup_inode = (uint64_t)take_number(reader, "cgroup_inode", INT64_MAX);
-		/* It is killed by its inode; the path only finds it, and does not wander. */
-		if (r->cgroup[0] != '/' || strstr(r->cgroup, "/../"))
+		if (!is_group_path(r->cgroup))
 			reader->why = reader->why ? reader->why : "not the path of a cgroup";
 	}
 	take_text(reader, "command", r->command, sizeof(r->command));

@@ -19,6 +19,19 @@ static void fill_default(int64_t *value, int64_t otherwise)
 		*value = otherwise;
 }
 
+/* Seventy years: so long that a clock can be added to it. */
+#define LONGEST_NS (INT64_MAX / 4)
+
+static void bound_durations(struct hf_run_opts *o)
+{
+	int64_t *const all[] = { &o->deadline_ns, &o->idle_ns,	  &o->hang_ns,	 &o->grace_ns,
+				 &o->verify_ns,	  &o->every_ns,	  &o->backoff_ns, &o->backoff_max_ns };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (*all[i] > LONGEST_NS)
+			*all[i] = LONGEST_NS;
+}
+
 /* Checks the options and fills in what was left out. */
 static int complete(const char *name, const struct hf_run_opts *opts, struct hf_run_opts *ret,
 		    struct hf_err *err)
@@ -40,6 +53,9 @@ static int complete(const char *name, const struct hf_run_opts *opts, struct hf_
 		return FAIL(err, -EINVAL, "arguments", name, "a duration is negative");
 	if (ret->ttl_ns < 0 || ret->ttl_ns > HF_LOCK_TTL_MAX || (ret->ttl_ns && ret->ttl_ns < 100 * HF_MSEC))
 		return FAIL(err, -EINVAL, "arguments", name, "a lease goes from 100ms to 30d");
+	if (ret->flags & ~(unsigned)(HF_RUN_RESUME | HF_RUN_LEAVE_RUNNING | HF_RUN_LOG | HF_RUN_LOOP) ||
+	    (unsigned)ret->tree > HF_TREE_WALK)
+		return FAIL(err, -EINVAL, "arguments", name, "there is no such flag or tree");
 	if (ret->max_active > HF_LOCK_SLOTS_MAX)
 		return FAIL(err, -EINVAL, "arguments", name, "max_active is at most %d",
 			    HF_LOCK_SLOTS_MAX);
@@ -49,6 +65,7 @@ static int complete(const char *name, const struct hf_run_opts *opts, struct hf_
 	fill_default(&ret->verify_ns, HF_RUN_VERIFY_NS);
 	fill_default(&ret->backoff_ns, HF_RUN_BACKOFF_NS);
 	fill_default(&ret->backoff_max_ns, HF_RUN_BACKOFF_MAX_NS);
+	bound_durations(ret);
 	if (ret->max_depth == 0)
 		ret->max_depth = HF_RUN_DEPTH_MAX;
 	if (!ret->group)

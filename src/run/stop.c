@@ -47,14 +47,24 @@ int hf_session_wait(struct hf_sessions *sessions, const char *name, int64_t time
 	struct hf_mono deadline = hf_mono_in(timeout_ns < 0 ? INT64_MAX : timeout_ns);
 	struct hf_session_record record;
 
+	if (!fn)
+		return FAIL(err, -EINVAL, "arguments", "hf_session_wait", "NULL");
 	for (;;) {
 		AUTO_FD pidfd = -1;
 		int r = hf_session_load(sessions, name, &record, err);
 
 		if (r < 0)
 			return r;
-		if (record.phase == HF_PHASE_ENDED)
+		/* Over, and its name is free: a notice may still be on its way. */
+		if (record.phase == HF_PHASE_ENDED &&
+		    hf_proc_open(&record.keeper, sessions->judge_flags, &pidfd, NULL) < 0)
 			break;
+		if (record.phase == HF_PHASE_ENDED) {
+			r = await_exit(pidfd, timeout_ns < 0 ? -1 : hf_mono_left(deadline), name, err);
+			if (r < 0 && r != HF_E_TIMEOUT)
+				return r;
+			break;
+		}
 		r = open_kept(sessions, &record, &pidfd, err);
 		/* Nobody will end it: that is its end, for who waits. (It may have been
 		 * written between our reading and its keeper's exit.) */
@@ -141,7 +151,7 @@ int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grac
 	struct hf_session_record record, after;
 	struct hf_err why = HF_ERR_INIT;
 	AUTO_FD pidfd = -1;
-	int r = hf_session_load(sessions, name, &record, err);
+	int late = 0, r = hf_session_load(sessions, name, &record, err);
 
 	if (r < 0)
 		return r;
@@ -158,10 +168,14 @@ int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grac
 	if (grace_ns == 0)
 		grace_ns = record.grace_ns;
 	if (r == 0)
-		r = await_exit(pidfd, (grace_ns > 0 ? grace_ns : 0) + PATIENCE_NS, name, err);
-	if (r < 0 && r != HF_E_GONE)
-		return r;
+		late = await_exit(pidfd, (grace_ns > 0 ? grace_ns : 0) + PATIENCE_NS, name, &why);
 	r = hf_session_load(sessions, name, &after, err);
+	/* Who is still busy with a notice has ended the tree all the same. */
+	if (r == 0 && late < 0 && after.phase != HF_PHASE_ENDED) {
+		if (err)
+			*err = why;
+		return late;
+	}
 	/* The keeper was killed, before or while it was at it. */
 	if (r == 0 && after.phase != HF_PHASE_ENDED) {
 		r = await_supervisor(sessions, &record, &why);

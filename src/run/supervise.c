@@ -347,7 +347,8 @@ int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_o
 				.terminal = HF_TERMINAL_INIT,
 				.started = started,
 				.arg = arg };
-	struct sigaction default_action = { .sa_handler = SIG_DFL }, chld_before;
+	/* Where SIGCHLD is ignored, the kernel reaps, and nobody learns how a command ended. */
+	struct sigaction wait_for_children = { .sa_handler = SIG_DFL }, children_before;
 	sigset_t block, reads, mask;
 	int was_subreaper = 0, r = hf_tree_note_others(&s.tree);
 
@@ -358,8 +359,7 @@ int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_o
 	if (s.signals < 0)
 		return FAIL_SYS(err, "signalfd", name);
 	(void)sigprocmask(SIG_BLOCK, &block, &mask);
-	/* Ignored by whoever started us, it would reap our children before we see them. */
-	(void)sigaction(SIGCHLD, &default_action, &chld_before);
+	(void)sigaction(SIGCHLD, &wait_for_children, &children_before);
 	(void)prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper);
 	r = prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : start_keeper(&s, detached, &mask);
 	if (r == 0) {
@@ -377,7 +377,7 @@ int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_o
 	hf_auto_close(&s.link);
 	hf_auto_close(&s.signals);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, was_subreaper);
-	(void)sigaction(SIGCHLD, &chld_before, NULL);
+	(void)sigaction(SIGCHLD, &children_before, NULL);
 	(void)sigprocmask(SIG_SETMASK, &mask, NULL);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "start", name);

@@ -24,6 +24,13 @@
  */
 #define KILL_AGAIN_NS (10 * HF_MSEC)
 
+/*
+ * A reader that takes nothing for so long loses what was left when all had ended. One
+ * whose session was ended by force does not hold up the next.
+ */
+#define DRAIN_NS        (10 * HF_SEC)
+#define DRAIN_FORCED_NS HF_SEC
+
 const char *hf_end_text(enum hf_end end)
 {
 	static const char *const texts[] = {
@@ -255,6 +262,23 @@ static void tell_killed(struct hf_keeper *k)
 	hf_session_event(k->sessions, HF_EV_SESSION_KILLED, k->name, fields, 2);
 }
 
+/* What is still in the pipes. Its reader may be slow; lease and signals go on meanwhile. */
+static void drain(struct hf_keeper *k, int forced)
+{
+	int64_t patience = forced ? DRAIN_FORCED_NS : DRAIN_NS;
+	struct hf_mono limit = hf_mono_in(patience);
+	enum hf_end end = k->end;
+	uint64_t taken, before = 0;
+
+	while (hf_output_is_waiting(&k->output, &taken) && k->end == end && hf_mono_left(limit) > 0) {
+		if (taken != before)
+			limit = hf_mono_in(patience);
+		before = taken;
+		turn(k, NULL, hf_mono_left(limit));
+	}
+	hf_output_drain(&k->output);
+}
+
 struct hf_watched hf_keeper_watch(struct hf_keeper *k, const struct hf_child *child,
 				  int64_t limit_ns, int64_t idle_ns)
 {
@@ -289,7 +313,7 @@ struct hf_watched hf_keeper_watch(struct hf_keeper *k, const struct hf_child *ch
 		}
 		turn(k, child, ns);
 	}
-	hf_output_drain(&k->output);
+	drain(k, k->end > HF_END_LEFTOVERS);
 	tell_killed(k);
 	/* A reason that came while leftovers were being ended did not end the command. */
 	if (exited && before == HF_END_NONE && k->end < HF_END_STOP)
