@@ -170,7 +170,7 @@ int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holde
 							    strncmp(text, name, strlen(name)) == 0
 						    ? strlen(name) + 2
 						    : 0));
-	if (err->code != HF_E_DEADLOCK && !session)
+	if (err->code != HF_E_DEADLOCK)
 		cli_say(cli, "wait with -w 30s, see 'holdfast why %s', or end it with 'holdfast lock "
 			     "break %s --reason TEXT'",
 			name, name);

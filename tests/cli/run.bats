@@ -85,7 +85,7 @@ load session_helper
 @test "a second run of the name: exit 1 or -E; names the holder, its age, its command and what to do (L1)" {
     running x
     expect 1 hf run x -- touch ran
-    says "held by somebody else: pid "
+    says "held by pid "
     says "is running, for "
     says "attempt 1: bash -c"
     says "holdfast stop x"
