@@ -86,6 +86,19 @@ int main(int argc, char **argv)
 		"sqlite3 begin exclusive",
 		ARGV("sqlite3", "bench.db", "begin exclusive; create table if not exists t(x); commit"),
 		0);
+	compare(json, &rows, "run X -- true", ARGV(hf, "run", "bench", "--", "true"), "timeout 10 true",
+		ARGV("timeout", "10", "true"), 2);
+	compare(json, &rows, "run X --tree walk -- true",
+		ARGV(hf, "run", "bench", "--tree", "walk", "--", "true"), "timeout 10 true",
+		ARGV("timeout", "10", "true"), 0);
+	compare(json, &rows, "run X -- true", ARGV(hf, "run", "bench", "--", "true"), "tini -s true",
+		ARGV("tini", "-s", "true"), 0);
+	compare(json, &rows, "run X -- true", ARGV(hf, "run", "bench", "--", "true"), "dumb-init true",
+		ARGV("dumb-init", "true"), 0);
+	compare(json, &rows, "run X -- true", ARGV(hf, "run", "bench", "--", "true"), "setsid -w true",
+		ARGV("setsid", "-w", "true"), 0);
+	compare(json, &rows, "run X -- true", ARGV(hf, "run", "bench", "--", "true"),
+		"systemd-run --scope true", ARGV("systemd-run", "--scope", "-q", "true"), 0);
 	/* With a server, which somebody has to run: only where one answers. */
 	compare(json, &rows, "lock run X -- true", ARGV(hf, "lock", "run", "bench", "--", "true"),
 		"redis-cli set nx, del", ARGV("redis-cli", "eval",

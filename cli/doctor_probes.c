@@ -20,6 +20,7 @@
 #include "holdfast/proc.h"
 #include "hf/proc/here.h"
 #include "hf/sys/calls.h"
+#include "hf/run/cgroup.h"
 #include "hf/sys/io.h"
 
 #define say(...) (void)snprintf(text, DOCTOR_TEXT_MAX, __VA_ARGS__)
@@ -90,85 +91,24 @@ enum finding probe_pidfs(char text[DOCTOR_TEXT_MAX])
 	return FOUND_OK;
 }
 
-/* The word behind the n-th space of a line of /proc/self/mountinfo. */
-static int mount_word(const char *line, int n, char *out, size_t cap)
-{
-	size_t len;
-
-	while (n-- > 0) {
-		line = strchr(line, ' ');
-		if (!line)
-			return -1;
-		line++;
-	}
-	len = strcspn(line, " \n");
-	if (len >= cap)
-		return -1;
-	memcpy(out, line, len);
-	out[len] = '\0';
-	return 0;
-}
-
-static int find_cgroup2(char *out, size_t cap)
-{
-	FILE *mounts = fopen("/proc/self/mountinfo", "re");
-	char line[4096];
-	int found = 0;
-
-	while (mounts && !found && fgets(line, sizeof(line), mounts))
-		found = strstr(line, " - cgroup2 ") && mount_word(line, 4, out, cap) == 0;
-	if (mounts)
-		(void)fclose(mounts);
-	return found;
-}
-
-/* Path of our own group below the mount: the "0::" line. */
-static int own_cgroup(char *out, size_t cap)
-{
-	char text[8192];
-	ssize_t n = hf_read_file(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text) - 1);
-	char *line;
-
-	if (n < 0)
-		return 0;
-	text[n] = '\0';
-	line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-	if (!line)
-		return 0;
-	line += *line == '\n' ? 4 : 3;
-	line[strcspn(line, "\n")] = '\0';
-	return strlen(line) < cap && snprintf(out, cap, "%s", line) >= 0;
-}
-
+/* By making one, as a session does. Its number is no token, which is far larger. */
 enum finding probe_cgroup(char text[DOCTOR_TEXT_MAX])
 {
-	char mount[256], group[512], path[1024];
-	AUTO_FD dir = -1;
-	int made, kills;
+	struct hf_cgroup group = HF_CGROUP_INIT;
+	int r = hf_cgroup_make((uint64_t)getpid(), &group), kills;
 
-	if (!find_cgroup2(mount, sizeof(mount)) || !own_cgroup(group, sizeof(group))) {
+	if (r == -ENOTSUP) {
 		say("cgroup v2 is not mounted");
 		return FOUND_ABSENT;
 	}
-	(void)snprintf(path, sizeof(path), "%s%s", mount, group);
-	dir = hf_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
-	if (dir < 0) {
-		say("our own group %.300s: %s", path, strerrordesc_np(-dir));
+	if (r < 0) {
+		say("mounted, but no group may be made in our own: %s", strerrordesc_np(-r));
 		return FOUND_ABSENT;
 	}
-	(void)snprintf(path, sizeof(path), "holdfast-doctor-%d", (int)getpid());
-	made = mkdirat(dir, path, 0755) == 0;
-	if (!made) {
-		say("mounted at %s, but no group may be made in %.200s: %s", mount, group,
-		    strerrordesc_np(errno));
-		return FOUND_ABSENT;
-	}
-	(void)snprintf(path, sizeof(path), "holdfast-doctor-%d/cgroup.kill", (int)getpid());
-	kills = faccessat(dir, path, W_OK, 0) == 0;
-	path[strcspn(path, "/")] = '\0';
-	(void)unlinkat(dir, path, AT_REMOVEDIR);
-	say("groups may be made in %.200s of %s%s", group, mount,
+	kills = faccessat(group.fd, "cgroup.kill", W_OK, 0) == 0;
+	say("groups may be made in %.*s%s", (int)(strrchr(group.path, '/') - group.path), group.path,
 	    kills ? ", with cgroup.kill" : "; no cgroup.kill (before 5.14)");
+	hf_cgroup_remove(&group);
 	return FOUND_OK;
 }
 

@@ -65,6 +65,10 @@ void lock_journal_timeout(const struct lock_context *context, enum hf_event even
 int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holder *blocker,
 		  const struct hf_err *err, int status);
 
+/* The JSON part of that. */
+json_t *lock_busy_json(const char *name, const struct hf_holder *blocker, const struct hf_err *err,
+		       int status);
+
 /*
  * The lock was not to be had: what the policy says, with its event. *ret_go is 1 when the work
  * goes on without it; else the status is what to exit with.

@@ -137,10 +137,32 @@ json_t *lock_holder_json(const struct hf_holder *holder)
 	return object;
 }
 
+json_t *lock_busy_json(const char *name, const struct hf_holder *blocker, const struct hf_err *err,
+		       int status)
+{
+	const struct hf_err_info *info = hf_err_info(err->code);
+	json_t *object = json_object(), *error = json_object();
+	char text[HF_ERR_TEXT_MAX];
+
+	(void)hf_err_format(err, text, sizeof(text));
+	cli_set(error, "code", json_string(info ? info->name : "ERROR"));
+	cli_set(error, "message", cli_text(text));
+	cli_set(error, "exit", json_integer(status));
+	cli_set(object, "conflict", json_true());
+	cli_set(object, "name", cli_text(name));
+	if (blocker->id.pid > 0) {
+		cli_set(object, "holder_pid", json_integer(blocker->id.pid));
+		cli_set(object, "age_seconds",
+			json_integer((json_int_t)((hf_wall_now().ns - blocker->since.ns) / HF_SEC)));
+		cli_set(object, "holder", lock_holder_json(blocker));
+	}
+	cli_set(object, "error", error);
+	return object;
+}
+
 int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holder *blocker,
 		  const struct hf_err *err, int status)
 {
-	const struct hf_err_info *info = hf_err_info(err->code);
 	char text[HF_ERR_TEXT_MAX];
 
 	(void)hf_err_format(err, text, sizeof(text));
@@ -153,24 +175,8 @@ int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holde
 		cli_say(cli, "wait with -w 30s, see 'holdfast why %s', or end it with 'holdfast lock "
 			     "break %s --reason TEXT'",
 			name, name);
-	if (cli->json) {
-		json_t *object = json_object(), *error = json_object();
-
-		cli_set(error, "code", json_string(info ? info->name : "ERROR"));
-		cli_set(error, "message", cli_text(text));
-		cli_set(error, "exit", json_integer(status));
-		cli_set(object, "conflict", json_true());
-		cli_set(object, "name", cli_text(name));
-		if (blocker->id.pid > 0) {
-			cli_set(object, "holder_pid", json_integer(blocker->id.pid));
-			cli_set(object, "age_seconds",
-				json_integer((json_int_t)((hf_wall_now().ns - blocker->since.ns) /
-							  HF_SEC)));
-			cli_set(object, "holder", lock_holder_json(blocker));
-		}
-		cli_set(object, "error", error);
-		cli_print_json(object);
-	}
+	if (cli->json)
+		cli_print_json(lock_busy_json(name, blocker, err, status));
 	return status;
 }
 

@@ -56,6 +56,10 @@ HF_C_BEGIN
 	X(STALE,     -8018, 3, "lost: the token is no longer current")                            \
 	X(DEADLOCK,  -8019, 1, "waiting would never end")                                         \
 	X(MODE,      -8020, 2, "held with another number of slots")                               \
+	X(NO_SESSION, -8021, 1, "no such session")                                                \
+	X(FINISHED,  -8022, 1, "it has finished")                                                 \
+	X(LIMIT,     -8023, 1, "a limit is reached")                                              \
+	X(REMAINS,   -8024, 1, "processes of an earlier run are still there")                     \
 	X(OUTSIDE,   -8041, 3, "outside the directory that it must stay in")                      \
 	X(KIND,      -8042, 3, "not a file that may be replaced")                                 \
 	X(MARKERS,   -8043, 3, "the markers make no sense, nothing is written")                   \

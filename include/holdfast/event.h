@@ -39,6 +39,14 @@ HF_C_BEGIN
 	X(LOCK_BROKEN)              \
 	X(LOCK_REFUSED)             \
 	X(LOCK_DEADLOCK)            \
+	X(SESSION_STARTED)          \
+	X(SESSION_STOPPING)         \
+	X(SESSION_KILLED)           \
+	X(SESSION_ENDED)            \
+	X(SESSION_REAPED)           \
+	X(SESSION_REFUSED)          \
+	X(SESSION_LEFT_RUNNING)     \
+	X(SESSION_NOTIFIED)         \
 	X(FILE_REFUSED)             \
 	X(FILE_ABANDONED)
 /* clang-format on */

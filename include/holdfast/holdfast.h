@@ -16,6 +16,7 @@
 #include "holdfast/lock.h"
 #include "holdfast/name.h"
 #include "holdfast/proc.h"
+#include "holdfast/run.h"
 #include "holdfast/state.h"
 #include "holdfast/version.h"
 

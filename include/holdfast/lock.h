@@ -44,6 +44,8 @@
  * Fork: a child may only free what it inherited (HF_E_FORKED).
  * Crash: a record is changed by one write of at most one page under a short flock
  * guard; a record that fails its checksum is quarantined and never acted upon.
+ * Descriptors: what a wait needed (up to 16 per context) is closed by the next call, so
+ * that who was given a lock can go to work at once.
  * Limits: one machine and flock(2). 64 holders of one lock, 16,384 waiters.
  */
 #ifndef HOLDFAST_LOCK_H
@@ -137,6 +139,15 @@ HF_API int hf_lock_renew(struct hf_lock *lock, int64_t ttl_ns, struct hf_err *er
  * successor is untouched (L3). The handle remains to be freed.
  */
 HF_API int hf_lock_release(struct hf_lock *lock, struct hf_err *err);
+
+/*
+ * Adds a second owner to an exclusive lock: from then on it counts as dead only when both
+ * are, and either may renew or release it by its token. For a pair of processes that
+ * watch over each other. Returns 0; HF_E_STALE when it was lost; HF_E_GONE when `owner`
+ * has ended; -EINVAL when it is shared, has slots, or has two owners already.
+ */
+HF_API int hf_lock_add_owner(struct hf_lock *lock, const struct hf_proc_id *owner,
+			     struct hf_err *err) HF_MUST_CHECK;
 
 /* Frees the handle and nothing else. NULL is fine. After fork: allowed in the child. */
 HF_API void hf_lock_free(struct hf_lock *lock);

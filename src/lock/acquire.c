@@ -271,19 +271,17 @@ static int sleep_until_something(struct attempt *a)
 static void give_up(struct attempt *a)
 {
 	AUTO_GUARD(guard);
-	int index;
 
 	if (!a->queued || hf_guard_take(a->locks, a->request->name, 0, hf_mono_in(LEAVE_WAIT_NS),
 					&guard, NULL) < 0)
 		return; /* who cannot leave is found out when it dies, or passed over */
 	if (was_granted(&guard, a)) {
-		index = hf_record_find(&guard.record, a->token);
-		hf_record_remove(&guard.record, (uint32_t)index);
+		hf_record_remove_token(&guard.record, a->token);
 		hf_queue_retell(&guard, a->entry.ticket);
 	}
 	if (has_place(&guard, a))
 		hf_queue_leave(&guard, &a->entry);
-	hf_queue_forget(a->locks, a->request->name, a->entry.ticket);
+	hf_channel_remove(a->locks, guard.key, a->entry.ticket);
 	(void)hf_queue_admit(&guard, NULL);
 	hf_queue_nudge(&guard, a->entry.ticket); /* it watched us */
 	a->queued = 0;
@@ -324,13 +322,13 @@ static int join(struct hf_guard *guard, struct attempt *a, struct hf_err *err)
 	a->entry.since_ns = hf_boot_now().ns;
 	/* Nobody waits, so what channels there are were left by processes that were killed. */
 	if (guard->record.first == guard->record.next)
-		hf_queue_recall(a->locks, guard->key);
+		hf_channel_recall(a->locks, guard->key, &guard->record);
 	r = hf_queue_join(guard, &a->entry, err);
 	if (r == 0)
 		r = hf_guard_write(guard, err);
 	if (r < 0)
 		return r;
-	r = hf_queue_channel(guard, a->entry.ticket, &a->watch[0].fd, err);
+	r = hf_channel_make(guard, a->entry.ticket, &a->watch[0].fd, err);
 	if (r < 0) {
 		hf_queue_leave(guard, &a->entry);
 		(void)hf_guard_write(guard, NULL);
@@ -375,9 +373,9 @@ static int look_once(struct attempt *a, struct hf_holder *ret_blocker, struct hf
 	if (r < 0)
 		return r;
 	if (guard.is_new)
-		hf_queue_recall(a->locks, guard.key);
+		hf_channel_recall(a->locks, guard.key, NULL);
 	if (a->queued && !was_granted(&guard, a) && !has_place(&guard, a)) {
-		hf_queue_forget(a->locks, a->request->name, a->entry.ticket);
+		hf_channel_remove(a->locks, guard.key, a->entry.ticket);
 		a->entry.ticket = 0;
 		a->queued = 0;
 	}
@@ -415,8 +413,10 @@ int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_
 		     struct hf_holder *ret_blocker, struct hf_err *err)
 {
 	AUTO(attempt_done) struct attempt a = { .locks = store, .request = request, .n_watch = 1 };
+	char key[HF_NAME_KEY_MAX];
 	int r;
 
+	hf_local_close_now(a.locks);
 	a.watch[0] = (struct pollfd){ .fd = -1, .events = POLLIN };
 	a.deadline = hf_mono_in(request->wait_ns < 0 ? INT64_MAX : request->wait_ns);
 	a.entry = (struct hf_lock_entry){
@@ -447,9 +447,15 @@ int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_
 		give_up(&a);
 		return r;
 	}
-	/* Our channel is removed with the release, off this path; unless there will be none. */
-	if (a.queued && request->flags & HF_LOCK_FREE_ON_EXIT)
-		hf_queue_forget(a.locks, request->name, a.entry.ticket);
+	/*
+	 * We have it; what is not needed any more can wait. Our channel is closed and removed
+	 * with the release, off this path; unless there will be none.
+	 */
+	for (nfds_t i = 0; i < a.n_watch; i++)
+		hf_local_close_late(a.locks, &a.watch[i].fd);
+	if (a.queued && request->flags & HF_LOCK_FREE_ON_EXIT &&
+	    hf_name_key(request->name, strlen(request->name), key, NULL) >= 0)
+		hf_channel_remove(a.locks, key, a.entry.ticket);
 	*ret_token = a.token;
 	return 0;
 }

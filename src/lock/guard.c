@@ -29,15 +29,14 @@
 /* Files replaced or quarantined under us before we give up. */
 #define MAX_TRIES 16
 
-#define USUAL_RECORD 256
+#define USUAL_RECORD 512
 
 static int guard_fill(struct hf_guard *guard, int create, struct hf_mono deadline,
 		      struct hf_err *err);
 
 /*
- * A waiter was sent its token. A pipe wakes its reader on our own processor, expecting
- * us to sleep soon: give way. Should the waiter be stopped, it will not notice; then the
- * one behind it shall look after it.
+ * A waiter was sent its token. Should it be stopped, it will not notice; then the one
+ * behind it shall look after it.
  */
 static void attend_to_told(struct hf_guard *guard)
 {
@@ -47,7 +46,6 @@ static void attend_to_told(struct hf_guard *guard)
 	guard->told_ticket = 0;
 	if (ticket == 0)
 		return;
-	(void)sched_yield();
 	/* Only a hint: of a process that cannot be seen from here, nothing is known. */
 	if (hf_stat_read(guard->told_pid, &stat) < 0 || (stat.state != 'T' && stat.state != 't'))
 		return;
@@ -62,6 +60,15 @@ void hf_guard_drop(struct hf_guard *guard)
 {
 	if (guard->fd >= 0)
 		(void)hf_sys.flock(guard->fd, LOCK_UN);
+	/*
+	 * A pipe wakes its reader on our own processor, expecting us to sleep soon: give
+	 * way to it, before anything that can wait.
+	 */
+	if (guard->told_ticket != 0)
+		(void)sched_yield();
+	hf_auto_close(&guard->told_fd);
+	if (guard->fd >= 0)
+		hf_local_close_now(guard->locks);
 	hf_auto_close(&guard->fd);
 	attend_to_told(guard);
 	for (size_t i = 0; i < guard->n_lost && guard->written && guard->locks->journal; i++) {
@@ -99,6 +106,7 @@ static long shorter(int64_t a, int64_t b)
 	return (long)(a < b ? a : b);
 }
 
+/* Returns 0 at once, 1 after waiting, or -errno. */
 static int take_flock(int fd, int wants, struct hf_mono deadline)
 {
 	struct hf_mono crowded = hf_mono_in(CROWDED_NS);
@@ -106,7 +114,7 @@ static int take_flock(int fd, int wants, struct hf_mono deadline)
 
 	for (int try = 0;; try++) {
 		if (hf_sys.flock(fd, LOCK_EX | LOCK_NB) == 0)
-			return 0;
+			return try > 0;
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -errno;
 		if (try < YIELDS) {
@@ -156,11 +164,11 @@ static int is_current(const struct hf_guard *guard, const struct stat *st)
 }
 
 /* Reads the record. Returns 1 good, 0 quarantined (again), -errno. */
-static int read_record(struct hf_guard *guard, uint64_t size, struct hf_err *err)
+static int read_record(struct hf_guard *guard, const struct stat *st, struct hf_err *err)
 {
-	uint8_t bytes[HF_LOCK_RECORD_MAX];
+	uint64_t size = (uint64_t)st->st_size;
 	const char *why = "larger than any of ours";
-	/* With one holder, which is nearly always, the first part is all of it. */
+	/* With one holder and a waiter, which is nearly always, the first part is all of it. */
 	size_t part = USUAL_RECORD;
 	int r;
 
@@ -169,17 +177,18 @@ static int read_record(struct hf_guard *guard, uint64_t size, struct hf_err *err
 		memset(&guard->record, 0, offsetof(struct hf_lock_record, holders));
 		return 1;
 	}
-	for (; size <= HF_LOCK_FILE_MAX; part = sizeof(bytes)) {
-		ssize_t n = hf_pread_all(guard->fd, (char *)bytes, part, 0);
+	for (; size <= HF_LOCK_FILE_MAX; part = sizeof(guard->page)) {
+		ssize_t n = hf_pread_all(guard->fd, (char *)guard->page, part, 0);
 
 		if (n < 0)
 			return hf_fail_sys(err, (int)-n, "pread", guard->name);
-		if (hf_lock_record_decode(bytes, (size_t)n, &guard->record, &why) == 0)
+		if (hf_lock_record_decode(guard->page, (size_t)n, &guard->record, &why) == 0)
 			return 1;
-		if (part == sizeof(bytes))
+		if (part == sizeof(guard->page))
 			break;
 	}
-	r = quarantine(guard->locks, guard->name, guard->key, why, err);
+	/* Somebody else may have moved it away already, and a good one have its name. */
+	r = is_current(guard, st) ? quarantine(guard->locks, guard->name, guard->key, why, err) : 0;
 	return r < 0 ? r : 0;
 }
 
@@ -192,20 +201,25 @@ static int is_private(const struct hf_guard *guard)
 	       hf_check_private(&st, guard->name, NULL) == 0;
 }
 
-/* Opens the file of that name and takes its flock. 0; HF_E_UNTRUSTED; -errno. */
+/* Opens the file of that name and takes its flock. As take_flock; HF_E_UNTRUSTED. */
 static int open_and_lock(struct hf_guard *guard, int create, struct hf_mono deadline,
 			 struct stat *ret_st, struct hf_err *err)
 {
-	int r = hf_open_at(guard->locks->dirfd, guard->key,
-			   O_RDWR | O_NOFOLLOW | O_NONBLOCK | (create ? O_CREAT : 0), 0600);
+	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | (create ? O_CREAT : 0);
+	int waited, r = hf_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
 
+	/* A holder must be able to release, so what we keep open makes room. */
+	if (r == -EMFILE || r == -ENFILE) {
+		hf_local_close_now(guard->locks);
+		r = hf_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
+	}
 	/* A symlink, a socket, a directory: not ours, whatever it is. */
 	if (r == -ELOOP || r == -ENXIO || r == -EISDIR)
 		return HF_E_UNTRUSTED;
 	if (r < 0)
 		return hf_fail_sys(err, -r, "openat", guard->name);
 	guard->fd = r;
-	r = take_flock(guard->fd, create, deadline);
+	r = waited = take_flock(guard->fd, create, deadline);
 	if (r == -ETIMEDOUT)
 		return FAIL(err, r, "flock", guard->name,
 			    "a process is stopped while it changes the record");
@@ -215,7 +229,8 @@ static int open_and_lock(struct hf_guard *guard, int create, struct hf_mono dead
 	if (r < 0)
 		return hf_fail_sys(err, -r, "statx", guard->name);
 	/* Deleted while we waited is not distrusted, only no longer current. */
-	return ret_st->st_nlink == 0 ? 0 : hf_check_private(ret_st, guard->name, err);
+	r = ret_st->st_nlink == 0 ? 0 : hf_check_private(ret_st, guard->name, err);
+	return r < 0 ? r : waited;
 }
 
 static int guard_fill(struct hf_guard *guard, int create, struct hf_mono deadline,
@@ -239,10 +254,14 @@ static int guard_fill(struct hf_guard *guard, int create, struct hf_mono deadlin
 		}
 		if (r < 0)
 			return r;
-		/* Deleted, renamed or replaced by hand while we waited. */
-		if (!is_current(guard, &st))
+		/*
+		 * Deleted, renamed or replaced by hand while we waited? If we did not wait, the
+		 * link count says it, except of a file that was renamed in just that moment;
+		 * in the next one nothing would say so either.
+		 */
+		if ((r > 0 || st.st_nlink != 1) && !is_current(guard, &st))
 			continue;
-		r = read_record(guard, (uint64_t)st.st_size, err);
+		r = read_record(guard, &st, err);
 		if (r != 0)
 			return r < 0 ? r : 0;
 	}
@@ -257,12 +276,9 @@ int hf_guard_take(struct hf_local *locks, const char *name, int create, struct h
 	/* Not by assignment: the record is large, and what it holds is written by reading. */
 	ret->locks = locks;
 	ret->name = name;
-	ret->fd = -1;
-	ret->lost = NULL;
-	ret->n_lost = 0;
+	hf_guard_init(ret);
 	ret->written = 0;
 	ret->changed = 0;
-	ret->told_ticket = 0;
 	r = hf_name_key(name, strlen(name), ret->key, err);
 	if (r >= 0)
 		r = guard_fill(ret, create, deadline, err);
@@ -273,12 +289,11 @@ int hf_guard_take(struct hf_local *locks, const char *name, int create, struct h
 
 int hf_guard_write(struct hf_guard *guard, struct hf_err *err)
 {
-	uint8_t bytes[HF_LOCK_RECORD_MAX];
 	size_t done;
-	int r, n = hf_lock_record_encode(&guard->record, bytes);
+	int r, n = hf_lock_record_encode(&guard->record, guard->page);
 
 	if (n >= 0 && guard->is_new)
-		memset(bytes + n, 0, sizeof(bytes) - (size_t)n);
+		memset(guard->page + n, 0, sizeof(guard->page) - (size_t)n);
 	if (n < 0)
 		return FAIL(err, n, "record", guard->name,
 			    "its holders come from too many namespaces");
@@ -287,8 +302,8 @@ int hf_guard_write(struct hf_guard *guard, struct hf_err *err)
 	 * ignored. A new file gets its whole page at once, so that no later change
 	 * can fail for want of space.
 	 */
-	r = hf_pwrite_all(guard->fd, (const char *)bytes,
-			  guard->is_new ? sizeof(bytes) : (size_t)n, 0, &done);
+	r = hf_pwrite_all(guard->fd, (const char *)guard->page,
+			  guard->is_new ? sizeof(guard->page) : (size_t)n, 0, &done);
 	if (r < 0 && guard->is_new)
 		(void)hf_sys.ftruncate(guard->fd, 0);
 	if (r < 0)

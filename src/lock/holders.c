@@ -35,6 +35,22 @@ int hf_record_find(const struct hf_lock_record *record, uint64_t token)
 	return -1;
 }
 
+int hf_record_shares_token(const struct hf_lock_record *record, uint32_t index)
+{
+	for (uint32_t i = 0; i < record->n_holders; i++)
+		if (i != index && record->holders[i].token == record->holders[index].token)
+			return 1;
+	return 0;
+}
+
+void hf_record_remove_token(struct hf_lock_record *record, uint64_t token)
+{
+	int index;
+
+	while ((index = hf_record_find(record, token)) >= 0)
+		hf_record_remove(record, (uint32_t)index);
+}
+
 void hf_record_remove(struct hf_lock_record *record, uint32_t index)
 {
 	record->n_holders--;
@@ -114,20 +130,22 @@ int hf_record_reap(struct hf_guard *guard, int expired_too)
 			guard->changed = 1;
 		}
 		verdict = hf_local_judge(guard->locks, &holder->id, NULL, evidence);
+		/* Of two owners the first to go loses nothing: the other still has it. */
 		if (verdict == HF_E_GONE || verdict == HF_E_RECYCLED) {
 			/* Its exit was its release, as agreed: nothing was taken from anybody. */
-			if (!(holder->flags & HF_HOLDER_FREE_ON_EXIT))
+			if (!(holder->flags & HF_HOLDER_FREE_ON_EXIT) &&
+			    !hf_record_shares_token(record, i))
 				hf_guard_note_loss(guard, HF_EV_LOCK_TAKEN_OVER, holder, evidence);
 		} else if (expired_too && hf_holder_lease_left(guard->locks, holder) == 0) {
-			hf_guard_note_loss(guard, HF_EV_LOCK_EXPIRED, holder,
-					   "the lease ran out and somebody else wants the lock");
+			if (!hf_record_shares_token(record, i))
+				hf_guard_note_loss(guard, HF_EV_LOCK_EXPIRED, holder,
+						   "the lease ran out and somebody else wants the lock");
 		} else {
 			i++;
 			continue;
 		}
 		/* One that died before it could remove its channel. */
-		if (holder->ticket != 0)
-			hf_queue_forget(guard->locks, guard->name, holder->ticket);
+		hf_channel_remove(guard->locks, guard->key, holder->ticket);
 		hf_record_remove(record, i);
 		guard->changed = 1;
 		removed++;

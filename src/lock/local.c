@@ -11,12 +11,32 @@
 #include "hf/sys/io.h"
 #include "hf/sys/state.h"
 
+void hf_local_close_late(struct hf_local *locks, int *fd)
+{
+	(void)pthread_mutex_lock(&locks->mutex);
+	if (*fd >= 0 && locks->n_late < HF_LATE_MAX)
+		locks->late[locks->n_late++] = fd_take(fd);
+	(void)pthread_mutex_unlock(&locks->mutex);
+	hf_auto_close(fd);
+}
+
+void hf_local_close_now(struct hf_local *locks)
+{
+	(void)pthread_mutex_lock(&locks->mutex);
+	while (locks->n_late > 0)
+		hf_auto_close(&locks->late[--locks->n_late]);
+	(void)pthread_mutex_unlock(&locks->mutex);
+}
+
 static void local_free(void *store)
 {
 	struct hf_local *locks = store;
 
 	if (!locks)
 		return;
+	/* Without the mutex: nobody else uses it, and in a forked child it may stay locked. */
+	while (locks->n_late > 0)
+		hf_auto_close(&locks->late[--locks->n_late]);
 	hf_auto_close(&locks->dirfd);
 	hf_auto_close(&locks->wait_fd);
 	hf_auto_close(&locks->spare_fd);
@@ -65,6 +85,7 @@ const struct hf_store_ops hf_local_ops = {
 	.acquire = hf_local_acquire,
 	.renew = hf_local_renew,
 	.release = hf_local_release,
+	.add_owner = hf_local_add_owner,
 	.check = hf_local_check,
 	.guarded = hf_local_guarded,
 	.take_away = hf_local_take_away,

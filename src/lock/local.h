@@ -13,6 +13,7 @@
 #define LOCK_LOCAL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "hf/base/cleanup.h"
@@ -22,6 +23,7 @@
 #include "holdfast/name.h"
 
 #define HF_HOLDER_TEXT_MAX 384
+#define HF_LATE_MAX        16
 
 struct hf_local {
 	struct hf_state *state;
@@ -31,9 +33,18 @@ struct hf_local {
 	unsigned judge_flags;       /* HF_PROC_SHARED on network file systems */
 	struct hf_here here;        /* of this process: constant for its life */
 	struct hf_proc_id self;
-	pthread_mutex_t mutex; /* of the spare descriptor */
+	atomic_int masks_pipe; /* this kernel has no write_quiet: SIGPIPE is held back instead */
+	pthread_mutex_t mutex; /* of the descriptors below */
 	int spare_fd;          /* given up when a wake-up would fail with EMFILE */
+	int late[HF_LATE_MAX]; /* no longer needed, to be closed when nobody waits for it */
+	size_t n_late;
 };
+
+/* Closes *fd with the next guard that is dropped, or with the store. */
+void hf_local_close_late(struct hf_local *locks, int *fd);
+
+/* Closes what was left for later. */
+void hf_local_close_now(struct hf_local *locks);
 
 /* A holder that lost the lock under this guard; told when the guard is dropped. */
 struct hf_lost_holder {
@@ -56,6 +67,8 @@ struct hf_guard {
 	int changed; /* reaping or clamping changed the record: worth writing */
 	uint64_t told_ticket; /* the last waiter that was sent its token; 0: none */
 	int32_t told_pid;
+	int told_fd; /* its channel, to be closed when it has been given way to */
+	uint8_t page[HF_LOCK_RECORD_MAX]; /* of the file, as it is read and written */
 };
 
 /*
@@ -79,7 +92,7 @@ void hf_guard_drop(struct hf_guard *guard);
 /* Marks it as not taken; the rest is filled in by hf_guard_take. */
 static inline void hf_guard_init(struct hf_guard *guard)
 {
-	guard->fd = -1;
+	guard->fd = guard->told_fd = -1;
 	guard->lost = NULL;
 	guard->n_lost = 0;
 	guard->told_ticket = 0;
@@ -93,7 +106,7 @@ static inline void hf_guard_init(struct hf_guard *guard)
 /* How long a call without a deadline of its own waits for the guard. */
 #define HF_GUARD_WAIT_NS (10 * HF_SEC)
 
-/* -- queue (all under the guard) --------------------------------------------
+/* -- channels (channel.c) -----------------------------------------------------
  *
  * A waiter's channel carries messages of 8 bytes: a token, which is then its own, or
  * 0: look again. The message is the lock: it is written once, after the record says
@@ -102,27 +115,40 @@ static inline void hf_guard_init(struct hf_guard *guard)
  * takes the message out of the channel, or finds that it has been read.
  */
 
-/* Adds a waiter. The record is changed, not yet written. */
-int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, struct hf_err *err);
-
 /*
- * Makes and opens its channel. After the record is written, so that a crash in between
+ * Makes and opens a waiter's channel. After the record is written, so that a crash in between
  * leaves a waiter without a channel, which is passed over, and never a stray channel.
  */
-int hf_queue_channel(struct hf_guard *guard, uint64_t ticket, int *ret_channel,
-		     struct hf_err *err);
+int hf_channel_make(struct hf_guard *guard, uint64_t ticket, int *ret_channel, struct hf_err *err);
 
-/* Takes the waiter out and removes its channel. The record is changed, not yet written. */
-void hf_queue_leave(struct hf_guard *guard, const struct hf_lock_entry *entry);
+/*
+ * Opens a channel. For writing, success means that its waiter lives (or just died, which
+ * the next one sees): a FIFO that nobody has open for reading gives -ENXIO. When
+ * descriptors have run out, the spare one is given up for it.
+ */
+int hf_channel_open(struct hf_guard *guard, uint64_t ticket, int flags);
 
-/* Removes the channel of a waiter that has, or had, the lock. Needs no guard. */
-void hf_queue_forget(struct hf_local *locks, const char *name, uint64_t ticket);
+/* Sends a token, or 0. Returns 0, or -1: nobody reads it. Never raises SIGPIPE (L13). */
+int hf_channel_send(struct hf_local *locks, int fd, uint64_t token);
+
+/* Removes a channel; ticket 0 has none. Needs no guard. */
+void hf_channel_remove(struct hf_local *locks, const char *key, uint64_t ticket);
 
 /*
  * Makes all who sleep in the queue look again: the record is gone (deleted by hand, or
  * quarantined), and with it their places. Channels that nobody has open are removed.
+ * With a record, those of its holders are left alone: they do not wait.
  */
-void hf_queue_recall(struct hf_local *locks, const char *key);
+void hf_channel_recall(struct hf_local *locks, const char *key,
+		       const struct hf_lock_record *record);
+
+/* -- queue (all under the guard) -------------------------------------------- */
+
+/* Adds a waiter. The record is changed, not yet written. */
+int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, struct hf_err *err);
+
+/* Takes the waiter out and removes its channel. The record is changed, not yet written. */
+void hf_queue_leave(struct hf_guard *guard, const struct hf_lock_entry *entry);
 
 /* Reads the entry of `ticket`; HF_E_FORMAT when there is none. */
 int hf_queue_read(struct hf_guard *guard, uint64_t ticket, struct hf_lock_entry *ret);
@@ -189,6 +215,12 @@ int hf_record_find(const struct hf_lock_record *record, uint64_t token);
 uint64_t hf_record_add(struct hf_lock_record *record, const struct hf_lock_entry *entry);
 
 void hf_record_remove(struct hf_lock_record *record, uint32_t index);
+
+/* Removes the hold of `token`: its owner, or both of them. */
+void hf_record_remove_token(struct hf_lock_record *record, uint64_t token);
+
+/* 1 when another holder has the same token: the second owner of one hold. */
+int hf_record_shares_token(const struct hf_lock_record *record, uint32_t index);
 
 /* Fills in what others may see of a holder, with its liveness. */
 void hf_holder_show(const struct hf_local *locks, const struct hf_lock_record *record,

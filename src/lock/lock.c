@@ -180,6 +180,20 @@ int hf_lock_release_as(struct hf_locks *locks, const char *name, uint64_t token,
 	return r < 0 ? r : locks->ops->release(locks->store, name, token, owner, err);
 }
 
+int hf_lock_add_owner(struct hf_lock *lock, const struct hf_proc_id *owner, struct hf_err *err)
+{
+	char evidence[HF_EVIDENCE_MAX];
+	int r = check_call(lock->locks, lock->name, err);
+
+	if (r == 0 && !owner)
+		r = FAIL(err, -EINVAL, "arguments", lock->name, "no owner");
+	if (r == 0 && hf_proc_liveness(owner, 0, evidence) == HF_DEAD)
+		r = FAIL(err, HF_E_GONE, "owner", lock->name, "%s", evidence);
+	return r < 0 ? r
+		     : lock->locks->ops->add_owner(lock->locks->store, lock->name, lock->token, owner,
+						   err);
+}
+
 int hf_lock_break(struct hf_locks *locks, const char *name, const char *reason, struct hf_err *err)
 {
 	int r = check_call(locks, name, err);

@@ -10,6 +10,8 @@ int hf_local_renew(void *store, const char *name, uint64_t token, int64_t ttl_ns
 		   struct hf_err *err);
 int hf_local_release(void *store, const char *name, uint64_t token,
 		     const struct hf_proc_id *owner, struct hf_err *err);
+int hf_local_add_owner(void *store, const char *name, uint64_t token,
+		       const struct hf_proc_id *owner, struct hf_err *err);
 int hf_local_check(void *store, const char *name, uint64_t token, struct hf_err *err);
 int hf_local_guarded(void *store, const char *name, uint64_t token, int (*action)(void *arg),
 		     void *arg, struct hf_err *err);

@@ -2,9 +2,9 @@
  * lock/record.h - the lock file: one record of at most one page.
  *
  * In memory `struct hf_lock_record`; on disk little-endian, 128 bytes of header,
- * then `n_places` places of 32 bytes and `n_holders` holders of 56, checksummed as
- * a whole (docs/FORMATS.md). It is read and written only under the guard, by one
- * pread and one pwrite.
+ * then `n_places` places of 32 bytes, `n_holders` holders of 56 and, where it is known
+ * and fits, the entry of the first waiter, checksummed as a whole (docs/FORMATS.md). It
+ * is read and written only under the guard, by one pread and one pwrite.
  */
 #ifndef LOCK_RECORD_H
 #define LOCK_RECORD_H
@@ -22,6 +22,7 @@
 enum hf_lock_holder_flags {
 	HF_HOLDER_FREE_ON_EXIT = 1 << 0,
 	HF_HOLDER_SHARED = 1 << 1,
+	HF_HOLDER_JOINT = 1 << 2, /* second owner of an exclusive hold: same token */
 };
 
 /* What many holders have in common: where their pid means something. */
@@ -41,29 +42,6 @@ struct hf_lock_holder {
 	uint64_t token;
 	uint64_t ticket;      /* its place in the queue before; 0: it did not wait */
 };
-
-struct hf_lock_record {
-	uint64_t token;       /* the last one given, ever */
-	uint64_t first;       /* ticket of the next waiter to be let in, if it is still there */
-	uint64_t next;        /* the next ticket to be given; first == next: no queue */
-	uint32_t slots;       /* 0: not a slots lock */
-	uint32_t n_holders;
-	struct hf_lock_holder holders[HF_LOCK_SLOTS_MAX];
-};
-
-/*
- * Encodes into `out`; returns the length. -E2BIG when the holders come from more
- * places than fit (then nobody new is let in).
- */
-int hf_lock_record_encode(const struct hf_lock_record *record, uint8_t out[HF_LOCK_RECORD_MAX]);
-
-/*
- * Decodes and checks everything that can be checked. Returns 0, or HF_E_FORMAT with
- * the reason in *ret_why, and *ret is not to be used: such a record is quarantined,
- * never acted upon. Decodes in place, and only the holders there are: it is large.
- */
-int hf_lock_record_decode(const uint8_t *bytes, size_t len, struct hf_lock_record *ret,
-			  const char **ret_why);
 
 /* One waiter in the queue file. */
 #define HF_LOCK_ENTRY_SIZE 192
@@ -86,6 +64,31 @@ struct hf_lock_entry {
 	uint32_t ttl_ms;
 	uint32_t slots;
 };
+
+struct hf_lock_record {
+	uint64_t token;       /* the last one given, ever */
+	uint64_t first;       /* ticket of the next waiter to be let in, if it is still there */
+	uint64_t next;        /* the next ticket to be given; first == next: no queue */
+	uint32_t slots;       /* 0: not a slots lock */
+	uint32_t n_holders;
+	int has_front;        /* `front` is the entry of `first`, so that it need not be read */
+	struct hf_lock_entry front;
+	struct hf_lock_holder holders[HF_LOCK_SLOTS_MAX];
+};
+
+/*
+ * Encodes into `out`; returns the length. -E2BIG when the holders come from more
+ * places than fit (then nobody new is let in).
+ */
+int hf_lock_record_encode(const struct hf_lock_record *record, uint8_t out[HF_LOCK_RECORD_MAX]);
+
+/*
+ * Decodes and checks everything that can be checked. Returns 0, or HF_E_FORMAT with
+ * the reason in *ret_why, and *ret is not to be used: such a record is quarantined,
+ * never acted upon. Decodes in place, and only the holders there are: it is large.
+ */
+int hf_lock_record_decode(const uint8_t *bytes, size_t len, struct hf_lock_record *ret,
+			  const char **ret_why);
 
 void hf_lock_entry_encode(const struct hf_lock_entry *entry, uint8_t out[HF_LOCK_ENTRY_SIZE]);
 

@@ -86,7 +86,7 @@ int hf_local_release(void *store, const char *name, uint64_t token,
 
 		/* Those who waited for us would sleep on. */
 		if (hf_name_key(name, strlen(name), key, NULL) >= 0)
-			hf_queue_recall(store, key);
+			hf_channel_recall(store, key, NULL);
 		return FAIL(err, HF_E_STALE, "release", name, "its file is gone");
 	}
 	if (r < 0)
@@ -102,12 +102,12 @@ int hf_local_release(void *store, const char *name, uint64_t token,
 		hf_queue_nudge(&guard, 0);
 	ticket = guard.record.holders[index].ticket;
 	if (--guard.record.holders[index].count == 0)
-		hf_record_remove(&guard.record, (uint32_t)index);
+		hf_record_remove_token(&guard.record, guard.record.holders[index].token);
 	else
 		ticket = 0;
 	r = hf_queue_admit(&guard, err);
-	if (r == 0 && ticket != 0)
-		hf_queue_forget(store, name, ticket);
+	if (r == 0)
+		hf_channel_remove(store, guard.key, ticket);
 	return r;
 }
 
@@ -134,9 +134,47 @@ int hf_local_renew(void *store, const char *name, uint64_t token, int64_t ttl_ns
 	if (holder->ttl_ms == 0)
 		return FAIL(err, -EINVAL, "renew", name, "it has no lease; say how long");
 	holder->lease_end_ns = hf_boot_now().ns + (int64_t)holder->ttl_ms * HF_MSEC;
+	for (uint32_t i = 0; i < guard.record.n_holders; i++)
+		if (guard.record.holders[i].token == token) {
+			guard.record.holders[i].ttl_ms = holder->ttl_ms;
+			guard.record.holders[i].lease_end_ns = holder->lease_end_ns;
+		}
 	r = hf_guard_write(&guard, err);
 	/* Who sleeps until the old end must learn of an earlier one. */
 	if (r == 0 && holder->lease_end_ns < before)
+		hf_queue_nudge(&guard, 0);
+	return r;
+}
+
+int hf_local_add_owner(void *store, const char *name, uint64_t token,
+		       const struct hf_proc_id *owner, struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	struct hf_lock_record *record = &guard.record;
+	int r, index;
+
+	r = take(store, name, &guard, err);
+	if (r == HF_E_NOT_HELD)
+		return FAIL(err, HF_E_STALE, "add owner", name, "its file is gone");
+	if (r < 0)
+		return r;
+	index = find_holder(&guard, "add owner", token, NULL, err);
+	if (index < 0)
+		return index;
+	if (record->slots > 0 || record->holders[index].flags & HF_HOLDER_SHARED ||
+	    record->n_holders != 1)
+		return FAIL(err, -EINVAL, "add owner", name,
+			    "only an exclusive lock of one owner takes a second");
+	record->holders[1] = record->holders[0];
+	record->holders[0].flags &= ~(unsigned)HF_HOLDER_JOINT;
+	record->holders[1].flags |= HF_HOLDER_JOINT;
+	record->holders[1].id = *owner;
+	record->holders[1].thread = 0;
+	record->holders[1].ticket = 0;
+	record->n_holders = 2;
+	r = hf_guard_write(&guard, err);
+	/* Who waits watches the owners it knows of. */
+	if (r == 0)
 		hf_queue_nudge(&guard, 0);
 	return r;
 }
@@ -191,10 +229,16 @@ int hf_local_take_away(void *store, const char *name, const char *reason, struct
 		return r;
 	if (guard.record.n_holders == 0)
 		return FAIL(err, HF_E_NOT_HELD, "break", name, "nobody has it");
-	count = (int)guard.record.n_holders;
+	count = 0;
 	for (uint32_t i = 0; i < guard.record.n_holders; i++) {
-		hf_guard_note_loss(&guard, HF_EV_LOCK_BROKEN, &guard.record.holders[i], reason);
-		hf_queue_forget(store, name, guard.record.holders[i].ticket);
+		/* One hold of two owners is lost once. */
+		if (!(guard.record.holders[i].flags & HF_HOLDER_JOINT) ||
+		    !hf_record_shares_token(&guard.record, i)) {
+			hf_guard_note_loss(&guard, HF_EV_LOCK_BROKEN, &guard.record.holders[i],
+					   reason);
+			count++;
+		}
+		hf_channel_remove(store, guard.key, guard.record.holders[i].ticket);
 	}
 	guard.record.n_holders = 0;
 	hf_queue_nudge(&guard, 0); /* as in a release by somebody else */

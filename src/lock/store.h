@@ -32,6 +32,8 @@ struct hf_store_ops {
 		     struct hf_err *err);
 	int (*release)(void *store, const char *name, uint64_t token,
 		       const struct hf_proc_id *owner, struct hf_err *err);
+	int (*add_owner)(void *store, const char *name, uint64_t token,
+			 const struct hf_proc_id *owner, struct hf_err *err);
 	int (*check)(void *store, const char *name, uint64_t token, struct hf_err *err);
 	int (*guarded)(void *store, const char *name, uint64_t token, int (*action)(void *arg),
 		       void *arg, struct hf_err *err);

@@ -12,7 +12,15 @@
 #include "hf/sys/io.h"
 
 /* Numbers of the fields that are used, counted as in proc(5). */
-enum { FIELD_STATE = 3, FIELD_PPID = 4, FIELD_THREADS = 20, FIELD_START = 22 };
+enum {
+	FIELD_STATE = 3,
+	FIELD_PPID = 4,
+	FIELD_UTIME = 14,
+	FIELD_STIME = 15,
+	FIELD_THREADS = 20,
+	FIELD_START = 22,
+	FIELD_RSS = 24
+};
 
 int hf_stat_parse(const char *text, size_t len, struct hf_stat *ret)
 {
@@ -30,10 +38,13 @@ int hf_stat_parse(const char *text, size_t len, struct hf_stat *ret)
 	st.pid = (int32_t)value;
 
 	at = close + 1;
-	for (; field <= FIELD_START; field++) {
+	for (; field <= FIELD_RSS; field++) {
 		const char *stop;
 		size_t size;
 
+		/* What stands behind the start time is for show. */
+		if (field > FIELD_START && (at >= end || *at != ' '))
+			break;
 		if (at >= end || *at != ' ')
 			return HF_E_FORMAT;
 		at++;
@@ -52,6 +63,16 @@ int hf_stat_parse(const char *text, size_t len, struct hf_stat *ret)
 				return HF_E_FORMAT;
 			st.ppid = (int32_t)value;
 			break;
+		case FIELD_UTIME:
+		case FIELD_STIME:
+			if (hf_parse_u64(at, size, INT64_MAX, &value) < 0)
+				return HF_E_FORMAT;
+			st.cpu_ticks += value;
+			break;
+		case FIELD_RSS:
+			if (hf_parse_u64(at, size, INT64_MAX / 65536, &st.rss_pages) < 0)
+				st.rss_pages = 0;
+			break;
 		case FIELD_THREADS:
 			if (hf_parse_u64(at, size, INT32_MAX, &st.threads) < 0)
 				return HF_E_FORMAT;
@@ -65,6 +86,10 @@ int hf_stat_parse(const char *text, size_t len, struct hf_stat *ret)
 				return HF_E_FORMAT;
 		}
 		/* A field that ends with the text may have been cut in the middle. */
+		if (stop == end && field > FIELD_START) {
+			st.rss_pages = 0;
+			break;
+		}
 		if (stop == end)
 			return HF_E_FORMAT;
 		at = stop;

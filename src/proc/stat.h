@@ -16,6 +16,8 @@ struct hf_stat {
 	int32_t ppid;
 	uint64_t threads;
 	uint64_t start_ticks; /* field 22 */
+	uint64_t cpu_ticks;   /* fields 14 and 15: user and system */
+	uint64_t rss_pages;   /* field 24; 0 when the line ends before it */
 };
 
 /*

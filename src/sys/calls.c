@@ -1,9 +1,13 @@
 /* sys/calls.c - the real entries. glibc 2.36 lacks some wrappers, so they are made here. */
 #include <errno.h>
+#include <linux/sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -20,6 +24,36 @@ static int sys_pidfd_open(pid_t pid, unsigned flags)
 	return (int)syscall(SYS_pidfd_open, pid, flags);
 }
 
+/* As sigqueue does, to exactly this process. */
+static int sys_pidfd_queue(int pidfd, int sig, int value)
+{
+	siginfo_t info;
+
+	memset(&info, 0, sizeof(info));
+	info.si_signo = sig;
+	info.si_code = SI_QUEUE;
+	info.si_pid = getpid();
+	info.si_uid = getuid();
+	info.si_value.sival_int = value;
+	return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, &info, 0);
+}
+
+/*
+ * Forks into a cgroup (-1: our own) with the child's pidfd. The child is for exec: the C
+ * library does not know of it, so it must call only what is safe in a signal handler.
+ */
+static pid_t sys_clone_into(int cgroup_fd, int *ret_pidfd)
+{
+	struct clone_args args;
+
+	memset(&args, 0, sizeof(args));
+	args.flags = CLONE_PIDFD | (cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0);
+	args.pidfd = (uint64_t)(uintptr_t)ret_pidfd;
+	args.exit_signal = SIGCHLD;
+	args.cgroup = cgroup_fd >= 0 ? (uint64_t)cgroup_fd : 0;
+	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
 static int sys_pidfd_send_signal(int pidfd, int sig)
 {
 	return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0);
@@ -34,6 +68,18 @@ static int sys_pidfd_signal_group(int pidfd, pid_t group, int sig)
 	if (r < 0 && (errno == EINVAL || errno == ENOSYS || errno == EBADF))
 		r = (int)syscall(SYS_kill, -group, sig);
 	return r;
+}
+
+/* A write that does not raise SIGPIPE. Kernels before 6.18 say EOPNOTSUPP. */
+#ifndef RWF_NOSIGNAL
+#define RWF_NOSIGNAL 0x00000100
+#endif
+
+static ssize_t sys_write_quiet(int fd, const void *from, size_t len)
+{
+	struct iovec part = { (void *)(uintptr_t)from, len };
+
+	return pwritev2(fd, &part, 1, -1, RWF_NOSIGNAL);
 }
 
 static int sys_openat(int dirfd, const char *path, int flags, mode_t mode)

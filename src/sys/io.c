@@ -30,6 +30,13 @@ int hf_open_at(int dirfd, const char *path, int flags, mode_t mode)
 	return lifted < 0 ? -errno : lifted;
 }
 
+int hf_open_noatime(int dirfd, const char *path, int flags, mode_t mode)
+{
+	int fd = hf_open_at(dirfd, path, flags | O_NOATIME, mode);
+
+	return fd == -EPERM ? hf_open_at(dirfd, path, flags, mode) : fd; /* not the owner's */
+}
+
 int hf_stat_at(int dirfd, const char *name, struct stat *ret)
 {
 	const unsigned mask = STATX_TYPE | STATX_MODE | STATX_NLINK | STATX_UID | STATX_INO |

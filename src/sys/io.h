@@ -21,6 +21,12 @@
 int hf_open_at(int dirfd, const char *path, int flags, mode_t mode);
 
 /*
+ * The same with O_NOATIME where it is allowed: else each reading that follows a change
+ * writes the inode, for a time that nobody wants.
+ */
+int hf_open_noatime(int dirfd, const char *path, int flags, mode_t mode);
+
+/*
  * Reports what opening a file of ours gave (-errno): a symlink, or anything that is no
  * regular file, is HF_E_UNTRUSTED. Returns the code.
  */

@@ -377,20 +377,27 @@ int hf_state_subdir(const struct hf_state *state, const char *name, int create, 
 int hf_state_quarantine(const struct hf_state *state, const char *subdir, const char *file,
 			char ret_name[HF_QUARANTINE_NAME_MAX], struct hf_err *err)
 {
-	char name[HF_QUARANTINE_NAME_MAX];
 	AUTO_FD from = -1;
+	int r = hf_state_subdir(state, subdir, 0, &from, err);
+
+	return r < 0 ? r : hf_state_quarantine_from(state, from, subdir, file, ret_name, err);
+}
+
+int hf_state_quarantine_from(const struct hf_state *state, int from, const char *label,
+			     const char *file, char ret_name[HF_QUARANTINE_NAME_MAX],
+			     struct hf_err *err)
+{
+	char name[HF_QUARANTINE_NAME_MAX];
 	AUTO_FD to = -1;
 	int r;
 
-	r = hf_state_subdir(state, subdir, 0, &from, err);
-	if (r < 0)
-		return r;
 	r = hf_state_subdir(state, "quarantine", 1, &to, err);
 	if (r < 0)
 		return r;
 	for (int try = 0; try < 100; try++) {
-		/* 200 bytes of the old name keep the whole below NAME_MAX. */
-		(void)snprintf(name, sizeof(name), "%s.%.200s.%lld.%d", subdir, file,
+		/* Cut, so that the whole stays below NAME_MAX. */
+		(void)snprintf(name, sizeof(name), "%.100s.%.*s.%lld.%d", label,
+			       (int)(200 - strnlen(label, 100)), file,
 			       (long long)(hf_wall_now().ns / HF_USEC), try);
 		r = hf_rename_new(from, file, to, name);
 		if (r == 0) {

@@ -31,4 +31,9 @@ int hf_private_subdir(int dirfd, const char *name, const char *shown, int create
 int hf_state_quarantine(const struct hf_state *state, const char *subdir, const char *file,
 			char ret_name[HF_QUARANTINE_NAME_MAX], struct hf_err *err);
 
+/* The same for the entry `file` of any directory of ours; `label` says of what it was. */
+int hf_state_quarantine_from(const struct hf_state *state, int from, const char *label,
+			     const char *file, char ret_name[HF_QUARANTINE_NAME_MAX],
+			     struct hf_err *err);
+
 #endif

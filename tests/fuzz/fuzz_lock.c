@@ -29,6 +29,12 @@ static void record_makes_sense(const struct hf_lock_record *r)
 	MUST(r->n_holders <= HF_LOCK_SLOTS_MAX && r->slots <= HF_LOCK_SLOTS_MAX);
 	MUST(r->first <= r->next && r->token < UINT64_C(1) << 53);
 	MUST(r->slots == 0 || r->n_holders <= r->slots);
+	if (r->has_front) {
+		MUST(r->front.ticket == r->first && r->first < r->next);
+		MUST(r->front.state == HF_ENTRY_WAITING);
+		id_is_one(&r->front.waiter);
+		id_is_one(&r->front.owner);
+	}
 	for (uint32_t i = 0; i < r->n_holders; i++) {
 		const struct hf_lock_holder *h = &r->holders[i];
 
@@ -58,6 +64,7 @@ static void decode_record(const uint8_t *bytes, size_t len)
 	MUST(hf_lock_record_decode(out, (size_t)n, &again, &why) == 0);
 	MUST(hf_lock_record_encode(&again, twice) == n && memcmp(out, twice, (size_t)n) == 0);
 	MUST(again.token == record.token && again.n_holders == record.n_holders);
+	MUST(again.has_front == record.has_front);
 }
 
 static void decode_entry(const uint8_t *bytes)
@@ -93,6 +100,11 @@ static void fuzz_record(const uint8_t *data, size_t size, int put_right)
 	if (put_right && size >= 128 && size <= HF_LOCK_RECORD_MAX) {
 		memcpy(bytes, "HFLOCK1\n", 8);
 		put64(bytes + 16, size);
+		/* The entry of the first waiter has a checksum of its own. */
+		if (bytes[60] && size >= 128 + HF_LOCK_ENTRY_SIZE)
+			put64(bytes + size - HF_LOCK_ENTRY_SIZE,
+			      XXH3_64bits(bytes + size - HF_LOCK_ENTRY_SIZE + 8,
+					  HF_LOCK_ENTRY_SIZE - 8));
 		put64(bytes + 8, XXH3_64bits(bytes + 16, size - 16));
 	}
 	decode_record(bytes, size);

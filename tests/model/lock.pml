@@ -182,6 +182,27 @@ inline admit(at, i, who)
 #endif
 }
 
+/*
+ * hf_channel_recall with a record: channels of the dead are removed, others but the
+ * holder's are told to look.
+ */
+inline sweep(me, i)
+{
+	i = 0;
+	do
+	:: i < N ->
+		if
+		:: i != me && channel[i] != 0 && !alive[i] -> channel[i] = 0
+		:: i != me && channel[i] != 0 && alive[i] && !(holder == ID(i) && ticket == channel[i]) ->
+			bell[i] = true
+		:: else
+		fi;
+		i++
+	:: i == N -> break
+	od;
+	i = 0
+}
+
 /* -- one process ------------------------------------------------------------------ */
 
 /*
@@ -348,16 +369,23 @@ look:
 		fi;
 		if
 		:: mine == 0 && next < TICKETS ->
-			/* hf_queue_join: channel and entry, then the record. */
-			d_step {
-				channel[me] = next;
-				message[me] = 0;
-				bell[me] = false;
-				entry[next] = ID(me)
-			}
+			/*
+			 * join: whoever is the first to wait sweeps; then the entry, the record,
+			 * and only then the channel, so that none is left by who dies here.
+			 */
+			if
+			:: first == next -> d_step { sweep(me, i) }
+			:: else
+			fi;
+			entry[next] = ID(me);
 			d_step {
 				mine = next;
 				next++
+			}
+			d_step {
+				channel[me] = mine;
+				message[me] = 0;
+				bell[me] = false
 			}
 		:: mine == 0 && next >= TICKETS -> drop_guard(); break	/* the model's bound */
 		:: mine != 0
@@ -394,21 +422,22 @@ give_up:
 		take_guard(me);
 		if
 		:: was_granted(me) ->
-			/* What was given to us goes on. */
-			d_step { entry[mine] = 0; message[me] = 0; channel[me] = 0 }
+			/* What was given to us goes on; the channel goes first, then the record. */
+			d_step { message[me] = 0; channel[me] = 0 }
 			admit(at, i, who)
-		:: !was_granted(me) && holder == NOBODY ->
-			d_step { entry[mine] = 0; channel[me] = 0 }
-			admit(at, i, who)
-		:: !was_granted(me) && holder != NOBODY ->
+		:: !was_granted(me) ->
+			/* hf_queue_leave: the channel, the entry, the record. */
+			d_step { message[me] = 0; channel[me] = 0 }
 			d_step {
 				if
 				:: has_place(me) -> entry[mine] = 0
 				:: else
-				fi;
-				channel[me] = 0;
-				message[me] = 0
+				fi
 			}
+			if
+			:: holder == NOBODY -> admit(at, i, who)
+			:: else
+			fi
 		fi;
 		d_step { nudge(mine + 1, i); guard = NOBODY }
 		goto next_round;
@@ -567,6 +596,9 @@ end:	do
 	:: timeout ->
 		assert(!stuck(0) || held_up);
 		assert(!stuck(1) || held_up);
+		/* Who lives and is done has no channel left. */
+		assert(!(alive[0] && done[0] && channel[0] != 0));
+		assert(!(alive[1] && done[1] && channel[1] != 0));
 #if N > 2
 		assert(!stuck(2) || held_up);
 #endif

@@ -1255,7 +1255,7 @@ static void pass_and_die(const char *leaf, const char *name, enum passing how, u
 		_exit(1);
 	if (how == BY_ITS_HOLDER)
 		await_waiters(&c, name, 1);
-	hf_sys.write = die_at_token;
+	hf_sys.write = hf_sys.write_quiet = die_at_token;
 	if (how == BY_ITS_HOLDER)
 		_exit(hf_lock_release(lock, NULL) < 0);
 	if (how == BY_TOKEN)

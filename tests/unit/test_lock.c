@@ -1549,6 +1549,94 @@ static void without_a_journal_everything_works_but_the_events(void **state)
 	assert_int_equal(events(HF_EV_LOCK_TAKEN_OVER, NULL), 0);
 }
 
+/* -- two owners of one hold --------------------------------------------------- */
+
+static void second_owner_keeps_the_lock_when_the_first_dies_L4_L7(void **state)
+{
+	struct child *first = child_start(child_answers, NULL), *second = child_start(child_answers, NULL);
+	struct hf_lock_opts opts = opts_of(HF_LOCK_EXCLUSIVE, 0);
+	struct hf_proc_id owner, other;
+	struct hf_lock *lock;
+
+	(void)state;
+	ASSERT_OK(hf_proc_identify((int32_t)first->pid, &owner, ERR));
+	ASSERT_OK(hf_proc_identify((int32_t)second->pid, &other, ERR));
+	opts.owner = &owner;
+	lock = take("x", &opts);
+	ASSERT_OK(hf_lock_add_owner(lock, &other, ERR));
+	ASSERT_ERR(hf_lock_add_owner(lock, &other, ERR), -EINVAL);
+	assert_int_equal(look("x").n_holders, 2);
+	child_kill(first);
+	ASSERT_ERR(try_now("x"), HF_E_BUSY);
+	assert_int_equal(look("x").n_holders, 1);
+	assert_int_equal(events(HF_EV_LOCK_TAKEN_OVER, NULL), 0);
+	ASSERT_OK(hf_lock_check(lock, ERR));
+	child_kill(second);
+	ASSERT_OK(try_now("x"));
+	assert_int_equal(events(HF_EV_LOCK_TAKEN_OVER, NULL), 1);
+	ASSERT_ERR(hf_lock_release(lock, ERR), HF_E_STALE);
+	hf_lock_free(lock);
+}
+
+static void hold_of_two_owners_is_renewed_released_and_broken_as_one_L3_L8(void **state)
+{
+	struct child *second = child_start(child_answers, NULL);
+	struct hf_lock_opts opts = opts_of(HF_LOCK_EXCLUSIVE, 0);
+	struct hf_proc_id other;
+	struct hf_lock *lock;
+
+	(void)state;
+	opts.ttl_ns = 3600 * HF_SEC;
+	ASSERT_OK(hf_proc_identify((int32_t)second->pid, &other, ERR));
+	lock = take("x", &opts);
+	ASSERT_OK(hf_lock_add_owner(lock, &other, ERR));
+	ASSERT_OK(hf_lock_renew(lock, 0, ERR));
+	ASSERT_OK(hf_lock_release(lock, ERR));
+	assert_int_equal(look("x").n_holders, 0);
+	hf_lock_free(lock);
+
+	lock = take("x", &opts);
+	ASSERT_OK(hf_lock_add_owner(lock, &other, ERR));
+	assert_int_equal(hf_lock_break(locks, "x", "test", ERR), 1);
+	assert_int_equal(events(HF_EV_LOCK_BROKEN, NULL), 1);
+	hf_lock_free(lock);
+
+	/* The lease of both runs out at once, and once is told. */
+	opts.ttl_ns = HF_MSEC;
+	lock = take("x", &opts);
+	ASSERT_OK(hf_lock_add_owner(lock, &other, ERR));
+	opts.ttl_ns = 0;
+	opts.wait_ns = 20 * HF_SEC;
+	other = stranger(1);
+	opts.owner = &other;
+	give_back(take("x", &opts));
+	assert_int_equal(events(HF_EV_LOCK_EXPIRED, NULL), 1);
+	hf_lock_free(lock);
+}
+
+static void only_an_exclusive_lock_takes_a_second_owner(void **state)
+{
+	struct hf_lock_opts shared = opts_of(HF_LOCK_SHARED, 0), slots = opts_of(HF_LOCK_SLOTS, 2);
+	struct child *second = child_start(child_answers, NULL);
+	struct hf_proc_id other;
+	struct hf_lock *lock;
+
+	(void)state;
+	ASSERT_OK(hf_proc_identify((int32_t)second->pid, &other, ERR));
+	lock = take("x", &shared);
+	ASSERT_ERR(hf_lock_add_owner(lock, &other, ERR), -EINVAL);
+	give_back(lock);
+	lock = take("y", &slots);
+	ASSERT_ERR(hf_lock_add_owner(lock, &other, ERR), -EINVAL);
+	give_back(lock);
+	lock = take("z", NULL);
+	child_kill(second);
+	ASSERT_ERR(hf_lock_add_owner(lock, &other, ERR), HF_E_GONE);
+	ASSERT_OK(hf_lock_release(lock, ERR));
+	ASSERT_ERR(hf_lock_add_owner(lock, &(struct hf_proc_id){ 0 }, ERR), HF_E_STALE);
+	hf_lock_free(lock);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1586,6 +1674,9 @@ int main(void)
 		LOCK_TEST(tokens_rise_when_the_clock_was_set_back_L2),
 		LOCK_TEST(deleted_file_never_makes_an_old_token_current_L5),
 		LOCK_TEST(look_shows_holders_and_waiters_in_order),
+		LOCK_TEST(second_owner_keeps_the_lock_when_the_first_dies_L4_L7),
+		LOCK_TEST(hold_of_two_owners_is_renewed_released_and_broken_as_one_L3_L8),
+		LOCK_TEST(only_an_exclusive_lock_takes_a_second_owner),
 		LOCK_TEST(list_shows_every_lock_once_by_its_own_name),
 		LOCK_TEST(things_that_are_no_files_are_put_away_untouched_L12),
 		LOCK_TEST(files_that_are_no_records_are_put_away_L12),

@@ -38,6 +38,22 @@ static void random_id(struct hf_proc_id *id, unsigned place)
 		 place % 3 == 2 ? place : 0);
 }
 
+static void random_entry(struct hf_lock_entry *entry)
+{
+	memset(entry, 0, sizeof(*entry));
+	entry->state = below(2) ? HF_ENTRY_WAITING : HF_ENTRY_GONE;
+	entry->ticket = random64();
+	entry->mode = (enum hf_lock_mode)below(3);
+	random_id(&entry->waiter, (unsigned)below(20));
+	random_id(&entry->owner, (unsigned)below(20));
+	entry->waiter_thread = (int32_t)below(INT32_MAX);
+	entry->owner_thread = (int32_t)below(INT32_MAX);
+	entry->since_ns = (int64_t)(random64() >> 1);
+	entry->flags = (unsigned)below(4);
+	entry->ttl_ms = (uint32_t)random64();
+	entry->slots = (uint32_t)below(HF_LOCK_SLOTS_MAX + 1);
+}
+
 static void random_record(struct hf_lock_record *record, uint32_t n, unsigned places)
 {
 	memset(record, 0, sizeof(*record));
@@ -57,6 +73,12 @@ static void random_record(struct hf_lock_record *record, uint32_t n, unsigned pl
 		h->lease_end_ns = (int64_t)(random64() >> 1);
 		h->token = record->token - i;
 		h->ticket = random64();
+	}
+	record->has_front = record->first < record->next && below(2);
+	if (record->has_front) {
+		random_entry(&record->front);
+		record->front.ticket = record->first;
+		record->front.state = HF_ENTRY_WAITING;
 	}
 }
 
@@ -94,6 +116,14 @@ static void round_trip(const struct hf_lock_record *record)
 	assert_int_equal(again.n_holders, record->n_holders);
 	for (uint32_t i = 0; i < record->n_holders; i++)
 		assert_same_holder(&again.holders[i], &record->holders[i]);
+	/* The first waiter's entry is there if it fits. */
+	assert_true(record->has_front ? again.has_front || n + HF_LOCK_ENTRY_SIZE > HF_LOCK_RECORD_MAX
+				      : !again.has_front);
+	if (again.has_front) {
+		assert_same_id(&again.front.owner, &record->front.owner);
+		assert_same_id(&again.front.waiter, &record->front.waiter);
+		assert_true(again.front.ticket == record->first);
+	}
 	assert_int_equal(hf_lock_record_encode(&again, twice), n);
 	assert_memory_equal(bytes, twice, (size_t)n);
 }
@@ -172,20 +202,31 @@ static void what_stands_behind_a_record_is_ignored(void **state)
 	assert_int_equal(into.n_holders, 3);
 }
 
-static void random_entry(struct hf_lock_entry *entry)
+/* Right in its bytes and its checksum, wrong in what it says. */
+static void first_waiter_that_is_none_is_refused(void **state)
 {
-	memset(entry, 0, sizeof(*entry));
-	entry->state = below(2) ? HF_ENTRY_WAITING : HF_ENTRY_GONE;
-	entry->ticket = random64();
-	entry->mode = (enum hf_lock_mode)below(3);
-	random_id(&entry->waiter, (unsigned)below(20));
-	random_id(&entry->owner, (unsigned)below(20));
-	entry->waiter_thread = (int32_t)below(INT32_MAX);
-	entry->owner_thread = (int32_t)below(INT32_MAX);
-	entry->since_ns = (int64_t)(random64() >> 1);
-	entry->flags = (unsigned)below(4);
-	entry->ttl_ms = (uint32_t)random64();
-	entry->slots = (uint32_t)below(HF_LOCK_SLOTS_MAX + 1);
+	static struct hf_lock_record record, into;
+	uint8_t bytes[HF_LOCK_RECORD_MAX];
+	const char *why = NULL;
+	int n;
+
+	(void)state;
+	random_record(&record, 1, 1);
+	record.next = record.first + 1;
+	random_entry(&record.front);
+	record.front.ticket = record.first;
+	record.has_front = 1;
+	record.front.state = HF_ENTRY_GONE;
+	n = hf_lock_record_encode(&record, bytes);
+	assert_int_equal(hf_lock_record_decode(bytes, (size_t)n, &into, &why), HF_E_FORMAT);
+	assert_string_equal(why, "its first waiter is none");
+	/* One that has had its turn is not written. */
+	record.front.state = HF_ENTRY_WAITING;
+	record.first++;
+	record.next++;
+	n = hf_lock_record_encode(&record, bytes);
+	assert_int_equal(hf_lock_record_decode(bytes, (size_t)n, &into, &why), 0);
+	assert_int_equal(into.has_front, 0);
 }
 
 static void any_entry_is_read_back_as_it_was_written(void **state)
@@ -246,6 +287,7 @@ int main(void)
 		RECORD_TEST(holders_of_nine_places_do_not_fit),
 		RECORD_TEST(cut_or_changed_record_is_refused_with_a_reason),
 		RECORD_TEST(what_stands_behind_a_record_is_ignored),
+		RECORD_TEST(first_waiter_that_is_none_is_refused),
 		RECORD_TEST(any_entry_is_read_back_as_it_was_written),
 		RECORD_TEST(changed_entry_or_one_of_another_ticket_is_refused),
 	};

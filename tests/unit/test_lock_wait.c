@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,6 +37,7 @@ struct worker {
 	int keep;      /* holds what it has got until `go` */
 	int keep_each; /* holds the first until `go`, then takes the rest */
 	void (*prepare)(void);
+	void (*before_release)(void);
 	/* Written by the process. */
 	volatile int started, got, done, r;
 	volatile int order;       /* the how-manieth to get the last of its locks */
@@ -162,6 +164,8 @@ static void work(struct worker *w)
 			hold(w);
 		__atomic_sub_fetch(&sh->inside, 1, __ATOMIC_SEQ_CST);
 	}
+	if (w->before_release)
+		w->before_release();
 	while (n-- > 0)
 		MUST(hf_lock_release(held[n], NULL) == 0);
 	w->done = 1;
@@ -535,7 +539,7 @@ static ssize_t pwrite_then_kill(int fd, const void *from, size_t len, off_t at)
 }
 
 /* SIGPIPE would be how its death kills us too. */
-static void waiter_killed_while_it_is_told_harms_neither_releaser_nor_queue_L4_L13(void **state)
+static void kill_a_waiter_while_it_is_told(void)
 {
 	struct hf_lock *lock = take("x");
 	struct worker *first = worker("x", -1), *second = worker("x", -1);
@@ -543,7 +547,6 @@ static void waiter_killed_while_it_is_told_harms_neither_releaser_nor_queue_L4_L
 	sigset_t set, old, pending;
 	int sent;
 
-	(void)state;
 	start_in_queue(first, "x", 1);
 	start_in_queue(second, "x", 2);
 	victim = first;
@@ -570,6 +573,57 @@ static void waiter_killed_while_it_is_told_harms_neither_releaser_nor_queue_L4_L
 	assert_idle("x");
 }
 
+static void waiter_killed_while_it_is_told_harms_neither_releaser_nor_queue_L4_L13(void **state)
+{
+	(void)state;
+	kill_a_waiter_while_it_is_told();
+}
+
+static void use_up_descriptors(void)
+{
+	MUST(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 64, 64 }) == 0);
+	while (open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0)
+		;
+	MUST(errno == EMFILE);
+}
+
+/* What a wait left open, to be closed later, makes room. */
+static void who_waited_can_release_without_a_descriptor_left(void **state)
+{
+	struct hf_lock *lock = take("x");
+	struct worker *w = worker("x", -1);
+
+	(void)state;
+	w->before_release = use_up_descriptors;
+	start_in_queue(w, "x", 1);
+	ASSERT_OK(hf_lock_release(lock, ERR));
+	hf_lock_free(lock);
+	finish(w);
+	assert_int_equal(w->r, 0);
+	assert_true(w->done);
+	assert_idle("x");
+}
+
+static ssize_t no_quiet_writes(int fd, const void *from, size_t len)
+{
+	(void)fd;
+	(void)from;
+	(void)len;
+	errno = EOPNOTSUPP;
+	return -1;
+}
+
+/* Kernels before 6.18. */
+static void the_same_where_sigpipe_must_be_held_back_L4_L13(void **state)
+{
+	ssize_t (*real_quiet)(int, const void *, size_t) = hf_sys.write_quiet;
+
+	(void)state;
+	hf_sys.write_quiet = no_quiet_writes;
+	kill_a_waiter_while_it_is_told();
+	hf_sys.write_quiet = real_quiet;
+}
+
 static void waiter_killed_right_after_release_does_not_stall_the_rest_L4(void **state)
 {
 	(void)state;
@@ -585,6 +639,16 @@ static void waiter_killed_right_after_release_does_not_stall_the_rest_L4(void **
 		(void)reap_worker(first);
 		finish(second);
 		assert_int_equal(second->r, 0);
+	}
+	/* One killed between its own release and the end of that leaves its channel; the next
+	 * one to wait removes it. */
+	{
+		struct hf_lock *lock = take("x");
+		struct worker *sweeper = worker("x", -1);
+
+		start_in_queue(sweeper, "x", 1);
+		give_back(lock);
+		finish(sweeper);
 	}
 	assert_idle("x");
 }
@@ -805,6 +869,29 @@ static void await_quiet(pid_t pid)
 }
 
 /* The second in the queue also has a slow clock (HF_LOCK_TURN_NS), so it is not counted here. */
+/* Its channel may still be open; what is in it is not for it, and must not look like a token. */
+static void waiter_behind_one_who_waited_sleeps_without_a_clock(void **state)
+{
+	struct hf_lock *lock = take("x");
+	struct worker *holder = worker("x", -1), *next = worker("x", -1);
+	long before;
+
+	(void)state;
+	holder->keep = 1;
+	start_in_queue(holder, "x", 1);
+	give_back(lock);
+	AWAIT(holder->got);
+	start_in_queue(next, "x", 1);
+	await_quiet(next->pid);
+	before = switches(next->pid);
+	(void)poll(NULL, 0, (int)(HF_LOCK_TURN_NS / HF_MSEC) + 300);
+	assert_int_equal(switches(next->pid), before);
+	holder->go = 1;
+	finish(holder);
+	finish(next);
+	assert_idle("x");
+}
+
 static void one_release_wakes_exactly_one_of_ten(void **state)
 {
 	struct hf_lock *lock = take("x");
@@ -1096,11 +1183,14 @@ int main(void)
 		WAIT_TEST(killed_holder_is_followed_by_the_next_at_once_L4),
 		WAIT_TEST(zombie_holder_is_followed_by_the_next_at_once_L4),
 		WAIT_TEST(waiter_killed_while_it_is_told_harms_neither_releaser_nor_queue_L4_L13),
+		WAIT_TEST(the_same_where_sigpipe_must_be_held_back_L4_L13),
+		WAIT_TEST(who_waited_can_release_without_a_descriptor_left),
 		WAIT_TEST(waiter_killed_right_after_release_does_not_stall_the_rest_L4),
 		WAIT_TEST(stopped_waiter_delays_the_rest_by_its_turn_and_gets_it_later_L4),
 		WAIT_TEST(stopped_waiter_alone_is_passed_over_by_a_newcomer_L4),
 		WAIT_TEST(waiter_that_knows_it_has_the_lock_is_not_passed_over_L1),
 		WAIT_TEST(idle_waiter_makes_no_system_calls),
+		WAIT_TEST(waiter_behind_one_who_waited_sleeps_without_a_clock),
 		WAIT_TEST(one_release_wakes_exactly_one_of_ten),
 		WAIT_TEST(waiter_gets_what_a_hung_holder_let_expire_L4_L5),
 		WAIT_TEST(waiter_notices_a_lease_that_was_given_or_shortened_later),

@@ -1,0 +1,236 @@
+/* cli/cmd_run.c - run: a command as a supervised session. */
+#include <stdio.h>
+#include <string.h>
+
+#include "hf/base/cleanup.h"
+#include "lock.h"
+#include "session.h"
+
+struct run {
+	struct cli *cli;
+	const char *name;
+	struct lock_options lock;
+	struct hf_run_opts o;
+	int64_t grace_ns;
+	uint64_t max_runs, max_depth, max_active;
+	const char *tree_word;
+	int detach, resume, leave_running, log;
+};
+
+static int check_limits(struct run *run)
+{
+	const struct lock_options *lock = &run->lock;
+
+	/* A name stands for one agent at a time; there is no other mode for a session. */
+	if (lock->shared || lock->slots)
+		return cli_usage(run->cli, "a session's lock is exclusive; use --group and --max-active");
+	if (lock->on_timeout == ON_TIMEOUT_PROCEED)
+		return cli_usage(run->cli, "--on-timeout proceed would run two sessions of one name");
+	if (run->max_active > HF_LOCK_SLOTS_MAX)
+		return cli_usage(run->cli, "--max-active goes from 1 to %d", HF_LOCK_SLOTS_MAX);
+	if (run->o.group && run->max_active == 0)
+		return cli_usage(run->cli, "--group needs --max-active N");
+	if (!run->tree_word || strcmp(run->tree_word, "auto") == 0)
+		run->o.tree = HF_TREE_AUTO;
+	else if (strcmp(run->tree_word, "cgroup") == 0)
+		run->o.tree = HF_TREE_CGROUP;
+	else if (strcmp(run->tree_word, "walk") == 0)
+		run->o.tree = HF_TREE_WALK;
+	else
+		return cli_usage(run->cli, "--tree is auto, cgroup or walk, not '%s'", run->tree_word);
+	return EXIT_DONE;
+}
+
+static void fill_options(struct run *run, char **command)
+{
+	struct hf_run_opts *o = &run->o;
+
+	o->size = sizeof(*o);
+	o->argv = command[0] ? command : NULL;
+	o->flags = (run->resume ? HF_RUN_RESUME : 0) | (run->leave_running ? HF_RUN_LEAVE_RUNNING : 0) |
+		   (run->log ? HF_RUN_LOG : 0) | HF_RUN_EXITING;
+	/* 0 on the command line means: at once. */
+	o->grace_ns = run->grace_ns == 0 ? -1 : run->grace_ns;
+	o->wait_ns = run->lock.wait_ns;
+	o->ttl_ns = run->lock.ttl_ns;
+	o->max_runs = (uint32_t)run->max_runs;
+	o->max_depth = (uint32_t)run->max_depth;
+	o->max_active = (uint32_t)run->max_active;
+}
+
+/* -- what came of it -------------------------------------------------------------- */
+
+struct busy {
+	const struct run *run;
+	json_t *object; /* with --json */
+	int known;
+};
+
+static void say_session(void *arg, const struct hf_session_info *info)
+{
+	AUTO(hf_buf_done) struct hf_buf age = HF_BUF_INIT;
+	struct busy *busy = arg;
+
+	/* One that is over holds nothing: then it is another user of the name. */
+	if (info->state >= HF_SESSION_DONE && info->state != HF_SESSION_DEAD_UNREAPED)
+		return;
+	session_add_duration(&age, info->age_ns);
+	cli_say(busy->run->cli, "session '%s' is %s, for %s, attempt %u: %s", info->name,
+		hf_session_word(info->state), age.s, info->attempt, info->command);
+	if (busy->object)
+		cli_set(busy->object, "session", session_json(info));
+	busy->known = 1;
+}
+
+static int skip(struct run *run, const struct hf_run_report *report, const struct hf_err *err)
+{
+	struct lock_context lock = { 0 };
+
+	if (lock_open(run->cli, &lock) == EXIT_DONE)
+		lock_journal_timeout(&lock, HF_EV_LOCK_SKIPPED, run->name,
+				     err->code == HF_E_BUSY ? 0 : run->lock.wait_ns, &report->blocker,
+				     err);
+	lock_close(&lock);
+	cli_say(run->cli, "skipped: session '%s': %s", run->name, err->detail);
+	return EXIT_DONE;
+}
+
+/* Somebody has the name: who, for how long, with what, and what to do about it. */
+static int say_busy(struct run *run, const struct hf_run_report *report, const struct hf_err *err)
+{
+	AUTO(session_close) struct session_context context = { 0 };
+	int status = (int)run->lock.busy_status;
+	struct busy busy = { .run = run };
+
+	if (run->lock.on_timeout == ON_TIMEOUT_SKIP)
+		return skip(run, report, err);
+	if (run->cli->json)
+		busy.object = lock_busy_json(run->name, &report->blocker, err, status);
+	if (session_open(run->cli, &context) != EXIT_DONE ||
+	    hf_session_look(context.sessions, run->name, say_session, &busy, NULL) < 0 || !busy.known)
+		cli_say(run->cli, "'%s' is locked, but not by a session", run->name);
+	cli_say(run->cli, "held by %s", err->detail);
+	cli_say(run->cli, "wait with -w 30s or 'holdfast wait %s', look with 'holdfast ps' and 'holdfast "
+			  "logs %s', end it with 'holdfast stop %s'",
+		run->name, run->name, run->name);
+	if (busy.object)
+		cli_print_json(busy.object);
+	return status;
+}
+
+static int fail(struct run *run, int r, const struct hf_run_report *report, const struct hf_err *err)
+{
+	int status;
+
+	if (r == HF_E_BUSY || r == HF_E_TIMEOUT)
+		return say_busy(run, report, err);
+	status = cli_fail(run->cli, err);
+	if (r == HF_E_LIMIT)
+		return (int)run->lock.busy_status;
+	return status == EXIT_OS ? STATUS_AROUND : status;
+}
+
+static void print_report(const struct run *run, const struct hf_run_report *report, int status)
+{
+	json_t *object = json_object();
+	int ended = report->outcome != HF_OUTCOME_NONE;
+
+	cli_set(object, "name", cli_text(run->name));
+	cli_set(object, "outcome", ended ? json_string(hf_outcome_word(report->outcome)) : json_null());
+	cli_set(object, "exit", ended ? json_integer(status) : json_null());
+	cli_set(object, "cause", ended ? cli_text(report->cause) : json_null());
+	cli_set(object, "pid", report->pid ? json_integer(report->pid) : json_null());
+	cli_set(object, "supervisor", session_process_json(&report->supervisor));
+	cli_set(object, "attempt", json_integer(report->attempt));
+	cli_set(object, "token", json_integer((json_int_t)report->token));
+	cli_print_json(object);
+}
+
+static int tell(const struct run *run, const struct hf_run_report *report)
+{
+	int status = report->exit_status;
+
+	if (report->outcome == HF_OUTCOME_VERIFY_FAILED)
+		status = (int)run->lock.busy_status;
+	if (run->cli->json)
+		print_report(run, report, status);
+	switch (report->outcome) {
+	case HF_OUTCOME_NONE:
+		if (!run->cli->json)
+			printf("%s runs in the background: pid %d, attempt %u\n", run->name,
+			       (int)report->pid, report->attempt);
+		break;
+	case HF_OUTCOME_SUCCEEDED:
+	case HF_OUTCOME_FAILED:
+		/* The status says it; a wrapper that talks about it is in the way. */
+		break;
+	case HF_OUTCOME_VERIFY_FAILED:
+	case HF_OUTCOME_TIMED_OUT:
+	case HF_OUTCOME_STOPPED:
+	case HF_OUTCOME_LOST_LOCK:
+	case HF_OUTCOME_ABANDONED:
+	case HF_OUTCOME_NOT_STARTED:
+	default:
+		cli_say(run->cli, "session '%s': %s: %s", run->name, hf_outcome_word(report->outcome),
+			report->cause);
+		break;
+	}
+	return status;
+}
+
+int cmd_run(struct cli *cli, int argc, char **argv)
+{
+	struct run run = { .cli = cli,
+			   .lock = LOCK_OPTIONS_INIT,
+			   .grace_ns = HF_RUN_GRACE_NS };
+	struct hf_run_opts *o = &run.o;
+	const struct option_spec specs[] = {
+		{ "deadline", 0, OPTION_DURATION, &o->deadline_ns, "DUR", "end each attempt after DUR (exit 124)" },
+		{ "idle", 0, OPTION_DURATION, &o->idle_ns, "DUR", "end it after DUR without output (exit 124)" },
+		{ "hung-after", 0, OPTION_DURATION, &o->hang_ns, "DUR", "ps shows it as hung after DUR of silence (10m)" },
+		{ "grace", 0, OPTION_DURATION, &run.grace_ns, "DUR", "between TERM and KILL (5s)" },
+		{ "verify", 0, OPTION_TEXT, &o->verify, "CMD", "success needs exit 0 of this, too (sh -c)" },
+		{ "verify-deadline", 0, OPTION_DURATION, &o->verify_ns, "DUR", "for the verifier (10m)" },
+		{ "detach", 'd', OPTION_FLAG, &run.detach, NULL, "in the background; output to the log" },
+		{ "log", 0, OPTION_FLAG, &run.log, NULL, "output also to the session's log" },
+		{ "resume", 0, OPTION_FLAG, &run.resume, NULL, "go on with the next attempt; the command may be left out" },
+		{ "leave-running", 0, OPTION_FLAG, &run.leave_running, NULL, "what outlives the command is left alone" },
+		{ "every", 0, OPTION_DURATION, &o->every_ns, "DUR", "repeat, DUR from start to start" },
+		{ "max-runs", 0, OPTION_COUNT, &run.max_runs, "N", "repeat at most N times" },
+		{ "until", 0, OPTION_TEXT, &o->until, "CMD", "repeat until this exits 0 (sh -c)" },
+		{ "backoff", 0, OPTION_DURATION, &o->backoff_ns, "DUR", "pause after a failure; doubles (1s)" },
+		{ "backoff-max", 0, OPTION_DURATION, &o->backoff_max_ns, "DUR", "the longest such pause (5m)" },
+		{ "notify", 0, OPTION_TEXT, &o->notify, "CMD", "gets each new outcome as JSON on stdin (sh -c)" },
+		{ "max-depth", 0, OPTION_COUNT, &run.max_depth, "N", "sessions within sessions (32)" },
+		{ "max-active", 0, OPTION_COUNT, &run.max_active, "N", "at most N of the group at once" },
+		{ "group", 0, OPTION_TEXT, &o->group, "NAME", "the group that --max-active counts (all)" },
+		{ "tree", 0, OPTION_TEXT, &run.tree_word, "HOW", "auto, cgroup or walk" },
+		LOCK_OPTION_SPECS(run.lock),
+		{ 0 },
+	};
+	struct hf_run_report report = { 0 };
+	struct hf_err err = HF_ERR_INIT;
+	struct hf_state *state;
+	int status = EXIT_DONE, r, n;
+
+	run.lock.wait_ns = 0;
+	n = cli_options(cli, specs, argc, argv, 1, argc);
+	if (n < 0)
+		return cli_options_status(n);
+	if (n < 2 && !run.resume)
+		return cli_usage(cli, "the command is missing; it stands behind --");
+	argv[n] = NULL; /* the words were moved together; there is room behind the last */
+	run.name = argv[0];
+	status = lock_options_check(cli, &run.lock);
+	if (status == EXIT_DONE)
+		status = check_limits(&run);
+	if (status != EXIT_DONE)
+		return status;
+	fill_options(&run, argv + 1);
+	state = cli_state(cli, 0, &status);
+	if (!state)
+		return status == EXIT_OS ? STATUS_AROUND : status;
+	r = run.detach ? hf_run_start(state, run.name, o, &report, &err)
+		       : hf_run_supervise(state, run.name, o, &report, &err);
+	return r < 0 ? fail(&run, r, &report, &err) : tell(&run, &report);
+}

@@ -1,0 +1,286 @@
+/*
+ * holdfast/run.h - sessions: a named lock plus a supervised process tree.
+ *
+ * Calling sequence, to start one and come back for it:
+ *
+ *     struct hf_sessions *sessions;
+ *     hf_sessions_open(state, journal, &sessions, &err);
+ *
+ *     char *argv[] = { "claude", "-p", "fix it", NULL };
+ *     struct hf_run_opts opts = { .size = sizeof(opts), .argv = argv,
+ *                                 .deadline_ns = 3600 * HF_SEC };
+ *     hf_run_start(state, "fix-160", &opts, &report, &err);       runs in the background
+ *     hf_session_wait(sessions, "fix-160", -1, &info, &err);
+ *     if (info.outcome == HF_OUTCOME_SUCCEEDED) ...
+ *
+ * Processes. Two of ours stand over the command. The supervisor is what was started:
+ * it has the terminal, passes signals on, and gives the exit status. The keeper is its
+ * child and the parent of the command; it has the lock, the deadlines and the record.
+ * Both are subreapers, so whatever the command starts and leaves behind (daemons, new
+ * sessions, children of killed parents) comes back to the one or the other. Each
+ * watches the other: if either is killed, the one that is left ends the tree. If both
+ * are, hf_session_reap, also run by the next start of that name, ends what remains by
+ * proven identity. Where a cgroup (v2) may be made, the tree lives in one, and is
+ * killed through it as well.
+ *
+ * Laws. A session's lock is freed only when its tree is empty (L7). No signal goes to a
+ * process that was not proven to be of the tree (L6). The intent to start is on disk
+ * before the fork, the command's identity before it runs, the outcome before the lock is free.
+ *
+ * Success is exit 0 of the command and, where a verifier was given, exit 0 of that;
+ * nothing else.
+ *
+ * Ownership: a context is freed by hf_sessions_free, before the state and journal it was
+ * opened with. Threads: a context is used by one thread at a time.
+ * Fork: hf_run_start forks, and leaves no child behind: what it starts belongs to init.
+ * hf_run_supervise makes the calling process the supervisor (see there). Nothing else
+ * forks. A child may only free what it inherited.
+ * Needs /proc, and pidfds for every signal.
+ */
+#ifndef HOLDFAST_RUN_H
+#define HOLDFAST_RUN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "holdfast/api.h"
+#include "holdfast/clock.h"
+#include "holdfast/err.h"
+#include "holdfast/journal.h"
+#include "holdfast/lock.h"
+#include "holdfast/proc.h"
+#include "holdfast/state.h"
+
+HF_C_BEGIN
+
+#define HF_RUN_GRACE_NS    (5 * HF_SEC)       /* between TERM and KILL, unless said otherwise */
+#define HF_RUN_TTL_NS      (60 * HF_SEC)      /* the session's lease, renewed at a third of it */
+#define HF_RUN_VERIFY_NS   (600 * HF_SEC)     /* how long a verifier may take */
+#define HF_RUN_HANG_NS     (600 * HF_SEC)     /* silent for so long: shown as hung */
+#define HF_RUN_BACKOFF_NS  HF_SEC             /* after the first failure in a loop; doubles */
+#define HF_RUN_BACKOFF_MAX_NS (300 * HF_SEC)
+#define HF_RUN_DEPTH_MAX   32                 /* sessions within sessions */
+#define HF_RUN_COMMAND_MAX 200                /* bytes of a command as it is shown */
+#define HF_RUN_CAUSE_MAX   160
+#define HF_RUN_GROUP_ALL   "all"              /* the group of who names none */
+
+enum hf_run_flags {
+	HF_RUN_RESUME = 1 << 0,        /* go on with attempt + 1; a finished one refuses */
+	HF_RUN_LEAVE_RUNNING = 1 << 1, /* what outlives the command is left alone */
+	HF_RUN_LOG = 1 << 2,           /* output also to the session's log; a start always logs */
+	/* Again and again, see every_ns, max_runs, until. An attempt that was interrupted
+	 * (SIGINT, SIGQUIT, or the exit status 130 or 131) is the last one. */
+	HF_RUN_LOOP = 1 << 3,
+	/* The caller exits right after hf_run_supervise: the keeper, which has nothing left to
+	 * do by then, is not reaped. */
+	HF_RUN_EXITING = 1 << 4,
+};
+
+/* How the tree is held together. */
+enum hf_run_tree {
+	HF_TREE_AUTO = 0,   /* a cgroup where one may be made, and the walk */
+	HF_TREE_CGROUP = 1, /* a cgroup, or fail */
+	HF_TREE_WALK = 2,   /* subreaper and identity walk alone */
+};
+
+/* All zero means the default, but size and argv must be set. */
+struct hf_run_opts {
+	size_t size;               /* sizeof(struct hf_run_opts) */
+	char *const *argv;         /* NULL-ended; NULL with HF_RUN_RESUME: as it was */
+	unsigned flags;            /* enum hf_run_flags */
+	enum hf_run_tree tree;
+	int64_t deadline_ns;       /* of each attempt; 0: none */
+	int64_t idle_ns;           /* end it after so long without output; 0: never */
+	int64_t hang_ns;           /* show it as hung after so long without output; 0: HF_RUN_HANG_NS */
+	int64_t grace_ns;          /* 0: HF_RUN_GRACE_NS; negative: KILL at once */
+	int64_t wait_ns;           /* for the lock; 0: do not wait; negative: for ever */
+	int64_t ttl_ns;            /* 0: HF_RUN_TTL_NS */
+	const char *verify;        /* run by sh -c after success */
+	int64_t verify_ns;         /* 0: HF_RUN_VERIFY_NS */
+	int64_t every_ns;          /* loops: from start to start; 0 without max_runs: backoff_ns */
+	uint32_t max_runs;         /* loops: 0: no limit */
+	const char *until;         /* loops: sh -c after each attempt; its exit 0 ends the loop */
+	int64_t backoff_ns;        /* 0: HF_RUN_BACKOFF_NS */
+	int64_t backoff_max_ns;    /* 0: HF_RUN_BACKOFF_MAX_NS */
+	const char *notify;        /* sh -c, a JSON object on its stdin */
+	uint32_t max_depth;        /* 0: HF_RUN_DEPTH_MAX */
+	const char *group;         /* with max_active; NULL: HF_RUN_GROUP_ALL */
+	uint32_t max_active;       /* sessions of the group at once; 0: no limit */
+};
+
+/* How an attempt ended. The words are what `ps` and the journal say. */
+/* clang-format off */
+#define HF_OUTCOME_LIST(X)                                                                      \
+	X(NONE,          0, "none")          /* it has not ended */                             \
+	X(SUCCEEDED,     1, "succeeded")                                                        \
+	X(FAILED,        2, "failed")        /* exit status not 0, or a signal */               \
+	X(VERIFY_FAILED, 3, "verify-failed")                                                    \
+	X(TIMED_OUT,     4, "timed-out")     /* deadline or idle limit */                       \
+	X(STOPPED,       5, "stopped")       /* somebody asked for it */                        \
+	X(LOST_LOCK,     6, "lost-lock")                                                        \
+	X(ABANDONED,     7, "abandoned")     /* its supervisor or keeper was killed */          \
+	X(NOT_STARTED,   8, "not-started")   /* the command could not be executed */
+/* clang-format on */
+
+enum hf_outcome {
+#define HF_OUTCOME_ENUM(name, number, word) HF_OUTCOME_##name = number,
+	HF_OUTCOME_LIST(HF_OUTCOME_ENUM)
+#undef HF_OUTCOME_ENUM
+};
+
+/* What a session is doing, judged from its record and from its processes. */
+/* clang-format off */
+#define HF_SESSION_LIST(X)                                                                      \
+	X(STARTING,      1, "starting")                                                         \
+	X(RUNNING,       2, "running")                                                          \
+	X(HUNG,          3, "hung")          /* silent for too long, or stopped */              \
+	X(VERIFYING,     4, "verifying")                                                        \
+	X(WAITING,       5, "waiting")       /* a loop, between two attempts */                 \
+	X(FAILING,       6, "failing")       /* a loop whose last attempts all failed */        \
+	X(STOPPING,      7, "stopping")                                                         \
+	X(DONE,          8, "done")          /* ended: succeeded */                             \
+	X(FAILED,        9, "failed")        /* ended: any other way */                         \
+	X(VERIFY_FAILED, 10, "verify-failed")                                                   \
+	X(STOPPED,       11, "stopped")                                                         \
+	X(DEAD_UNREAPED, 12, "dead-unreaped") /* its keepers are gone, nobody looked yet */
+/* clang-format on */
+
+enum hf_session_state {
+#define HF_SESSION_ENUM(name, number, word) HF_SESSION_##name = number,
+	HF_SESSION_LIST(HF_SESSION_ENUM)
+#undef HF_SESSION_ENUM
+};
+
+/* The word of a state or outcome; "unknown" for a number that is none. */
+HF_API const char *hf_session_word(enum hf_session_state state);
+HF_API const char *hf_outcome_word(enum hf_outcome outcome);
+
+/* How hf_run_start or hf_run_supervise ended. */
+struct hf_run_report {
+	uint64_t token;
+	uint32_t attempt;
+	int32_t pid;              /* of the command; 0: it did not start */
+	struct hf_proc_id supervisor;
+	enum hf_outcome outcome;  /* HF_OUTCOME_NONE: it runs */
+	int exit_status;          /* what the CLI exits with */
+	char cause[HF_RUN_CAUSE_MAX];
+	struct hf_holder blocker; /* HF_E_BUSY, HF_E_TIMEOUT: who has the name */
+};
+
+/*
+ * Makes the calling process the supervisor of a new session and returns when that has
+ * ended and its tree is empty. For programs that do nothing else: it blocks the signals
+ * that it passes on, becomes a subreaper, and reaps children that it did not start. Must be called by
+ * the only thread of the process. Standard input, output and the terminal are the command's.
+ *
+ * Returns 0 when the session came to an outcome, good or bad: *ret_report has it. Else:
+ *   HF_E_BUSY, HF_E_TIMEOUT  the name is in use; ret_report->blocker says by whom
+ *   HF_E_FINISHED            it has succeeded already and is not resumed
+ *   HF_E_NO_SESSION          there is nothing to resume
+ *   HF_E_LIMIT               max_depth or max_active; the detail has the numbers
+ *   HF_E_REMAINS             processes of an earlier run could not be ended
+ *   HF_E_NAME, -EINVAL, -errno
+ */
+HF_API int hf_run_supervise(struct hf_state *state, const char *name,
+			    const struct hf_run_opts *opts, struct hf_run_report *ret_report,
+			    struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * The same in the background, with a supervisor of its own in a new session of the
+ * terminal's sense, standard input from /dev/null and output to the log. Returns when
+ * the command is running, or why it is not: as above, or 0 with the outcome
+ * HF_OUTCOME_NOT_STARTED.
+ */
+HF_API int hf_run_start(struct hf_state *state, const char *name, const struct hf_run_opts *opts,
+			struct hf_run_report *ret_report, struct hf_err *err) HF_MUST_CHECK;
+
+/* -- looking, waiting, stopping ------------------------------------------------ */
+
+struct hf_sessions; /* the sessions of one state directory */
+
+/* Opens them. `journal` may be NULL: then no events are written. */
+HF_API int hf_sessions_open(struct hf_state *state, struct hf_journal *journal,
+			    struct hf_sessions **ret_sessions, struct hf_err *err) HF_MUST_CHECK;
+
+/* Frees. NULL is fine. After fork: allowed in the child. */
+HF_API void hf_sessions_free(struct hf_sessions *sessions);
+
+/* A session, as others see it. Numbers that are not known are -1. */
+struct hf_session_info {
+	const char *name;
+	enum hf_session_state state;
+	enum hf_outcome outcome;   /* of the last attempt that ended */
+	int exit_status;           /* of that; what `run` exited with */
+	const char *cause;         /* why it ended, in words */
+	const char *command;       /* cut to HF_RUN_COMMAND_MAX */
+	uint64_t token;
+	uint32_t attempt;
+	uint32_t failures;         /* consecutive ones, now */
+	int loop;                  /* 1: it repeats */
+	int32_t pid;               /* of the command; 0: none runs */
+	struct hf_proc_id supervisor, keeper, leader; /* pid 0: none */
+	const char *tree;          /* "cgroup" or "walk" */
+	int64_t age_ns;            /* since it was started */
+	int64_t ran_ns;            /* of the last attempt that ended */
+	int64_t deadline_left_ns;  /* -1: none */
+	int64_t output_age_ns;     /* since the last output; -1: nobody watches it */
+	int64_t processes;         /* in the tree */
+	int64_t memory_bytes;      /* resident, of all of them */
+	int64_t cpu_ns;            /* used, by all of them that live */
+	struct hf_wall started, ended; /* ns 0: not known, or not yet */
+	char evidence[HF_EVIDENCE_MAX]; /* what its state rests on */
+};
+
+typedef void hf_session_fn(void *arg, const struct hf_session_info *info);
+
+/* Calls `fn` with the session. HF_E_NO_SESSION; HF_E_FORMAT: its record was put away. */
+HF_API int hf_session_look(struct hf_sessions *sessions, const char *name, hf_session_fn *fn,
+			   void *arg, struct hf_err *err) HF_MUST_CHECK;
+
+/* The same for each there is, in the order of their names. */
+HF_API int hf_session_list(struct hf_sessions *sessions, hf_session_fn *fn, void *arg,
+			   struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * Sleeps until the session has ended (for a loop: all of it) and calls `fn` with it.
+ * HF_E_TIMEOUT after `timeout_ns` (negative: for ever); HF_E_NO_SESSION; -EINTR.
+ */
+HF_API int hf_session_wait(struct hf_sessions *sessions, const char *name, int64_t timeout_ns,
+			   hf_session_fn *fn, void *arg, struct hf_err *err) HF_MUST_CHECK;
+
+enum hf_stop {
+	HF_STOP_STOPPED = 0,      /* it ended within the grace time */
+	HF_STOP_KILLED = 1,       /* SIGKILL was needed, and its end was seen (L7) */
+	HF_STOP_ALREADY_GONE = 2, /* nothing of it was left */
+};
+
+/*
+ * Ends the session: TERM to its tree, `grace_ns` (0: the session's own; negative: none),
+ * KILL; returns when the tree is empty, with an enum hf_stop, or:
+ *   HF_E_NO_SESSION  there is none of that name
+ *   HF_E_RECYCLED    the pid on record is another process now; no signal was sent (L6)
+ *   HF_E_UNKNOWN     it cannot be judged from here; the same
+ *   HF_E_PROTECTED   the caller is part of that session
+ *   HF_E_TIMEOUT     it did not end within grace and another ten seconds
+ */
+HF_API int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns,
+			   struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * Ends what is left of a session whose supervisor and keeper are both gone, by proven
+ * identity, and completes its record. Returns how many processes were killed; 0 also when
+ * there was nothing to do; HF_E_BUSY while it is supervised; HF_E_REMAINS; HF_E_NO_SESSION.
+ */
+HF_API int hf_session_reap(struct hf_sessions *sessions, const char *name,
+			   struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * Opens the session's log for reading; `number` 0 is the present one, 1 the one before.
+ * HF_E_NO_SESSION; -ENOENT when there is no log.
+ */
+HF_API int hf_session_log(struct hf_sessions *sessions, const char *name, unsigned number,
+			  int *ret_fd, struct hf_err *err) HF_MUST_CHECK;
+
+HF_C_END
+
+#endif

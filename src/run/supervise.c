@@ -1,0 +1,393 @@
+/*
+ * run/supervise.c - the supervisor: in front of the keeper, with the terminal.
+ *
+ * It passes signals on, gives the keeper's answer back, and is what remains when the
+ * keeper is killed: as a subreaper it then inherits the whole tree, ends it, and completes the
+ * record. A keeper that is only stopped cannot renew the lease; that is noticed
+ * here too, by looking at the lock once in a lease.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/run/keeper.h"
+#include "hf/run/supervise.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+
+#define STATUS_AROUND 125
+
+struct supervisor {
+	struct hf_state *state;
+	const char *name;
+	const struct hf_run_opts *o;
+	int link;
+	int signals;
+	pid_t keeper;
+	int keeper_fd;
+	uint64_t token;  /* 0: the keeper does not have the lock yet */
+	pid_t leader;    /* the command; only to compare with */
+	int aborted;     /* by a signal, before there was anything to stop */
+	struct hf_tree tree;
+	struct hf_terminal terminal;
+	hf_started_fn *started;
+	void *arg;
+	struct hf_link_news last; /* kind HF_LINK_ENDED when it came */
+};
+
+/* -- from and to the keeper --------------------------------------------------------- */
+
+static void order(struct supervisor *s, int sig, int from_terminal)
+{
+	struct hf_link_order order = { .signal = sig, .from_terminal = from_terminal };
+
+	(void)send(s->link, &order, sizeof(order), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* 1 and *ret_fd (or -1); 0 when there is none now. */
+static int receive(struct supervisor *s, struct hf_link_news *ret, int *ret_fd)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec data = { .iov_base = ret, .iov_len = sizeof(*ret) };
+	struct msghdr message = { .msg_iov = &data,
+				  .msg_iovlen = 1,
+				  .msg_control = control.bytes,
+				  .msg_controllen = sizeof(control.bytes) };
+	struct cmsghdr *header;
+
+	*ret_fd = -1;
+	if (recvmsg(s->link, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != sizeof(*ret))
+		return 0;
+	header = CMSG_FIRSTHDR(&message);
+	if (header && header->cmsg_type == SCM_RIGHTS)
+		memcpy(ret_fd, CMSG_DATA(header), sizeof(*ret_fd));
+	return 1;
+}
+
+static void suspend(struct supervisor *s)
+{
+	hf_terminal_restore(&s->terminal);
+	(void)raise(SIGSTOP);
+	/* Continued: the terminal is ours again. */
+	hf_terminal_raw(&s->terminal);
+	order(s, SIGCONT, 0);
+}
+
+static void hear(struct supervisor *s)
+{
+	struct hf_link_news news;
+	int fd;
+
+	while (receive(s, &news, &fd)) {
+		switch (news.kind) {
+		case HF_LINK_HELD:
+			s->token = news.report.token;
+			break;
+		case HF_LINK_STARTED:
+			s->leader = (pid_t)news.report.pid;
+			if (s->started)
+				s->started(s->arg, &news);
+			s->started = NULL;
+			break;
+		case HF_LINK_TERMINAL:
+			hf_terminal_take(&s->terminal, fd);
+			break;
+		case HF_LINK_SUSPENDED:
+			suspend(s);
+			break;
+		case HF_LINK_ENDED:
+		default:
+			s->last = news;
+			break;
+		}
+	}
+}
+
+static void pass_signals(struct supervisor *s)
+{
+	struct signalfd_siginfo info;
+
+	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
+		int sig = (int)info.ssi_signo;
+
+		if (sig == SIGCHLD)
+			continue;
+		if (sig == SIGWINCH) {
+			hf_terminal_resize(&s->terminal);
+			continue;
+		}
+		/* The keeper is still waiting for the lock, deep in a call: there is nothing
+		 * to be stopped but itself. */
+		if (s->token == 0 && (sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT)) {
+			s->aborted = sig;
+			(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGKILL);
+			continue;
+		}
+		order(s, sig, info.ssi_code == SI_KERNEL);
+	}
+}
+
+/* -- without the keeper --------------------------------------------------------------- */
+
+/* All that is below us ends here; it was the keeper's, and nobody else looks after it. */
+static void end_tree(struct supervisor *s)
+{
+	(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGKILL);
+	/* Only when it is gone is all of the tree ours, and can be told from others' children. */
+	while (waitid(P_PID, (id_t)s->keeper, &(siginfo_t){ 0 }, WEXITED) < 0 && errno == EINTR)
+		continue;
+	while (hf_tree_reap(&s->tree)) {
+		struct pollfd fds[] = { { .fd = s->signals, .events = POLLIN } };
+		struct signalfd_siginfo info;
+
+		hf_tree_kill(&s->tree);
+		(void)hf_sys.poll(fds, 1, 20);
+		while (read(s->signals, &info, sizeof(info)) == sizeof(info))
+			continue;
+	}
+}
+
+static void complete_record(struct supervisor *s, struct hf_sessions *sessions,
+			    struct hf_session_record *record)
+{
+	struct hf_field killed[] = { HF_FIELD_INT("count", s->tree.killed),
+				     HF_FIELD_TEXT("cause", "the keeper was killed") };
+	struct hf_field ended[] = { HF_FIELD_INT("attempt", record->attempt),
+				    HF_FIELD_TEXT("outcome", hf_outcome_word(HF_OUTCOME_ABANDONED)),
+				    HF_FIELD_INT("status", STATUS_AROUND),
+				    HF_FIELD_TEXT("cause", "the keeper was killed"),
+				    HF_FIELD_INT("ran_ms", 0) };
+
+	record->phase = HF_PHASE_ENDED;
+	record->outcome = HF_OUTCOME_ABANDONED;
+	record->exit_status = STATUS_AROUND;
+	hf_session_clean_text(record->cause, sizeof(record->cause), "the keeper was killed");
+	record->ended = hf_wall_now();
+	record->ran_ns = record->began_ns ? hf_boot_now().ns - record->began_ns : 0;
+	record->failures++;
+	record->kills = s->tree.killed > 0;
+	ended[4].number = record->ran_ns / HF_MSEC;
+	memset(&record->leader, 0, sizeof(record->leader));
+	if (hf_session_save(sessions, record, record->token, NULL) < 0)
+		return; /* the lock is another's: so is the record */
+	if (s->tree.killed > 0)
+		hf_session_event(sessions, HF_EV_SESSION_KILLED, s->name, killed, 2);
+	hf_session_event(sessions, HF_EV_SESSION_ENDED, s->name, ended, 5);
+}
+
+static void fill_last(struct supervisor *s, const struct hf_session_record *record)
+{
+	s->last.kind = HF_LINK_ENDED;
+	s->last.result = 0;
+	s->last.report.token = record->token;
+	s->last.report.attempt = record->attempt;
+	s->last.report.outcome = HF_OUTCOME_ABANDONED;
+	s->last.report.exit_status = STATUS_AROUND;
+	hf_copy_text(s->last.report.cause, sizeof(s->last.report.cause), "the keeper was killed");
+}
+
+/* The keeper was killed, or has lost the lock and does not act. */
+static void take_over(struct supervisor *s)
+{
+	struct hf_session_record record = { 0 };
+	struct hf_sessions *sessions = NULL;
+	struct hf_journal *journal = NULL;
+	int known;
+
+	if (hf_journal_open(s->state, NULL, &journal, NULL) < 0)
+		journal = NULL;
+	if (hf_sessions_open(s->state, journal, &sessions, NULL) < 0)
+		sessions = NULL;
+	/* Ours, if the keeper came so far as to write it. */
+	known = sessions && s->token != 0 &&
+		hf_session_load(sessions, s->name, &record, NULL) == 0 && record.token == s->token;
+	if (known && record.cgroup[0])
+		(void)hf_cgroup_open(record.cgroup, record.cgroup_inode, &s->tree.group);
+	if (sessions)
+		(void)hf_mark_prefix(sessions, s->name, s->tree.mark);
+	s->tree.leader = record.leader.pid;
+	end_tree(s);
+	if (known && record.phase != HF_PHASE_ENDED)
+		complete_record(s, sessions, &record);
+	hf_cgroup_remove(&s->tree.group);
+	if (sessions && s->token != 0 &&
+	    hf_lock_release_as(sessions->locks, s->name, s->token, NULL, NULL) < 0)
+		(void)0; /* it was lost: the successor is untouched */
+	fill_last(s, &record);
+	hf_sessions_free(sessions);
+	hf_journal_free(journal);
+}
+
+/* Once in a lease: is the lock still ours? 1 when it is known not to be. */
+static int is_lost(struct supervisor *s)
+{
+	struct hf_locks *locks = NULL;
+	int r = 0;
+
+	if (s->token != 0 && hf_locks_open(s->state, NULL, &locks, NULL) == 0)
+		r = hf_lock_check_token(locks, s->name, s->token, NULL);
+	hf_locks_free(locks);
+	return r == HF_E_STALE;
+}
+
+/* -- the poll --------------------------------------------------------------------------- */
+
+static void watch_keeper(struct supervisor *s)
+{
+	struct pollfd fds[4];
+	struct hf_mono look = hf_mono_in(s->o->ttl_ns);
+	int lost = 0;
+
+	for (;;) {
+		nfds_t n = 3;
+
+		fds[0] = (struct pollfd){ .fd = s->keeper_fd, .events = POLLIN };
+		fds[1] = (struct pollfd){ .fd = s->link, .events = POLLIN };
+		fds[2] = (struct pollfd){ .fd = s->signals, .events = POLLIN };
+		n += hf_terminal_poll(&s->terminal, &fds[3]);
+		(void)hf_sys.poll(fds, n, (int)(hf_mono_left(look) / HF_MSEC) + 1);
+		if (fds[2].revents)
+			pass_signals(s);
+		if (n > 3 && fds[3].revents && hf_terminal_copy(&s->terminal, s->leader))
+			order(s, SIGTSTP, 0);
+		hear(s);
+		if (s->last.kind == HF_LINK_ENDED && s->last.report.outcome != HF_OUTCOME_NONE)
+			return;
+		if (fds[0].revents & POLLIN)
+			return;
+		if (hf_mono_left(look) == 0) {
+			/* The keeper sees it too, and has its grace time; then it is our turn. */
+			if (lost)
+				return;
+			lost = is_lost(s);
+			look = hf_mono_in(lost ? s->o->grace_ns + 2 * HF_SEC : s->o->ttl_ns);
+		}
+	}
+}
+
+/* A signal that the caller ignores (nohup, a background job) is not ours to act on. */
+static int is_ignored(int sig)
+{
+	struct sigaction action;
+
+	return sigaction(sig, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+static void signal_sets(sigset_t *ret_block, sigset_t *ret_read)
+{
+	static const int passed[] = { SIGTERM, SIGINT,	SIGHUP,	 SIGQUIT, SIGUSR1,
+				      SIGUSR2, SIGCONT, SIGCHLD, SIGWINCH };
+
+	sigemptyset(ret_read);
+	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+		if (passed[i] == SIGCHLD || !is_ignored(passed[i]))
+			sigaddset(ret_read, passed[i]);
+	*ret_block = *ret_read;
+	/* Writing to a reader that is gone, or to a terminal from behind, must not end us. */
+	sigaddset(ret_block, SIGPIPE);
+	sigaddset(ret_block, SIGTTOU);
+}
+
+/* Forks the keeper. Returns 0 or -errno. */
+static int start_keeper(struct supervisor *s, int detached, const sigset_t *mask)
+{
+	struct hf_keeper keeper = { .name = s->name,
+				    .o = *s->o,
+				    .detached = detached,
+				    .supervisor = getpid(),
+				    .supervisor_fd = -1,
+				    .signals = -1,
+				    .mask = *mask,
+				    .group = getpgrp(),
+				    .tree = HF_TREE_INIT };
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	hf_output_init(&keeper.output);
+	hf_copy_text(keeper.record.name, sizeof(keeper.record.name), s->name);
+	s->keeper = fork();
+	if (s->keeper == 0) {
+		(void)close(ends[0]);
+		(void)close(s->signals);
+		keeper.link = ends[1];
+		hf_keeper_main(&keeper, s->state);
+	}
+	(void)close(ends[1]);
+	s->link = ends[0];
+	if (s->keeper < 0)
+		return -errno;
+	/* Ours and not yet reaped: the number is its own. */
+	s->keeper_fd = hf_sys.pidfd_open(s->keeper, 0);
+	return s->keeper_fd < 0 ? -errno : 0;
+}
+
+int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_opts *o, int detached,
+		 hf_started_fn *started, void *arg, struct hf_run_report *ret_report,
+		 struct hf_err *err)
+{
+	struct supervisor s = { .state = state,
+				.name = name,
+				.o = o,
+				.link = -1,
+				.keeper_fd = -1,
+				.tree = HF_TREE_INIT,
+				.terminal = HF_TERMINAL_INIT,
+				.started = started,
+				.arg = arg };
+	/* Where SIGCHLD is ignored, the kernel reaps, and nobody learns how a command ended. */
+	struct sigaction wait_for_children = { .sa_handler = SIG_DFL }, children_before;
+	sigset_t block, reads, mask;
+	int was_subreaper = 0, r = hf_tree_note_others(&s.tree);
+
+	if (r < 0)
+		return hf_fail_sys(err, -r, "/proc", name);
+	signal_sets(&block, &reads);
+	s.signals = signalfd(-1, &reads, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s.signals < 0)
+		return FAIL_SYS(err, "signalfd", name);
+	(void)sigprocmask(SIG_BLOCK, &block, &mask);
+	(void)sigaction(SIGCHLD, &wait_for_children, &children_before);
+	(void)prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper);
+	r = prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : start_keeper(&s, detached, &mask);
+	if (r == 0) {
+		watch_keeper(&s);
+		hear(&s);
+		if (s.last.kind != HF_LINK_ENDED)
+			take_over(&s); /* and the keeper is reaped */
+		else if (!(o->flags & HF_RUN_EXITING))
+			(void)waitid(P_PID, (id_t)s.keeper, &(siginfo_t){ 0 }, WEXITED);
+	}
+	hf_terminal_restore(&s.terminal);
+	hf_terminal_done(&s.terminal);
+	hf_tree_done(&s.tree);
+	hf_auto_close(&s.keeper_fd);
+	hf_auto_close(&s.link);
+	hf_auto_close(&s.signals);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, was_subreaper);
+	(void)sigaction(SIGCHLD, &children_before, NULL);
+	(void)sigprocmask(SIG_SETMASK, &mask, NULL);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "start", name);
+	if (s.aborted) {
+		s.last.result = 0;
+		s.last.report.outcome = HF_OUTCOME_STOPPED;
+		s.last.report.exit_status = 128 + s.aborted;
+	}
+	*ret_report = s.last.report;
+	if (s.last.result < 0 && err)
+		*err = s.last.err;
+	return s.last.result;
+}

@@ -1,0 +1,43 @@
+/* run/supervise.h - the supervisor, and its terminal when the command has a pty. */
+#ifndef RUN_SUPERVISE_H
+#define RUN_SUPERVISE_H
+
+#include <poll.h>
+#include <sys/types.h>
+#include <termios.h>
+
+#include "hf/run/link.h"
+
+typedef void hf_started_fn(void *arg, const struct hf_link_news *news);
+
+/*
+ * hf_run_supervise with every default filled in. `started` (may be NULL) is called once,
+ * when the command runs. `detached`: output goes to the log alone.
+ */
+int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_opts *o, int detached,
+		 hf_started_fn *started, void *arg, struct hf_run_report *ret_report,
+		 struct hf_err *err);
+
+/* The caller's terminal on one side, the command's pty on the other. */
+struct hf_terminal {
+	int pty;   /* -1: there is none */
+	int is_raw;
+	struct termios modes; /* of the caller's terminal, to be put back */
+};
+
+#define HF_TERMINAL_INIT { .pty = -1 }
+
+/* Takes the pty and hands keys over from now on; -1: there is none any more. */
+void hf_terminal_take(struct hf_terminal *terminal, int pty);
+void hf_terminal_raw(struct hf_terminal *terminal);
+void hf_terminal_restore(struct hf_terminal *terminal);
+void hf_terminal_resize(struct hf_terminal *terminal);
+void hf_terminal_done(struct hf_terminal *terminal);
+
+/* What to poll for: 1, or 0 without a pty. */
+nfds_t hf_terminal_poll(const struct hf_terminal *terminal, struct pollfd *fd);
+
+/* Passes on what was typed. 1: it asks for `leader`, the command, to be suspended. */
+int hf_terminal_copy(struct hf_terminal *terminal, pid_t leader);
+
+#endif

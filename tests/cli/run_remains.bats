@@ -1,0 +1,210 @@
+load tree
+
+# Supervisor and keeper are gone, both at once, or stopped past the lease: what is left is ended by proven identity,
+# by reap or by the next run of that name, before anything new starts.
+
+COUNTED="plain:2 ignore stopped setsid daemon orphan chain:4 headless"
+
+# abandon MECHANISM SHAPES...: a tree that nobody looks after any more
+abandon() {
+    local mechanism=$1
+    shift
+    needs "$mechanism"
+    bystander before
+    start_tree "$mechanism" -- --ignore "$@"
+    kill_at_once "$supervisor" "$keeper"
+    wait_until 5 gone "$leader"
+    left=$(living "$tree")
+    [ "$left" -gt 5 ]
+    [ "$(session t .state)" = dead-unreaped ]
+}
+
+all_ended() {
+    nobody_lives "$tree"
+    bystanders_are_well
+    expect 0 hf journal verify
+}
+
+reap_ends_them() {
+    abandon "$1" $COUNTED
+    expect 0 hf reap t --json
+    is_json ".reaped[0].name == \"t\" and .reaped[0].killed == $left"
+    all_ended
+    [ "$(events session_reaped t)" = 1 ]
+    [ "$(events session_ended t)" = 1 ]
+    [ "$(session t .outcome)" = abandoned ]
+    expect 0 hf reap t --json
+    is_json ".reaped[0].killed == 0"
+    expect 1 hf stop t
+    [ "$output" = already-gone ]
+}
+
+@test "both killed at once: reap ends what is left, says how many, once; cgroup (L6, L7, L8)" { reap_ends_them cgroup; }
+@test "both killed at once: reap ends what is left, says how many, once; walk (L6, L7, L8)" { reap_ends_them walk; }
+
+@test "both killed at once: reap ends every kind of process; cgroup (L7)" {
+    abandon cgroup $SHAPES cleared hop
+    expect 0 hf reap
+    all_ended
+}
+
+# Without a group, one that cleared its environment or never stays has nothing by which it could be known.
+@test "both killed at once: reap ends every kind of process that bears its mark; walk (L7)" {
+    abandon walk $SHAPES
+    expect 0 hf reap
+    all_ended
+}
+
+stop_ends_them() {
+    abandon "$1" $SHAPES
+    expect 0 hf stop t
+    [ "$output" = killed ]
+    all_ended
+}
+
+@test "both killed at once: stop ends what is left; cgroup (L7)" { stop_ends_them cgroup; }
+@test "both killed at once: stop ends what is left; walk (L7)" { stop_ends_them walk; }
+
+# checker: a command for a new run that looks for the old tree
+new_run_finds_nobody() {
+    expect 0 hf run t -w 20 -- bash -c '"$TREE" living "$0" >at-start; echo $? >at-start.status' "$tree"
+    [ "$(cat at-start.status)" = 0 ] || { echo "two agents at once:"; cat at-start; return 1; }
+}
+
+next_run_ends_them() {
+    abandon "$1" $SHAPES
+    new_run_finds_nobody
+    all_ended
+    [ "$(events session_reaped t)" = 1 ]
+}
+
+@test "both killed at once: the next run ends what is left before its command starts; cgroup (L4, L7)" { next_run_ends_them cgroup; }
+@test "both killed at once: the next run ends what is left before its command starts; walk (L4, L7)" { next_run_ends_them walk; }
+
+with_corrupt_record() {
+    abandon "$1" $SHAPES
+    printf '{"v":1,"token":"garbage"}\n' >>"$HOLDFAST_DIR/sessions/t/session.jsonl"
+    if [ "$2" = reap ]; then expect 0 hf reap t; else new_run_finds_nobody; fi
+    all_ended
+    [ -n "$(ls "$HOLDFAST_DIR/quarantine")" ]
+}
+
+@test "both killed at once, record corrupt: reap still knows them by their mark; cgroup" { with_corrupt_record cgroup reap; }
+@test "both killed at once, record corrupt: reap still knows them by their mark; walk" { with_corrupt_record walk reap; }
+@test "both killed at once, record corrupt: the next run does as well; walk" { with_corrupt_record walk run; }
+
+# start_nested MECHANISM: the session "t", in it the session "inner" with a tree of its own
+start_nested() {
+    needs "$1"
+    bystander before
+    inner="$PWD/tree-inner"
+    spawn "$HOLDFAST" run t --tree "$1" --grace 0.2 -- bash -c '
+        "$TREE" build "$1" ignore daemon chain:3 &
+        exec "$HOLDFAST" run inner --tree "$0" --grace 0.2 -- "$TREE" build "$2" ignore daemon setsid chain:3 headless' "$1" "$tree" "$inner"
+    supervisor=$spawned_pid
+    wait_until 20 test -e "$tree.ready"
+    wait_until 20 test -e "$inner.ready"
+    keeper=$(session t .keeper.pid)
+    inner_supervisor=$(session inner .supervisor.pid)
+    inner_keeper=$(session inner .keeper.pid)
+}
+
+nested_killed_at_all_levels() {
+    start_nested "$1"
+    kill_at_once "$supervisor" "$keeper" "$inner_supervisor" "$inner_keeper"
+    [ "$(living "$inner")" -gt 4 ]
+    # The outer one's mark stands on everybody in it.
+    expect 0 hf reap t --json
+    nobody_lives "$inner"
+    all_ended
+    expect 0 hf reap --json
+    is_json '.reaped[0].name == "inner" and .reaped[0].killed == 0'
+}
+
+@test "a session in a session, all four killed: the outer one's reap ends both trees; cgroup" { nested_killed_at_all_levels cgroup; }
+@test "a session in a session, all four killed: the outer one's reap ends both trees; walk" { nested_killed_at_all_levels walk; }
+
+inner_killed_only() {
+    start_nested "$1"
+    kill_at_once "$inner_supervisor" "$inner_keeper"
+    # The leader of the outer one was the inner supervisor: its tree ends, and with it what the inner one left.
+    status_seen=0
+    wait "$supervisor" || status_seen=$?
+    [ "$status_seen" -eq 137 ]
+    nobody_lives "$inner"
+    all_ended
+}
+
+@test "a session in a session, the inner two killed: the outer one ends what they left; cgroup" { inner_killed_only cgroup; }
+@test "a session in a session, the inner two killed: the outer one ends what they left; walk" { inner_killed_only walk; }
+
+keeper_stopped() {
+    needs "$1"
+    bystander before
+    start_tree "$1" --ttl 0.5 -- --ignore $SHAPES cleared hop
+    kill -STOP "$keeper"
+    new_run_finds_nobody
+    status_seen=0
+    wait "$supervisor" || status_seen=$?
+    [ "$status_seen" -eq 125 ] || { echo "exit $status_seen"; return 1; }
+    gone "$keeper"
+    all_ended
+    [ "$(session t .state)" = "done" ]
+}
+
+@test "a keeper stopped past its lease: the next run takes over, and ends the old tree first; cgroup (L4, L7)" { keeper_stopped cgroup; }
+@test "a keeper stopped past its lease: the next run takes over, and ends the old tree first; walk (L4, L7)" { keeper_stopped walk; }
+
+@test "a keeper stopped: stop wakes it and ends the session (L7)" {
+    start_tree walk -- $COUNTED
+    kill -STOP "$keeper"
+    expect 0 hf stop t
+    [ "$output" = killed ]
+    all_ended
+}
+
+@test "a supervisor stopped: the keeper goes on, frees the name, and the status is there when it wakes" {
+    bystander before
+    start_tree walk -- --exit 7 $COUNTED
+    kill -STOP "$supervisor"
+    touch "$tree.go"
+    expect 0 hf lock run t -w 10 -- true
+    all_ended
+    [ "$(session t .exit)" = 7 ]
+    kill -CONT "$supervisor"
+    status_seen=0
+    wait "$supervisor" || status_seen=$?
+    [ "$status_seen" -eq 7 ]
+}
+
+@test "a supervisor stopped and the keeper killed: stop wakes it to end the tree (L7)" {
+    bystander before
+    start_tree walk -- --ignore $COUNTED
+    kill -STOP "$supervisor"
+    kill -KILL "$keeper"
+    wait_until 5 gone "$keeper"
+    expect 0 hf stop t
+    [ "$output" = killed ]
+    all_ended
+}
+
+left_running_is_left() {
+    needs "$1"
+    outliving="$PWD/tree-left"
+    # Not by `run`: it would wait for everybody who has its pipe.
+    hf run t --tree "$1" --leave-running -- bash -c '"$TREE" build "$0" --exit 0 plain setsid daemon & until [ -e "$0.ready" ]; do sleep 0.01; done; touch "$0.go"; wait' "$outliving" </dev/null >/dev/null 2>&1
+    [ "$(living "$outliving")" = 3 ]
+    [ "$(events session_left_running t)" = 1 ]
+    [ "$(events session_killed t)" = 0 ]
+    expect 1 hf lock check t
+    expect 0 hf run t -- true
+    [ "$(living "$outliving")" = 3 ]
+    # Not even the end of a later run that nobody finished takes them with it.
+    abandon "$1" $COUNTED
+    expect 0 hf reap t
+    all_ended
+    [ "$(living "$outliving")" = 3 ]
+}
+
+@test "--leave-running: what outlives the command lives on, also when a later run is reaped; cgroup (L6)" { left_running_is_left cgroup; }
+@test "--leave-running: what outlives the command lives on, also when a later run is reaped; walk (L6)" { left_running_is_left walk; }

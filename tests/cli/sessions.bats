@@ -1,0 +1,240 @@
+# ps, wait, stop, reap: a session as others see it, and what they can do to it.
+load session_helper
+
+@test "ps --json has every field; what is not known is null, never 0" {
+    running x --deadline 1h --log
+    expect 0 hf ps x --json
+    is_json '.v == 1 and (.sessions | length) == 1'
+    is_json '.sessions[0] | .name == "x" and .state == "running" and .outcome == null and .exit == null and .cause == null'
+    is_json '.sessions[0] | .pid > 1 and .leader.pid == .pid and (.keeper.id | startswith("p1:")) and .supervisor.pid > 1'
+    is_json '.sessions[0] | .attempt == 1 and .failures == 0 and .loop == false and .token > 0 and (.tree | test("^(walk|cgroup)$"))'
+    is_json '.sessions[0] | (.command | startswith("bash -c")) and (.started | test("^20.*Z$")) and .ended == null and .ran_ms == null'
+    is_json '.sessions[0] | .age_ms >= 0 and .deadline_left_ms > 3500000 and .output_age_ms >= 0'
+    is_json '.sessions[0] | .processes >= 1 and .memory_bytes > 100000 and .cpu_ms >= 0 and (.evidence | length) > 0'
+    is_json ".sessions[0].pid == $(cat up-x) and .sessions[0].supervisor.pid == $spawned_pid"
+    running y
+    expect 0 hf ps y --json
+    is_json '.sessions[0] | .deadline_left_ms == null and .output_age_ms == null'
+    let_go x 3
+    wait "${spawned[0]}" || true
+    expect 0 hf ps x --json
+    is_json '.sessions[0] | .state == "failed" and .outcome == "failed" and .exit == 3 and .cause == "exit 3" and .pid == null'
+    is_json '.sessions[0] | .leader == null and .processes == null and .memory_bytes == null and .ran_ms > 0 and (.ended | test("Z$"))'
+}
+
+@test "ps as a table: one head, one row each, by name; alone by name; none is no error" {
+    expect 0 hf ps
+    [ -z "$output" ]
+    expect 1 hf ps never-run
+    says "no such session"
+    hf run b -- true
+    running a --deadline 1h
+    expect 0 hf ps
+    [ "${#lines[@]}" -eq 3 ]
+    [[ "${lines[0]}" == NAME*STATE*PID*AGE*LEFT*PROCS*MEM*CPU*OUTPUT*TRY*TOKEN*COMMAND* ]]
+    [[ "${lines[1]}" == a*running*" $(cat up-a) "*59m* ]]
+    [[ "${lines[2]}" == b*done*" - "*true*"(exit 0)"* ]]
+    expect 0 hf ps b
+    [ "${#lines[@]}" -eq 2 ]
+}
+
+@test "ps --watch --times 2 shows it twice; no colours and no clearing when nobody looks" {
+    hf run x -- true
+    expect 0 hf ps --watch --times 2 --interval 10ms
+    [ "$(grep -c done <<<"$output")" -eq 2 ]
+    [[ "$output" != *$'\033'* ]]
+    expect 0 hf --json ps --watch --times 2 --interval 10ms
+    [ "$(jq -s length <<<"$output")" -eq 2 ]
+}
+
+@test "colours on a terminal; none with NO_COLOR" {
+    hf run x -- true
+    expect 0 script -qec "'$HOLDFAST' ps" /dev/null
+    says $'\033[32mdone'
+    expect 0 env NO_COLOR=1 script -qec "'$HOLDFAST' ps" /dev/null
+    [[ "$output" != *$'\033'* ]]
+}
+
+@test "every state has its word: starting and running, hung, stopping, failing, waiting, done, failed, dead-unreaped" {
+    running silent --log --hung-after 100ms
+    wait_until 5 is_field silent .state hung
+    # Shown, not ended.
+    let_go silent
+    wait "$spawned_pid"
+    is_field silent .state done
+
+    running frozen
+    kill -STOP "$(cat up-frozen)"
+    wait_until 5 is_field frozen .state hung
+    kill -CONT "$(cat up-frozen)"
+    wait_until 5 is_field frozen .state running
+
+    spawn "$HOLDFAST" run slow --grace 20s -- bash -c 'trap "until [ -e go-slow ]; do sleep 0.02; done; exit 0" TERM; touch up-slow; while :; do sleep 0.02; done'
+    wait_until 10 test -e up-slow
+    kill -TERM "$spawned_pid"
+    wait_until 5 is_field slow .state stopping
+    touch go-slow
+    wait "$spawned_pid" || true
+    is_field slow .state stopped
+
+    spawn "$HOLDFAST" run loop --every 60s -- true
+    wait_until 10 is_field loop .state waiting
+    spawn "$HOLDFAST" run bad --every 60s -- false
+    wait_until 10 is_field bad .state failing
+    is_field bad '.failures, .loop' $'1\ntrue'
+    hf run no -- false || true
+    is_field no .state failed
+
+    hf run gone --detach -- sleep 60
+    kill -KILL $(field gone '.supervisor.pid, .keeper.pid')
+    wait_until 5 is_field gone .state dead-unreaped
+}
+
+@test "a run shows how the one before it ended, while it has no end of its own" {
+    hf run x -- bash -c 'exit 6' || true
+    running x
+    is_field x '.state, .outcome, .exit, .ended' $'running\nfailed\n6\nnull'
+}
+
+@test "a verifier that runs is shown, and its session is not yet done; the command's pid is no more" {
+    spawn "$HOLDFAST" run x --verify 'touch up; until [ -e go ]; do sleep 0.02; done' -- true
+    wait_until 10 test -e up
+    is_field x '.state, .outcome, .pid' $'verifying\nnull\nnull'
+    touch go
+    wait "$spawned_pid"
+    is_field x '.state, .cause' $'done\nexit 0, verified'
+}
+
+@test "wait: the session's status, as JSON, late, of nobody, and of one that is dead" {
+    expect 1 hf wait never-run
+    running x
+    start=$(now_ms)
+    expect 1 hf wait x -w 200ms
+    says "has not ended"
+    [ $(($(now_ms) - start)) -lt 5000 ]
+    expect 9 hf wait x -w 0 -E 9
+    spawn bash -c '"$0" --json wait x >waited; echo $? >status' "$HOLDFAST"
+    let_go x 42
+    wait "$spawned_pid"
+    [ "$(cat status)" -eq 42 ]
+    jq -e '.exit == 42 and .state == "failed" and .name == "x"' waited
+    expect 42 hf wait x
+    expect 2 hf wait
+    hf run dead --detach -- sleep 60
+    spawn bash -c '"$0" wait dead 2>said; echo $? >status' "$HOLDFAST"
+    waiter=$spawned_pid
+    kill -KILL $(field dead '.supervisor.pid, .keeper.pid')
+    wait "$waiter"
+    [ "$(cat status)" -eq 125 ]
+    grep -q "reap dead" said
+    expect 0 hf reap dead
+    expect 125 hf wait dead
+}
+
+@test "when wait returns the name is free: the next run is not refused" {
+    for i in {1..15}; do
+        hf run x --detach --notify 'sleep 0.05' -- bash -c "exit $((i % 2))"
+        expect $((i % 2)) hf wait x
+        expect 0 hf run x -n -- true
+    done
+}
+
+@test "stop: stopped within the grace time, killed after it, already-gone, not-found" {
+    expect 1 hf stop never-run
+    says not-found
+    running x
+    expect 0 hf stop x
+    [ "$output" = stopped ]
+    is_dead "$(cat up-x)"
+    expect 1 hf stop x
+    [ "$output" = already-gone ]
+    hf run y --detach --grace 100ms -- bash -c 'trap "" TERM; touch up; while :; do sleep 1; done'
+    wait_until 10 test -e up
+    pid=$(field y .pid)
+    expect 0 hf stop y
+    [ "$output" = killed ]
+    is_dead "$pid"
+    [ "$(events session_killed y)" -eq 1 ]
+    is_field y '.state, .cause' $'stopped\nit was asked to stop (killed by SIGKILL)'
+    expect 2 hf stop
+    hf run z --detach -- sleep 60
+    expect 0 hf --json stop z
+    is_json '.v == 1 and .name == "z" and .outcome == "stopped" and .exit == 0'
+    run --separate-stderr hf --json stop never-run
+    [ "$status" -eq 1 ]
+    is_json '.outcome == "not-found"'
+}
+
+@test "stop --grace 0 asks nobody; stop --grace is that of this stop, also when it is shorter than the session's" {
+    hf run x --detach -- bash -c 'trap "touch asked; exit 0" TERM; touch up; while :; do sleep 0.02; done'
+    wait_until 10 test -e up
+    start=$(now_ms)
+    expect 0 hf stop x --grace 0
+    [ "$output" = killed ]
+    [ ! -e asked ]
+    hf run y --detach --grace 60s -- bash -c 'trap "" TERM; touch up-y; while :; do sleep 0.02; done'
+    wait_until 10 test -e up-y
+    expect 0 hf stop y --grace 200ms
+    [ "$output" = killed ]
+    [ $(($(now_ms) - start)) -lt 8000 ]
+}
+
+@test "a session cannot stop itself from inside: refused with 3, and it goes on" {
+    expect 5 hf run x -- bash -c '"$0" stop x; [ $? -eq 3 ] && exit 5' "$HOLDFAST"
+    is_field x '.outcome, .exit' $'failed\n5'
+    [ "$(events session_refused x)" -eq 1 ]
+}
+
+@test "a stop that has ended the tree says so although the notice still runs" {
+    hf run x --detach --notify 'touch notified; until [ -e go ]; do sleep 0.02; done' -- sleep 60
+    spawn bash -c '"$0" stop x >stopped; echo $? >status' "$HOLDFAST"
+    wait_until 10 test -e notified
+    touch go
+    wait "$spawned_pid"
+    [ "$(cat stopped status)" = $'stopped\n0' ]
+}
+
+@test "a loop is stopped between two attempts and within one" {
+    spawn "$HOLDFAST" run x --every 60s -- true
+    wait_until 10 is_field x .state waiting
+    expect 0 hf stop x
+    [ "$output" = stopped ]
+    wait "$spawned_pid" || true
+    hf run y --detach --every 10ms -- sleep 60
+    expect 0 hf stop y
+    is_field y '.state, .attempt' $'stopped\n1'
+}
+
+@test "stopped by two at once: both see it end, one event" {
+    running x
+    spawn bash -c '"$0" stop x >one' "$HOLDFAST"
+    first=$spawned_pid
+    spawn bash -c '"$0" stop x >two' "$HOLDFAST"
+    wait "$spawned_pid" || true
+    wait "$first" || true
+    grep -qxE 'stopped|already-gone' one
+    grep -qxE 'stopped|already-gone' two
+    [ "$(events session_stopping x)" -eq 1 ]
+}
+
+@test "reap: of one that lives refused, of one that ended nothing, of a dead one all; by name and all together" {
+    running x
+    expect 1 hf reap x
+    says "held by somebody else"
+    expect 1 hf reap never-run
+    hf run dead --detach -- sleep 60
+    pid=$(field dead .pid)
+    kill -KILL $(field dead '.supervisor.pid, .keeper.pid')
+    wait_until 5 is_field dead .state dead-unreaped
+    expect 0 hf --json reap
+    is_json '(.reaped | length) == 1 and .reaped[0].name == "dead"'
+    is_dead "$pid"
+    is_field dead '.state, .outcome, .exit' $'failed\nabandoned\n125'
+    expect 1 hf lock check dead
+    expect 0 hf reap
+    [ -z "$output" ]
+    expect 0 hf reap dead
+    [ "$output" = "dead: 0 processes ended" ]
+    [ "$(events session_reaped dead)" -eq 1 ]
+    is_field x .state running
+}
