@@ -188,6 +188,18 @@ keeper_stopped() {
     all_ended
 }
 
+@test "the keeper is killed while stop waits for it: the supervisor ends the tree, and stop says so (L7)" {
+    bystander before
+    start_tree walk --grace 5 -- --ignore $COUNTED
+    spawn bash -c '"$HOLDFAST" stop t >stopped 2>&1; echo $? >>stopped'
+    stopping() { [ "$(session t .state)" = stopping ]; }
+    wait_until 5 stopping
+    kill -KILL "$keeper"
+    wait "$spawned_pid"
+    [ "$(paste -sd' ' stopped)" = "killed 0" ] || { cat stopped; return 1; }
+    all_ended
+}
+
 left_running_is_left() {
     needs "$1"
     outliving="$PWD/tree-left"
@@ -208,3 +220,11 @@ left_running_is_left() {
 
 @test "--leave-running: what outlives the command lives on, also when a later run is reaped; cgroup (L6)" { left_running_is_left cgroup; }
 @test "--leave-running: what outlives the command lives on, also when a later run is reaped; walk (L6)" { left_running_is_left walk; }
+
+@test "--leave-running in a loop: an attempt that cannot start does not wait for what an earlier one left" {
+    printf '#!/bin/sh\n"$TREE" build "%s" setsid >/dev/null 2>&1 &\nrm command\n' "$tree" >command
+    chmod +x command
+    expect 127 hf run t --leave-running --max-runs 2 --every 0.01 -- ./command
+    wait_until 5 test -e "$tree.ready"
+    [ "$(living "$tree")" = 2 ]
+}
