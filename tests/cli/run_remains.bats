@@ -163,6 +163,15 @@ keeper_stopped() {
     all_ended
 }
 
+@test "a keeper stopped: TERM to the supervisor wakes it and ends the session (L7)" {
+    start_tree walk -- $COUNTED
+    kill -STOP "$keeper"
+    kill -TERM "$supervisor"
+    wait_until 5 gone "$supervisor"
+    all_ended
+    [ "$(session t .outcome)" = stopped ]
+}
+
 @test "a supervisor stopped: the keeper goes on, frees the name, and the status is there when it wakes" {
     bystander before
     start_tree walk -- --exit 7 $COUNTED
