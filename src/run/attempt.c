@@ -176,14 +176,23 @@ static int start(struct hf_keeper *k, struct hf_child *child)
 	return r;
 }
 
-/* The command never ran. What was made for it is taken back. */
-static void not_started(struct hf_keeper *k, int error)
+/*
+ * A child that was made and did not become the command: it is about to exit. Only that one is
+ * awaited: what an earlier attempt left running may go on.
+ */
+static void reap_child(struct hf_keeper *k, const struct hf_child *child)
 {
-	struct hf_watched w;
+	siginfo_t info;
 
-	/* The child reported and is about to exit; it is reaped like any other. */
-	w = hf_keeper_watch(k, NULL, 0, 0);
-	(void)w;
+	while (child->pid > 0 && waitid(P_PID, (id_t)child->pid, &info, WEXITED) < 0 && errno == EINTR)
+		continue;
+	hf_output_drain(&k->output);
+}
+
+/* The command never ran. What was made for it is taken back. */
+static void not_started(struct hf_keeper *k, const struct hf_child *child, int error)
+{
+	reap_child(k, child);
 	if (error == HF_E_STALE)
 		set_outcome(k, HF_OUTCOME_LOST_LOCK, STATUS_AROUND, "%s", hf_end_text(HF_END_LOST));
 	else if (error < -4095)
@@ -229,8 +238,8 @@ struct hf_watched hf_keeper_helper(struct hf_keeper *k, const char *command, int
 		r = hf_spawn_go(&child);
 	if (r < 0) {
 		none.status = -r;
-		if (child.pid > 0)
-			(void)hf_keeper_watch(k, NULL, 0, 0);
+		hf_auto_close(&child.go);
+		reap_child(k, &child);
 		return none;
 	}
 	return hf_keeper_watch(k, &child, limit_ns, 0);
@@ -325,7 +334,7 @@ void hf_keeper_attempt(struct hf_keeper *k)
 	if (r == 0)
 		r = start(k, &child);
 	if (r < 0) {
-		not_started(k, r);
+		not_started(k, &child, r);
 	} else {
 		struct hf_watched w = hf_keeper_watch(k, &child, k->o.deadline_ns, k->o.idle_ns);
 

@@ -136,6 +136,8 @@ static void pass_signals(struct supervisor *s)
 			continue;
 		}
 		order(s, sig, info.ssi_code == SI_KERNEL);
+		/* A keeper that is stopped could not act on it. */
+		(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGCONT);
 	}
 }
 
