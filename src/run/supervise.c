@@ -26,6 +26,9 @@
 
 #define STATUS_AROUND 125
 
+/* A shell that puts us in front does not say so when we were running. */
+#define LOOK_IN_FRONT_MS 300
+
 struct supervisor {
 	struct hf_state *state;
 	const char *name;
@@ -247,12 +250,17 @@ static void watch_keeper(struct supervisor *s)
 
 	for (;;) {
 		nfds_t n = 3;
+		int64_t ms;
 
 		fds[0] = (struct pollfd){ .fd = s->keeper_fd, .events = POLLIN };
 		fds[1] = (struct pollfd){ .fd = s->link, .events = POLLIN };
 		fds[2] = (struct pollfd){ .fd = s->signals, .events = POLLIN };
+		hf_terminal_raw(&s->terminal);
 		n += hf_terminal_poll(&s->terminal, &fds[3]);
-		(void)hf_sys.poll(fds, n, (int)(hf_mono_left(look) / HF_MSEC) + 1);
+		ms = hf_mono_left(look) / HF_MSEC + 1;
+		if (s->terminal.pty >= 0 && !s->terminal.is_raw && ms > LOOK_IN_FRONT_MS)
+			ms = LOOK_IN_FRONT_MS;
+		(void)hf_sys.poll(fds, n, ms > INT_MAX ? INT_MAX : (int)ms);
 		if (fds[2].revents)
 			pass_signals(s);
 		if (n > 3 && fds[3].revents)
