@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -112,19 +113,41 @@ static struct hf_spawn spawn_of(struct hf_keeper *k, char *const *argv)
 				  .cgroup = &k->tree.group };
 }
 
+int hf_keeper_wants_pty(const struct hf_keeper *k)
+{
+	return !k->detached && (k->o.flags & HF_RUN_LOG || k->o.idle_ns > 0) && isatty(STDIN_FILENO) &&
+	       isatty(STDOUT_FILENO);
+}
+
 /* Captured output needs pipes, or a pty when somebody sits at a terminal. */
 static int open_output(struct hf_keeper *k)
 {
 	struct hf_link_news news = { .kind = HF_LINK_TERMINAL };
-	int terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	int r;
 
 	if (k->output.log < 0 && k->o.idle_ns == 0)
 		return 0;
-	r = hf_output_open(&k->output, terminal && !k->output.direct);
-	if (r == 0 && k->output.terminal >= 0)
-		hf_keeper_tell(k, &news, k->output.streams[0].from);
-	return r;
+	r = hf_output_open(&k->output, k->own_session);
+	if (r < 0 || k->output.terminal < 0)
+		return r;
+	if (ioctl(k->output.terminal, TIOCSCTTY, 0) < 0)
+		return -errno;
+	hf_keeper_tell(k, &news, k->output.streams[0].from);
+	return 0;
+}
+
+/* The command on the pty has ended: the caller's terminal is an ordinary one again. */
+static void close_terminal(struct hf_keeper *k)
+{
+	struct hf_link_news news = { .kind = HF_LINK_TERMINAL };
+	AUTO_FD terminal = k->output.on_pty ? hf_open_at(AT_FDCWD, "/dev/tty", O_RDWR | O_NOCTTY, 0) : -1;
+
+	/* Given up before its other end is closed: that would be a hangup for us. */
+	if (terminal >= 0)
+		(void)ioctl(terminal, TIOCNOTTY);
+	if (k->output.on_pty)
+		hf_keeper_tell(k, &news, -1);
+	k->output.on_pty = 0;
 }
 
 static void tell_started(struct hf_keeper *k)
@@ -308,9 +331,11 @@ void hf_keeper_attempt(struct hf_keeper *k)
 		r = start(k, &child);
 	if (r < 0) {
 		not_started(k, r);
+		close_terminal(k);
 	} else {
 		struct hf_watched w = hf_keeper_watch(k, &child, k->o.deadline_ns, k->o.idle_ns);
 
+		close_terminal(k);
 		judge(k, &w);
 		if (hf_tree_reap(&k->tree)) {
 			struct hf_field left[] = { HF_FIELD_INT("attempt", k->record.attempt) };
