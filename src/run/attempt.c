@@ -169,12 +169,16 @@ static void tell_started(struct hf_keeper *k)
 	k->is_started = 1;
 }
 
-/* Makes the child, writes down who it is, and only then lets it go. 0 or -errno. */
-static int start(struct hf_keeper *k, struct hf_child *child)
+/*
+ * Makes the child, writes down who it is, and only then lets it go. 0 or -errno; *ret_ours:
+ * it failed here, and not in the command's exec.
+ */
+static int start(struct hf_keeper *k, struct hf_child *child, int *ret_ours)
 {
 	struct hf_spawn spawn;
 	int r = open_output(k);
 
+	*ret_ours = 1;
 	if (r < 0)
 		return r;
 	spawn = spawn_of(k, k->o.argv);
@@ -188,6 +192,7 @@ static int start(struct hf_keeper *k, struct hf_child *child)
 	k->record.deadline_ns = k->o.deadline_ns ? k->record.began_ns + k->o.deadline_ns : 0;
 	if (r == 0)
 		r = hf_keeper_save(k);
+	*ret_ours = r < 0;
 	if (r == 0)
 		r = hf_spawn_go(child);
 	if (r == 0)
@@ -198,7 +203,7 @@ static int start(struct hf_keeper *k, struct hf_child *child)
 }
 
 /* The command never ran. What was made for it is taken back. */
-static void not_started(struct hf_keeper *k, int error)
+static void not_started(struct hf_keeper *k, int error, int ours)
 {
 	struct hf_watched w;
 
@@ -207,8 +212,10 @@ static void not_started(struct hf_keeper *k, int error)
 	(void)w;
 	if (error == HF_E_STALE)
 		set_outcome(k, HF_OUTCOME_LOST_LOCK, STATUS_AROUND, "%s", hf_end_text(HF_END_LOST));
-	else if (error < -4095)
-		set_outcome(k, HF_OUTCOME_NOT_STARTED, STATUS_AROUND, "it could not be recorded");
+	else if (ours)
+		set_outcome(k, HF_OUTCOME_NOT_STARTED, STATUS_AROUND, "it could not be started: %s",
+			    error < -4095 ? hf_err_info(error) ? hf_err_info(error)->text : "error"
+					  : strerrordesc_np(-error));
 	else
 		set_outcome(k, HF_OUTCOME_NOT_STARTED, hf_spawn_status(-error), "%.100s: %s",
 			    k->o.argv[0], strerrordesc_np(-error));
@@ -318,7 +325,7 @@ void hf_keeper_attempt(struct hf_keeper *k)
 	AUTO(hf_child_done) struct hf_child child = HF_CHILD_INIT;
 	char cause_before[HF_RUN_CAUSE_MAX];
 	enum hf_outcome before = k->record.outcome;
-	int r;
+	int r, ours = 1;
 
 	(void)snprintf(cause_before, sizeof(cause_before), "%s", k->record.cause);
 	k->record.phase = HF_PHASE_STARTING;
@@ -328,9 +335,9 @@ void hf_keeper_attempt(struct hf_keeper *k)
 	k->record.deadline_ns = 0;
 	r = hf_keeper_save(k);
 	if (r == 0)
-		r = start(k, &child);
+		r = start(k, &child, &ours);
 	if (r < 0) {
-		not_started(k, r);
+		not_started(k, r, ours);
 		close_terminal(k);
 	} else {
 		struct hf_watched w = hf_keeper_watch(k, &child, k->o.deadline_ns, k->o.idle_ns);
