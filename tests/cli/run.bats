@@ -240,3 +240,17 @@ signalled() {
     expect 0 hf ps --json
     is_json '.sessions | length == 6'
 }
+
+@test "125 when Holdfast fails around the command: its record cannot be written, so nothing starts" {
+    command -v strace >/dev/null || skip "no strace"
+    hf run x -- true
+    [ "$(strace -f -o trace -e inject=uname:error=EPERM true 2>&1)" = "" ] || skip "strace may not trace here"
+    status=0
+    ASAN_OPTIONS=detect_leaks=0 timeout 20 strace -f -b execve -o trace -e inject=fdatasync:error=ENOSPC "$HOLDFAST" run x -- touch ran 2>said || status=$?
+    cat said
+    [ "$status" -eq 125 ]
+    [ ! -e ran ]
+    grep -q "No space left" said
+    expect 1 hf lock check x
+    expect 0 hf run x -- true
+}
