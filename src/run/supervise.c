@@ -387,6 +387,8 @@ int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_o
 		s.last.result = 0;
 		s.last.report.outcome = HF_OUTCOME_STOPPED;
 		s.last.report.exit_status = 128 + s.aborted;
+		hf_copy_text(s.last.report.cause, sizeof(s.last.report.cause),
+			     "it was asked to stop while it waited for its turn");
 	}
 	*ret_report = s.last.report;
 	if (s.last.result < 0 && err)
