@@ -16,7 +16,7 @@ load session_helper
     expect 127 hf run x -- /no/such/program
     says "not-started"
     is_field x '.state + " " + .outcome + " " + (.exit | tostring)' "failed not-started 127"
-    expect 127 hf run x -- no-such-program-in-path
+    PATH=/usr/bin:/bin expect 127 hf run x -- no-such-program-in-path
     expect 126 hf run x -- /etc/passwd
     expect 126 hf run x -- /
     expect 137 hf run x -- bash -c 'kill -KILL $$'
@@ -129,7 +129,7 @@ load session_helper
 
 @test "who waits for its turn can be interrupted, and leaves no trace" {
     running x
-    spawn env --default-signal=INT "$HOLDFAST" run x -w 20 -- touch never
+    spawn bash -c 'exec env --default-signal=INT "$0" run x -w 20 -- touch never 2>said' "$HOLDFAST"
     waiter=$spawned_pid
     waiting() { [ "$(hf lock list --json | jq '[.locks[] | select(.name == "x") | .waiters | length] | add')" = "$1" ]; }
     wait_until 10 waiting 1
@@ -137,6 +137,7 @@ load session_helper
     status=0
     wait "$waiter" || status=$?
     [ "$status" -eq 130 ]
+    grep -q "asked to stop while it waited" said
     wait_until 10 waiting 0
     [ ! -e never ]
     is_field x .state running
