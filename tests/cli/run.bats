@@ -51,6 +51,9 @@ load session_helper
     expect 2 hf run x --tree forest -- touch ran
     expect 2 hf run x --group g -- touch ran
     expect 2 hf run x --max-active 65 --group g -- touch ran
+    expect 2 hf run x --max-active 0 --group g -- touch ran
+    expect 2 hf run x --max-runs 0 -- touch ran
+    expect 2 hf run x --max-depth 0 -- touch ran
     expect 2 hf run x -E 256 -- touch ran
     expect 2 hf run x --ttl 31d -- touch ran
     expect 2 hf run "$(printf 'n%.0s' {1..81})" -- touch ran
@@ -254,4 +257,25 @@ signalled() {
     grep -q "No space left" said
     expect 1 hf lock check x
     expect 0 hf run x -- true
+}
+
+@test "twenty at once: each gets its turn, never two together (L1)" {
+    pids=()
+    for i in {1..20}; do
+        spawn "$HOLDFAST" run x -w 60 -- bash -c 'mkdir critical || touch broken; echo >>turns; rmdir critical'
+        pids+=("$spawned_pid")
+    done
+    for pid in "${pids[@]}"; do wait "$pid"; done
+    [ "$(wc -l <turns)" -eq 20 ] && [ ! -e broken ]
+    [ "$(events session_ended x)" -eq 20 ]
+}
+
+@test "a state directory that is taken away: the lease is lost, the tree ends, exit 125" {
+    spawn bash -c '"$0" run x --ttl 600ms --grace 200ms -- bash -c "echo \$\$ >up; exec sleep 60" 2>said; echo $? >status' "$HOLDFAST"
+    wait_until 10 test -s up
+    rm -rf "$HOLDFAST_DIR"
+    wait "$spawned_pid"
+    [ "$(cat status)" -eq 125 ]
+    grep -q "lost-lock" said
+    is_dead "$(cat up)"
 }

@@ -11,7 +11,8 @@ terminal() {
     terminal is_a_terminal
     terminal is_a_terminal --log
     terminal is_a_terminal --idle 30s
-    hf logs x | grep -q ALL || true
+    terminal is_a_terminal --log
+    hf logs x | grep -q "LINE hello"
 }
 
 @test "a change of the window's size arrives" {
@@ -27,6 +28,11 @@ terminal() {
 @test "Ctrl-Z stops it, the shell has the terminal meanwhile, fg goes on; twice" {
     terminal ctrl_z_stops_and_fg_goes_on
     terminal ctrl_z_stops_and_fg_goes_on --log
+}
+
+@test "a shell within the session has its own jobs" {
+    terminal a_shell_within_has_its_own_jobs
+    terminal a_shell_within_has_its_own_jobs --log
 }
 
 @test "in the background of a shell it leaves the terminal alone and is not stopped by it" {

@@ -185,6 +185,25 @@ def ctrl_z_stops_and_fg_goes_on(options):
     t.wait()
 
 
+def a_shell_within_has_its_own_jobs(options):
+    t = Terminal([HOLDFAST, "run", "x", *options, "--", "env", "PS1=PROMPT ", "bash", "--norc", "--noprofile", "--noediting", "-i"])
+    t.expect("PROMPT ")
+    in_shell(t, "cat")
+    t.send(b"echoed\n")
+    t.expect("echoed\r\n.*echoed\r\n")
+    t.send(b"\x1a")
+    t.expect("Stopped")
+    t.expect("PROMPT ")
+    must(t, field(".state") == "running", "the session was stopped with it")
+    in_shell(t, "fg")
+    t.expect("cat\r\n")
+    t.send(b"\x03")
+    t.expect("PROMPT ")
+    in_shell(t, "exit 9")
+    must(t, t.wait() == 9, "status")
+    t.must_be_as_before()
+
+
 def a_background_job_leaves_the_terminal_alone(options):
     t = shell()
     in_shell(t, f"'{HOLDFAST}' run x {' '.join(options)} -- bash -c 'until [ -e go ]; do sleep 0.02; done; echo E''ND' &")
