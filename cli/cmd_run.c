@@ -81,7 +81,8 @@ static void say_session(void *arg, const struct hf_session_info *info)
 	struct busy *busy = arg;
 
 	/* One that has ended is not what holds the name now. */
-	if (info->ended.ns != 0)
+	if (info->state == HF_SESSION_DONE || info->state == HF_SESSION_FAILED ||
+	    info->state == HF_SESSION_VERIFY_FAILED || info->state == HF_SESSION_STOPPED)
 		return;
 	session_add_duration(&age, info->age_ns);
 	cli_say(busy->cli, "it is %s for %s, attempt %u: %s", hf_session_word(info->state), age.s,
