@@ -114,6 +114,18 @@ load session_helper
     is_json '.session.state == "running" and .session.attempt == 1 and (.session.command | startswith("bash -c"))'
 }
 
+@test "busy: a name that is held as a plain lock is not taken for the session that had it before" {
+    hf run x --detach -- sleep 60
+    kill -KILL $(field x '.supervisor.pid, .keeper.pid')
+    wait_until 5 is_field x .state dead-unreaped
+    hf reap x
+    hf lock acquire x --pid $$ >/dev/null
+    expect 1 hf run x -- touch ran
+    says "held by somebody else: pid $$"
+    says "lock break x"
+    [[ "$output" != *"it is failed"* ]] && [ ! -e ran ]
+}
+
 @test "-w waits its turn and gets it; on time-out: fail is 1, skip is 0 with one event" {
     running x
     spawn "$HOLDFAST" run x -w 20 -- touch ran
