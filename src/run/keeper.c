@@ -49,8 +49,11 @@ static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *er
 	sigset_t set;
 	int r;
 
-	/* Out of the terminal's reach: Ctrl-C and Ctrl-Z are for the command. */
-	(void)setpgid(0, 0);
+	/* Out of the terminal's reach: Ctrl-C and Ctrl-Z are for the command. Where that gets a
+	 * pty, we lead the pty's session: Ctrl-Z stops nobody whose parent is outside of it. */
+	k->own_session = hf_keeper_wants_pty(k) && setsid() >= 0;
+	if (!k->own_session)
+		(void)setpgid(0, 0);
 	(void)prctl(PR_SET_NAME, "holdfast-keeper");
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return FAIL_SYS(err, "subreaper", k->name);
