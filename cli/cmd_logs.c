@@ -10,6 +10,8 @@
 #include "hf/base/cleanup.h"
 #include "session.h"
 
+#define LOOK_AGAIN_MS 50
+
 /* Copies from the file's position to its end. Returns 0, or -1 when nobody reads it. */
 static int copy_rest(int fd)
 {
@@ -87,8 +89,11 @@ static int follow(struct cli *cli, struct session_context *context, const char *
 		if (copy_rest(fd) < 0 || state.ended)
 			return EXIT_DONE;
 		if (hf_proc_open(&state.keeper, 0, &pidfd, NULL) < 0 &&
-		    hf_proc_open(&state.supervisor, 0, &pidfd, NULL) < 0)
-			continue; /* it ends just now */
+		    hf_proc_open(&state.supervisor, 0, &pidfd, NULL) < 0) {
+			/* It ends just now, or cannot be judged from here: look again. */
+			(void)poll(NULL, 0, LOOK_AGAIN_MS);
+			continue;
+		}
 		fds[0] = (struct pollfd){ .fd = notify, .events = POLLIN };
 		fds[1] = (struct pollfd){ .fd = pidfd, .events = POLLIN };
 		do {

@@ -6,6 +6,8 @@
 #include "lock.h"
 #include "session.h"
 
+#define NOT_GIVEN UINT64_MAX /* beyond what a count on the command line can be */
+
 struct run {
 	struct cli *cli;
 	const char *name;
@@ -26,9 +28,12 @@ static int check_limits(struct run *run)
 		return cli_usage(run->cli, "a session's lock is exclusive; use --group and --max-active");
 	if (lock->on_timeout == ON_TIMEOUT_PROCEED)
 		return cli_usage(run->cli, "--on-timeout proceed would run two sessions of one name");
-	if (run->max_active > HF_LOCK_SLOTS_MAX)
+	/* 0 would mean the default, which is the opposite of what it says. */
+	if (run->max_runs == 0 || run->max_depth == 0)
+		return cli_usage(run->cli, "--max-runs and --max-depth are at least 1");
+	if (run->max_active == 0 || (run->max_active != NOT_GIVEN && run->max_active > HF_LOCK_SLOTS_MAX))
 		return cli_usage(run->cli, "--max-active goes from 1 to %d", HF_LOCK_SLOTS_MAX);
-	if (run->o.group && run->max_active == 0)
+	if (run->o.group && run->max_active == NOT_GIVEN)
 		return cli_usage(run->cli, "--group needs --max-active N");
 	if (!run->tree_word || strcmp(run->tree_word, "auto") == 0)
 		run->o.tree = HF_TREE_AUTO;
@@ -39,6 +44,11 @@ static int check_limits(struct run *run)
 	else
 		return cli_usage(run->cli, "--tree is auto, cgroup or walk, not '%s'", run->tree_word);
 	return EXIT_DONE;
+}
+
+static uint32_t given(uint64_t count)
+{
+	return count == NOT_GIVEN ? 0 : (uint32_t)count;
 }
 
 static void fill_options(struct run *run, char **command)
@@ -53,9 +63,9 @@ static void fill_options(struct run *run, char **command)
 	o->grace_ns = run->grace_ns == 0 ? -1 : run->grace_ns;
 	o->wait_ns = run->lock.wait_ns;
 	o->ttl_ns = run->lock.ttl_ns;
-	o->max_runs = (uint32_t)run->max_runs;
-	o->max_depth = (uint32_t)run->max_depth;
-	o->max_active = (uint32_t)run->max_active;
+	o->max_runs = given(run->max_runs);
+	o->max_depth = given(run->max_depth);
+	o->max_active = given(run->max_active);
 }
 
 /* -- what came of it -------------------------------------------------------------- */
@@ -71,8 +81,9 @@ static void say_session(void *arg, const struct hf_session_info *info)
 	AUTO(hf_buf_done) struct hf_buf age = HF_BUF_INIT;
 	struct busy *busy = arg;
 
-	/* One that is over holds nothing: then it is another user of the name. */
-	if (info->state >= HF_SESSION_DONE && info->state != HF_SESSION_DEAD_UNREAPED)
+	/* One that has ended is not what holds the name now. */
+	if (info->state == HF_SESSION_DONE || info->state == HF_SESSION_FAILED ||
+	    info->state == HF_SESSION_VERIFY_FAILED || info->state == HF_SESSION_STOPPED)
 		return;
 	session_add_duration(&age, info->age_ns);
 	cli_say(busy->run->cli, "session '%s' is %s, for %s, attempt %u: %s", info->name,
@@ -182,7 +193,10 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 {
 	struct run run = { .cli = cli,
 			   .lock = LOCK_OPTIONS_INIT,
-			   .grace_ns = HF_RUN_GRACE_NS };
+			   .grace_ns = HF_RUN_GRACE_NS,
+			   .max_runs = NOT_GIVEN,
+			   .max_depth = NOT_GIVEN,
+			   .max_active = NOT_GIVEN };
 	struct hf_run_opts *o = &run.o;
 	const struct option_spec specs[] = {
 		{ "deadline", 0, OPTION_DURATION, &o->deadline_ns, "DUR", "end each attempt after DUR (exit 124)" },

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -112,21 +113,41 @@ static struct hf_spawn spawn_of(struct hf_keeper *k, char *const *argv)
 				  .cgroup = &k->tree.group };
 }
 
+int hf_keeper_wants_pty(const struct hf_keeper *k)
+{
+	return !k->detached && (k->o.flags & HF_RUN_LOG || k->o.idle_ns > 0) && isatty(STDIN_FILENO) &&
+	       isatty(STDOUT_FILENO);
+}
+
 /* Captured output needs pipes, or a pty when somebody sits at a terminal. */
 static int open_output(struct hf_keeper *k)
 {
 	struct hf_link_news news = { .kind = HF_LINK_TERMINAL };
-	/* In the background the terminal is somebody else's, and so are its modes. */
-	int terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) &&
-		       tcgetpgrp(STDIN_FILENO) == k->group;
 	int r;
 
 	if (k->output.log < 0 && k->o.idle_ns == 0)
 		return 0;
-	r = hf_output_open(&k->output, terminal && !k->output.direct);
-	if (r == 0 && k->output.terminal >= 0)
-		hf_keeper_tell(k, &news, k->output.streams[0].from);
-	return r;
+	r = hf_output_open(&k->output, k->own_session);
+	if (r < 0 || k->output.terminal < 0)
+		return r;
+	if (ioctl(k->output.terminal, TIOCSCTTY, 0) < 0)
+		return -errno;
+	hf_keeper_tell(k, &news, k->output.streams[0].from);
+	return 0;
+}
+
+/* The command on the pty has ended: the caller's terminal is an ordinary one again. */
+static void close_terminal(struct hf_keeper *k)
+{
+	struct hf_link_news news = { .kind = HF_LINK_TERMINAL };
+	AUTO_FD terminal = k->output.on_pty ? hf_open_at(AT_FDCWD, "/dev/tty", O_RDWR | O_NOCTTY, 0) : -1;
+
+	/* Given up before its other end is closed: that would be a hangup for us. */
+	if (terminal >= 0)
+		(void)ioctl(terminal, TIOCNOTTY);
+	if (k->output.on_pty)
+		hf_keeper_tell(k, &news, -1);
+	k->output.on_pty = 0;
 }
 
 static void tell_started(struct hf_keeper *k)
@@ -148,12 +169,16 @@ static void tell_started(struct hf_keeper *k)
 	k->is_started = 1;
 }
 
-/* Makes the child, writes down who it is, and only then lets it go. 0 or -errno. */
-static int start(struct hf_keeper *k, struct hf_child *child)
+/*
+ * Makes the child, writes down who it is, and only then lets it go. 0 or -errno; *ret_ours:
+ * it failed here, and not in the command's exec.
+ */
+static int start(struct hf_keeper *k, struct hf_child *child, int *ret_ours)
 {
 	struct hf_spawn spawn;
 	int r = open_output(k);
 
+	*ret_ours = 1;
 	if (r < 0)
 		return r;
 	spawn = spawn_of(k, k->o.argv);
@@ -167,6 +192,7 @@ static int start(struct hf_keeper *k, struct hf_child *child)
 	k->record.deadline_ns = k->o.deadline_ns ? k->record.began_ns + k->o.deadline_ns : 0;
 	if (r == 0)
 		r = hf_keeper_save(k);
+	*ret_ours = r < 0;
 	if (r == 0)
 		r = hf_spawn_go(child);
 	if (r == 0)
@@ -176,18 +202,29 @@ static int start(struct hf_keeper *k, struct hf_child *child)
 	return r;
 }
 
-/* The command never ran. What was made for it is taken back. */
-static void not_started(struct hf_keeper *k, int error)
+/*
+ * A child that was made and did not become the command: it is about to exit. Only that one is
+ * awaited: what an earlier attempt left running may go on.
+ */
+static void reap_child(struct hf_keeper *k, const struct hf_child *child)
 {
-	struct hf_watched w;
+	siginfo_t info;
 
-	/* The child reported and is about to exit; it is reaped like any other. */
-	w = hf_keeper_watch(k, NULL, 0, 0);
-	(void)w;
+	while (child->pid > 0 && waitid(P_PID, (id_t)child->pid, &info, WEXITED) < 0 && errno == EINTR)
+		continue;
+	hf_output_drain(&k->output);
+}
+
+/* The command never ran. What was made for it is taken back. */
+static void not_started(struct hf_keeper *k, const struct hf_child *child, int error, int ours)
+{
+	reap_child(k, child);
 	if (error == HF_E_STALE)
 		set_outcome(k, HF_OUTCOME_LOST_LOCK, STATUS_AROUND, "%s", hf_end_text(HF_END_LOST));
-	else if (error < -4095)
-		set_outcome(k, HF_OUTCOME_NOT_STARTED, STATUS_AROUND, "it could not be recorded");
+	else if (ours)
+		set_outcome(k, HF_OUTCOME_NOT_STARTED, STATUS_AROUND, "it could not be started: %s",
+			    error < -4095 ? hf_err_info(error) ? hf_err_info(error)->text : "error"
+					  : strerrordesc_np(-error));
 	else
 		set_outcome(k, HF_OUTCOME_NOT_STARTED, hf_spawn_status(-error), "%.100s: %s",
 			    k->o.argv[0], strerrordesc_np(-error));
@@ -229,8 +266,8 @@ struct hf_watched hf_keeper_helper(struct hf_keeper *k, const char *command, int
 		r = hf_spawn_go(&child);
 	if (r < 0) {
 		none.status = -r;
-		if (child.pid > 0)
-			(void)hf_keeper_watch(k, NULL, 0, 0);
+		hf_auto_close(&child.go);
+		reap_child(k, &child);
 		return none;
 	}
 	return hf_keeper_watch(k, &child, limit_ns, 0);
@@ -311,7 +348,7 @@ void hf_keeper_attempt(struct hf_keeper *k)
 	AUTO(hf_child_done) struct hf_child child = HF_CHILD_INIT;
 	char cause_before[HF_RUN_CAUSE_MAX];
 	enum hf_outcome before = k->record.outcome;
-	int r;
+	int r, ours = 1;
 
 	(void)snprintf(cause_before, sizeof(cause_before), "%s", k->record.cause);
 	k->record.phase = HF_PHASE_STARTING;
@@ -323,15 +360,15 @@ void hf_keeper_attempt(struct hf_keeper *k)
 	if (r == 0)
 		r = hf_keeper_environment(k);
 	if (r == 0)
-		r = start(k, &child);
+		r = start(k, &child, &ours);
 	if (r < 0) {
-		not_started(k, r);
+		not_started(k, &child, r, ours);
+		close_terminal(k);
 	} else {
 		struct hf_watched w = hf_keeper_watch(k, &child, k->o.deadline_ns, k->o.idle_ns);
 
+		close_terminal(k);
 		judge(k, &w);
-		if (k->output.on_pty)
-			hf_keeper_tell(k, &(struct hf_link_news){ .kind = HF_LINK_TERMINAL }, -1);
 		if (hf_tree_reap(&k->tree)) {
 			struct hf_field left[] = { HF_FIELD_INT("attempt", k->record.attempt) };
 

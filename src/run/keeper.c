@@ -49,8 +49,11 @@ static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *er
 	sigset_t set;
 	int r;
 
-	/* Out of the terminal's reach: Ctrl-C and Ctrl-Z are for the command. */
-	(void)setpgid(0, 0);
+	/* Out of the terminal's reach: Ctrl-C and Ctrl-Z are for the command. Where that gets a
+	 * pty, we lead the pty's session: Ctrl-Z stops nobody whose parent is outside of it. */
+	k->own_session = hf_keeper_wants_pty(k) && setsid() >= 0;
+	if (!k->own_session)
+		(void)setpgid(0, 0);
 	(void)prctl(PR_SET_NAME, "holdfast-keeper");
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return FAIL_SYS(err, "subreaper", k->name);
@@ -304,9 +307,33 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 
 /* -- the end ------------------------------------------------------------------------------- */
 
+/*
+ * The lock was broken and nobody has it: then the outcome can still be recorded, by who takes
+ * the lock for that. Else the session would look as if its keepers had been killed.
+ */
+static void record_lost(struct hf_keeper *k)
+{
+	struct hf_lock_opts opts = { .size = sizeof(opts),
+				     .ttl_ns = HF_RUN_TTL_NS,
+				     .owner = &k->record.keeper };
+	struct hf_session_record now;
+	struct hf_lock *lock = NULL;
+
+	if (!k->lost || hf_lock_acquire(k->sessions->locks, k->name, &opts, &lock, NULL, NULL) < 0)
+		return;
+	k->record.phase = HF_PHASE_ENDED;
+	/* Unless a successor came and went, or somebody has reaped it. */
+	if (hf_session_load(k->sessions, k->name, &now, NULL) == 0 && now.token == k->record.token &&
+	    now.phase != HF_PHASE_ENDED)
+		(void)hf_session_save(k->sessions, &k->record, hf_lock_token(lock), NULL);
+	(void)hf_lock_release(lock, NULL);
+	hf_lock_free(lock);
+}
+
 /* The outcome is on disk; now the name may be somebody else's. */
 static void finish(struct hf_keeper *k)
 {
+	record_lost(k);
 	/* Its name is never used again, so this is safe even when the lock is another's by now. */
 	if (k->tree.group.fd >= 0 &&
 	    !(k->o.flags & HF_RUN_LEAVE_RUNNING && hf_cgroup_populated(&k->tree.group) > 0))

@@ -35,6 +35,7 @@ struct hf_keeper {
 	const char *name;
 	struct hf_run_opts o;   /* every default filled in */
 	int detached;
+	int own_session;        /* in the terminal's sense: the command gets a pty */
 	int link;               /* to the supervisor */
 	pid_t supervisor;
 	int supervisor_fd;      /* its pidfd */
@@ -71,6 +72,9 @@ struct hf_watched {
 
 /* Runs a session to its end, as the process that hf_run_supervise forked. Never returns. */
 _Noreturn void hf_keeper_main(struct hf_keeper *keeper, struct hf_state *state);
+
+/* Is its output captured while somebody sits at a terminal? */
+int hf_keeper_wants_pty(const struct hf_keeper *keeper);
 
 /* Sends news; a supervisor that is gone is found out elsewhere. `fd` -1: none goes with it. */
 void hf_keeper_tell(struct hf_keeper *keeper, const struct hf_link_news *news, int fd);

@@ -13,7 +13,7 @@ enum hf_link_kind {
 	HF_LINK_HELD = 1,    /* the keeper has the lock: from now on there may be a tree */
 	HF_LINK_STARTED = 2, /* the command runs */
 	HF_LINK_ENDED = 3,   /* the session is over, its lock is free; or it was never begun */
-	HF_LINK_TERMINAL = 4, /* a pty's descriptor comes with it */
+	HF_LINK_TERMINAL = 4, /* a pty's descriptor comes with it; none: the pty is done with */
 	HF_LINK_SUSPENDED = 5, /* the command on the pty has stopped itself */
 };
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,7 +44,7 @@ static _Noreturn void child_main(const struct hf_spawn *spawn, pid_t parent, int
 	if (n != 1)
 		_exit(127);
 	if (spawn->terminal) {
-		if (setsid() < 0 || ioctl(spawn->stdio[0], TIOCSCTTY, 0) < 0)
+		if (setpgid(0, 0) < 0 || tcsetpgrp(spawn->stdio[0], getpid()) < 0)
 			child_fail(report, errno);
 	} else {
 		/* The group may be gone, or of another session: then one of its own. */

@@ -26,6 +26,9 @@
 
 #define STATUS_AROUND 125
 
+/* A shell that puts us in front does not say so when we were running. */
+#define LOOK_IN_FRONT_MS 300
+
 struct supervisor {
 	struct hf_state *state;
 	const char *name;
@@ -35,7 +38,6 @@ struct supervisor {
 	pid_t keeper;
 	int keeper_fd;
 	uint64_t token;  /* 0: the keeper does not have the lock yet */
-	pid_t leader;    /* the command; only to compare with */
 	int aborted;     /* by a signal, before there was anything to stop */
 	struct hf_tree tree;
 	struct hf_terminal terminal;
@@ -96,7 +98,6 @@ static void hear(struct supervisor *s)
 			s->token = news.report.token;
 			break;
 		case HF_LINK_STARTED:
-			s->leader = (pid_t)news.report.pid;
 			if (s->started)
 				s->started(s->arg, &news);
 			s->started = NULL;
@@ -136,6 +137,8 @@ static void pass_signals(struct supervisor *s)
 			continue;
 		}
 		order(s, sig, info.ssi_code == SI_KERNEL);
+		/* A keeper that is stopped could not act on it. */
+		(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGCONT);
 	}
 }
 
@@ -252,16 +255,21 @@ static void watch_keeper(struct supervisor *s)
 
 	for (;;) {
 		nfds_t n = 3;
+		int64_t ms;
 
 		fds[0] = (struct pollfd){ .fd = s->keeper_fd, .events = POLLIN };
 		fds[1] = (struct pollfd){ .fd = s->link, .events = POLLIN };
 		fds[2] = (struct pollfd){ .fd = s->signals, .events = POLLIN };
+		hf_terminal_raw(&s->terminal);
 		n += hf_terminal_poll(&s->terminal, &fds[3]);
-		(void)hf_sys.poll(fds, n, (int)(hf_mono_left(look) / HF_MSEC) + 1);
+		ms = hf_mono_left(look) / HF_MSEC + 1;
+		if (s->terminal.pty >= 0 && !s->terminal.is_raw && ms > LOOK_IN_FRONT_MS)
+			ms = LOOK_IN_FRONT_MS;
+		(void)hf_sys.poll(fds, n, ms > INT_MAX ? INT_MAX : (int)ms);
 		if (fds[2].revents)
 			pass_signals(s);
-		if (n > 3 && fds[3].revents && hf_terminal_copy(&s->terminal, s->leader))
-			order(s, SIGTSTP, 0);
+		if (n > 3 && fds[3].revents)
+			hf_terminal_copy(&s->terminal);
 		hear(s);
 		if (s->last.kind == HF_LINK_ENDED && s->last.report.outcome != HF_OUTCOME_NONE)
 			return;
@@ -385,6 +393,8 @@ int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_o
 		s.last.result = 0;
 		s.last.report.outcome = HF_OUTCOME_STOPPED;
 		s.last.report.exit_status = 128 + s.aborted;
+		hf_copy_text(s.last.report.cause, sizeof(s.last.report.cause),
+			     "it was asked to stop while it waited for its turn");
 	}
 	*ret_report = s.last.report;
 	if (s.last.result < 0 && err)

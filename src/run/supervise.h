@@ -3,7 +3,6 @@
 #define RUN_SUPERVISE_H
 
 #include <poll.h>
-#include <sys/types.h>
 #include <termios.h>
 
 #include "hf/run/link.h"
@@ -23,12 +22,16 @@ struct hf_terminal {
 	int pty;   /* -1: there is none */
 	int is_raw;
 	struct termios modes; /* of the caller's terminal, to be put back */
+	size_t at, len;       /* what of `keys` is still to be handed over */
+	char keys[512];
 };
 
 #define HF_TERMINAL_INIT { .pty = -1 }
 
-/* Takes the pty and hands keys over from now on; -1: there is none any more. */
+/* Takes the pty and hands keys over from now on. A later one replaces it; -1: there is none now. */
 void hf_terminal_take(struct hf_terminal *terminal, int pty);
+
+/* Makes the caller's terminal raw if it is to be, is not, and we are in its foreground. */
 void hf_terminal_raw(struct hf_terminal *terminal);
 void hf_terminal_restore(struct hf_terminal *terminal);
 void hf_terminal_resize(struct hf_terminal *terminal);
@@ -37,7 +40,7 @@ void hf_terminal_done(struct hf_terminal *terminal);
 /* What to poll for: 1, or 0 without a pty. */
 nfds_t hf_terminal_poll(const struct hf_terminal *terminal, struct pollfd *fd);
 
-/* Passes on what was typed. 1: it asks for `leader`, the command, to be suspended. */
-int hf_terminal_copy(struct hf_terminal *terminal, pid_t leader);
+/* Passes on what was typed, as far as it is taken. */
+void hf_terminal_copy(struct hf_terminal *terminal);
 
 #endif

@@ -1,18 +1,22 @@
 /* run/terminal.c - keys and window size, from the caller's terminal to the command's pty. */
 #include <errno.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/run/supervise.h"
-#include "hf/sys/io.h"
+
+/* Who is in the background of a shell neither reads the terminal nor changes it. */
+static int is_in_front(void)
+{
+	return tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
 
 void hf_terminal_raw(struct hf_terminal *t)
 {
 	struct termios raw;
 
-	if (t->pty < 0 || tcgetattr(STDIN_FILENO, &t->modes) < 0)
+	if (t->pty < 0 || t->is_raw || !is_in_front() || tcgetattr(STDIN_FILENO, &t->modes) < 0)
 		return;
 	raw = t->modes;
 	cfmakeraw(&raw);
@@ -32,6 +36,7 @@ void hf_terminal_take(struct hf_terminal *t, int pty)
 	hf_terminal_restore(t);
 	hf_auto_close(&t->pty);
 	t->pty = pty;
+	t->len = 0;
 	hf_terminal_raw(t);
 }
 
@@ -50,36 +55,40 @@ void hf_terminal_done(struct hf_terminal *t)
 
 nfds_t hf_terminal_poll(const struct hf_terminal *t, struct pollfd *fd)
 {
-	if (t->pty < 0)
+	if (t->pty < 0 || (t->len == 0 && !t->is_raw))
 		return 0;
-	*fd = (struct pollfd){ .fd = STDIN_FILENO, .events = POLLIN };
+	*fd = t->len > 0 ? (struct pollfd){ .fd = t->pty, .events = POLLOUT }
+			 : (struct pollfd){ .fd = STDIN_FILENO, .events = POLLIN };
 	return 1;
 }
 
-/*
- * Was Ctrl-Z typed to the command itself? On its pty it leads a session, whose groups have no
- * parent that could continue them, so the kernel ignores the stop; we have to do it.
- * Where a shell on the pty has put something else in front, it sees to that.
- */
-static int is_suspend(const struct hf_terminal *t, const char *keys, size_t n, pid_t leader)
+/* Hands over what the command's side takes now; it may be slower than a paste. */
+static void hand_over(struct hf_terminal *t)
 {
-	struct termios modes;
+	ssize_t n = write(t->pty, t->keys + t->at, t->len);
 
-	return tcgetattr(t->pty, &modes) == 0 && modes.c_lflag & ISIG &&
-	       modes.c_cc[VSUSP] != _POSIX_VDISABLE && memchr(keys, modes.c_cc[VSUSP], n) &&
-	       tcgetpgrp(t->pty) == leader;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n < 0) {
+		t->len = 0;
+		return;
+	}
+	t->at += (size_t)n;
+	t->len -= (size_t)n;
 }
 
-int hf_terminal_copy(struct hf_terminal *t, pid_t leader)
+void hf_terminal_copy(struct hf_terminal *t)
 {
-	char keys[512];
-	ssize_t n = read(STDIN_FILENO, keys, sizeof(keys));
-	int suspend = n > 0 && is_suspend(t, keys, (size_t)n, leader);
+	if (t->len == 0) {
+		ssize_t n = read(STDIN_FILENO, t->keys, sizeof(t->keys));
 
-	if (n > 0)
-		(void)hf_write_all(t->pty, keys, (size_t)n);
-	/* The terminal is gone: SIGHUP comes as well, and ends the session. */
-	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
-		hf_auto_close(&t->pty);
-	return suspend;
+		/* The terminal is gone: SIGHUP comes as well, and ends the session. */
+		if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+			hf_auto_close(&t->pty);
+		if (n <= 0)
+			return;
+		t->at = 0;
+		t->len = (size_t)n;
+	}
+	hand_over(t);
 }

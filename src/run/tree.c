@@ -163,14 +163,9 @@ int hf_tree_term(struct hf_tree *tree)
 	return (int)signal_all(tree, SIGTERM, SIGCONT);
 }
 
-void hf_tree_suspend(struct hf_tree *tree)
+void hf_tree_signal(struct hf_tree *tree, int sig)
 {
-	(void)signal_all(tree, SIGSTOP, 0);
-}
-
-void hf_tree_continue(struct hf_tree *tree)
-{
-	(void)signal_all(tree, SIGCONT, 0);
+	(void)signal_all(tree, sig, 0);
 }
 
 static void count_member(void *arg, int32_t pid)

@@ -44,9 +44,8 @@ int hf_tree_reap(struct hf_tree *tree);
 /* SIGTERM, then SIGCONT, to all descendants. Returns how many got it. */
 int hf_tree_term(struct hf_tree *tree);
 
-/* SIGSTOP, SIGCONT to all descendants. */
-void hf_tree_suspend(struct hf_tree *tree);
-void hf_tree_continue(struct hf_tree *tree);
+/* A signal to all descendants. */
+void hf_tree_signal(struct hf_tree *tree, int sig);
 
 /* SIGKILL to the group and to all children. Called again until hf_tree_reap gives 0. */
 void hf_tree_kill(struct hf_tree *tree);

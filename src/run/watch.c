@@ -84,28 +84,27 @@ static void forward(struct hf_keeper *k, const struct hf_child *child, int sig)
 
 static void obey(struct hf_keeper *k, const struct hf_child *child, int sig, int from_terminal)
 {
-	/* What the terminal sent went to the command as well, unless it is on a pty. */
-	int has_it = from_terminal && !k->output.on_pty;
+	/* What the terminal sent went to the command as well, unless that is in our own session. */
+	int has_it = from_terminal && !k->own_session;
 
 	switch (sig) {
 	case SIGTERM:
 		hf_keeper_end(k, HF_END_STOP, k->o.grace_ns);
 		break;
 	case SIGHUP:
-		/* A terminal that is closed tells the leader of its session alone, which may be the
-		 * supervisor; one HUP too many hurts nobody who is being ended. */
+		/* A closed terminal tells the leader of its session alone; twice does no harm. */
 		forward(k, child, SIGHUP);
 		hf_keeper_end(k, HF_END_HANGUP, k->o.grace_ns);
 		break;
-	case SIGTSTP:
-		hf_tree_suspend(&k->tree);
-		break;
 	case SIGCONT:
 		/* Ctrl-Z stopped all of the foreground on the pty, not the command alone. */
-		hf_tree_continue(&k->tree);
+		hf_tree_signal(&k->tree, SIGCONT);
 		break;
 	default:
-		if (!has_it)
+		/* A key is meant for all who would be in front. */
+		if (from_terminal && !has_it)
+			hf_tree_signal(&k->tree, sig);
+		else if (!has_it)
 			forward(k, child, sig);
 		/* Between two attempts there is nobody who could act on it. */
 		if (!child && (sig == SIGINT || sig == SIGQUIT))

@@ -16,7 +16,7 @@ load session_helper
     expect 127 hf run x -- /no/such/program
     says "not-started"
     is_field x '.state + " " + .outcome + " " + (.exit | tostring)' "failed not-started 127"
-    expect 127 hf run x -- no-such-program-in-path
+    PATH=/usr/bin:/bin expect 127 hf run x -- no-such-program-in-path
     expect 126 hf run x -- /etc/passwd
     expect 126 hf run x -- /
     expect 137 hf run x -- bash -c 'kill -KILL $$'
@@ -51,6 +51,9 @@ load session_helper
     expect 2 hf run x --tree forest -- touch ran
     expect 2 hf run x --group g -- touch ran
     expect 2 hf run x --max-active 65 --group g -- touch ran
+    expect 2 hf run x --max-active 0 --group g -- touch ran
+    expect 2 hf run x --max-runs 0 -- touch ran
+    expect 2 hf run x --max-depth 0 -- touch ran
     expect 2 hf run x -E 256 -- touch ran
     expect 2 hf run x --ttl 31d -- touch ran
     expect 2 hf run "$(printf 'n%.0s' {1..81})" -- touch ran
@@ -111,6 +114,18 @@ load session_helper
     is_json '.session.state == "running" and .session.attempt == 1 and (.session.command | startswith("bash -c"))'
 }
 
+@test "busy: a name that is held as a plain lock is not taken for the session that had it before" {
+    hf run x --detach -- sleep 60
+    kill -KILL $(field x '.supervisor.pid, .keeper.pid')
+    wait_until 5 is_field x .state dead-unreaped
+    hf reap x
+    hf lock acquire x --pid $$ >/dev/null
+    expect 1 hf run x -- touch ran
+    says "held by somebody else: pid $$"
+    says "lock break x"
+    [[ "$output" != *"it is failed"* ]] && [ ! -e ran ]
+}
+
 @test "-w waits its turn and gets it; on time-out: fail is 1, skip is 0 with one event" {
     running x
     spawn "$HOLDFAST" run x -w 20 -- touch ran
@@ -129,7 +144,7 @@ load session_helper
 
 @test "who waits for its turn can be interrupted, and leaves no trace" {
     running x
-    spawn env --default-signal=INT "$HOLDFAST" run x -w 20 -- touch never
+    spawn bash -c 'exec env --default-signal=INT "$0" run x -w 20 -- touch never 2>said' "$HOLDFAST"
     waiter=$spawned_pid
     waiting() { [ "$(hf lock list --json | jq '[.locks[] | select(.name == "x") | .waiters | length] | add')" = "$1" ]; }
     wait_until 10 waiting 1
@@ -137,6 +152,7 @@ load session_helper
     status=0
     wait "$waiter" || status=$?
     [ "$status" -eq 130 ]
+    grep -q "asked to stop while it waited" said
     wait_until 10 waiting 0
     [ ! -e never ]
     is_field x .state running
@@ -239,4 +255,39 @@ signalled() {
     [ -z "$(find "$BATS_TEST_TMPDIR" -newer "$HOLDFAST_DIR/FORMAT" -type f -not -path "$HOLDFAST_DIR/*")" ]
     expect 0 hf ps --json
     is_json '.sessions | length == 6'
+}
+
+@test "125 when Holdfast fails around the command: its record cannot be written, so nothing starts" {
+    command -v strace >/dev/null || skip "no strace"
+    hf run x -- true
+    [ "$(strace -f -o trace -e inject=uname:error=EPERM true 2>&1)" = "" ] || skip "strace may not trace here"
+    status=0
+    ASAN_OPTIONS=detect_leaks=0 timeout 20 strace -f -b execve -o trace -e inject=fdatasync:error=ENOSPC "$HOLDFAST" run x -- touch ran 2>said || status=$?
+    cat said
+    [ "$status" -eq 125 ]
+    [ ! -e ran ]
+    grep -q "No space left" said
+    expect 1 hf lock check x
+    expect 0 hf run x -- true
+}
+
+@test "twenty at once: each gets its turn, never two together (L1)" {
+    pids=()
+    for i in {1..20}; do
+        spawn "$HOLDFAST" run x -w 60 -- bash -c 'mkdir critical || touch broken; echo >>turns; rmdir critical'
+        pids+=("$spawned_pid")
+    done
+    for pid in "${pids[@]}"; do wait "$pid"; done
+    [ "$(wc -l <turns)" -eq 20 ] && [ ! -e broken ]
+    [ "$(events session_ended x)" -eq 20 ]
+}
+
+@test "a state directory that is taken away: the lease is lost, the tree ends, exit 125" {
+    spawn bash -c '"$0" run x --ttl 600ms --grace 200ms -- bash -c "echo \$\$ >up; exec sleep 60" 2>said; echo $? >status' "$HOLDFAST"
+    wait_until 10 test -s up
+    rm -rf "$HOLDFAST_DIR"
+    wait "$spawned_pid"
+    [ "$(cat status)" -eq 125 ]
+    grep -q "lost-lock" said
+    is_dead "$(cat up)"
 }

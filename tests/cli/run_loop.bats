@@ -72,6 +72,17 @@ load session_helper
     for pid in $(cat left); do is_dead "$pid"; done
 }
 
+@test "loop: goes on while its supervisor is stopped, and gives its status when that goes on" {
+    spawn "$HOLDFAST" run x --max-runs 150 --backoff 1ms --backoff-max 1ms -- bash -c 'exit 4'
+    wait_until 10 is_field x '.attempt > 0' true
+    kill -STOP "$spawned_pid"
+    wait_until 20 is_field x '.attempt, .state' $'150\nfailed'
+    kill -CONT "$spawned_pid"
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -eq 4 ]
+}
+
 @test "notify: one JSON object on stdin with all of it" {
     expect 3 hf run x --notify 'cat >notice' -- bash -c 'exit 3'
     jq -e '.v == 1 and .session == "x" and .outcome == "failed" and .cause == "exit 3" and .exit == 3 and .attempt == 1' notice

@@ -163,6 +163,15 @@ keeper_stopped() {
     all_ended
 }
 
+@test "a keeper stopped: TERM to the supervisor wakes it and ends the session (L7)" {
+    start_tree walk -- $COUNTED
+    kill -STOP "$keeper"
+    kill -TERM "$supervisor"
+    wait_until 5 gone "$supervisor"
+    all_ended
+    [ "$(session t .outcome)" = stopped ]
+}
+
 @test "a supervisor stopped: the keeper goes on, frees the name, and the status is there when it wakes" {
     bystander before
     start_tree walk -- --exit 7 $COUNTED
@@ -188,6 +197,18 @@ keeper_stopped() {
     all_ended
 }
 
+@test "the keeper is killed while stop waits for it: the supervisor ends the tree, and stop says so (L7)" {
+    bystander before
+    start_tree walk --grace 5 -- --ignore $COUNTED
+    spawn bash -c '"$HOLDFAST" stop t >stopped 2>&1; echo $? >>stopped'
+    stopping() { [ "$(session t .state)" = stopping ]; }
+    wait_until 5 stopping
+    kill -KILL "$keeper"
+    wait "$spawned_pid"
+    [ "$(paste -sd' ' stopped)" = "killed 0" ] || { cat stopped; return 1; }
+    all_ended
+}
+
 left_running_is_left() {
     needs "$1"
     outliving="$PWD/tree-left"
@@ -208,3 +229,11 @@ left_running_is_left() {
 
 @test "--leave-running: what outlives the command lives on, also when a later run is reaped; cgroup (L6)" { left_running_is_left cgroup; }
 @test "--leave-running: what outlives the command lives on, also when a later run is reaped; walk (L6)" { left_running_is_left walk; }
+
+@test "--leave-running in a loop: an attempt that cannot start does not wait for what an earlier one left" {
+    printf '#!/bin/sh\n"$TREE" build "%s" setsid >/dev/null 2>&1 &\nrm command\n' "$tree" >command
+    chmod +x command
+    expect 127 hf run t --leave-running --max-runs 2 --every 0.01 -- ./command
+    wait_until 5 test -e "$tree.ready"
+    [ "$(living "$tree")" = 2 ]
+}

@@ -105,6 +105,10 @@ ends_by_lost_lock() {
     expect 0 hf lock break t --reason "the test"
     ends_with 125
     killed_once
+    # Nobody came after it, so its outcome is its own.
+    [ "$(session t .outcome)" = lost-lock ]
+    expect 0 hf reap t
+    killed_once
 }
 
 ends_by_lost_lock_with_a_successor() {

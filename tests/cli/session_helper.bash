@@ -42,3 +42,6 @@ is_dead() { ! grep -qsE '^State:[[:space:]]+[^ZX[:space:]]' "/proc/$1/status" 2>
 
 # milliseconds of the clock
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
+
+# skip_sanitizers WHY: where the binary under test was built with one
+skip_sanitizers() { ! grep -qaE '__asan_init|__tsan_init' "$HOLDFAST" || skip "$1"; }

@@ -30,6 +30,9 @@ teardown() {
     for pid in ${spawned[@]+"${spawned[@]}"}; do
         wait "$pid" 2>/dev/null || true
     done
+    # What a later run of that name would have removed.
+    cat "$HOLDFAST_DIR"/sessions/*/session.jsonl "$HOLDFAST_DIR"/quarantine/* 2>/dev/null |
+        sed -nE 's/.*"cgroup":"([^"]*holdfast-[0-9]+)".*/\1/p' | sort -ur | xargs -r rmdir 2>/dev/null || true
 }
 
 # needs MECHANISM: skips where no cgroup may be made

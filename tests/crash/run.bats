@@ -8,7 +8,7 @@ require_strace() {
     command -v strace >/dev/null || skip "no strace"
     ASAN_OPTIONS=detect_leaks=0 strace -f -b execve -o trace -e inject=uname:signal=KILL:when=9999 true 2>/dev/null ||
         skip "strace may not trace here"
-    [[ "${BATS_TEST_FILENAME}${HOLDFAST}" != *asan* ]] || skip "calls of the sanitizer are no calls of ours"
+    skip_sanitizers "a sanitizer's calls are not ours"
 }
 
 # The command: says who it is, leaves a line, and is there for a moment.

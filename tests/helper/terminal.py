@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+"""tests/helper/terminal.py SCENARIO [run options...]: `holdfast run x` on a terminal of its own, as a person would use it.
+
+Exit 0 when all came as it should; else the last output and what was missing. Nothing waits longer than LIMIT.
+"""
+import fcntl
+import hashlib
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+LIMIT = 15
+HOLDFAST = os.environ["HOLDFAST"]
+
+
+class Terminal:
+    """A pty and what runs on it as the leader of its session."""
+
+    def __init__(self, argv, rows=33, columns=77):
+        self.master, self.slave = pty.openpty()
+        self.resize(rows, columns)
+        self.modes = termios.tcgetattr(self.slave)
+        self.seen = b""
+        self.at = 0
+        self.status = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.setsid()
+            fcntl.ioctl(self.slave, termios.TIOCSCTTY, 0)
+            for fd in range(3):
+                os.dup2(self.slave, fd)
+            os.closerange(3, 1000)
+            for sig in (signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
+                signal.signal(sig, signal.SIG_DFL)
+            os.execvp(argv[0], argv)
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def send(self, data):
+        """Types it; reads meanwhile, so that neither side waits for the other."""
+        while data:
+            readable, writable, _ = select.select([self.master], [self.master], [], LIMIT)
+            if readable:
+                self.seen += os.read(self.master, 65536)
+            if writable:
+                data = data[os.write(self.master, data[:256]):]
+
+    def expect(self, pattern, limit=LIMIT):
+        """Waits for it in what came since the last one that was found."""
+        end = time.monotonic() + limit
+        while True:
+            found = re.search(pattern.encode(), self.seen[self.at:], re.S)
+            if found:
+                self.at += found.end()
+                return found
+            left = end - time.monotonic()
+            if left <= 0:
+                fail(self, "no " + pattern)
+            if select.select([self.master], [], [], left)[0]:
+                try:
+                    self.seen += os.read(self.master, 65536)
+                except OSError:
+                    fail(self, "closed before " + pattern)
+
+    def wait(self):
+        """The exit status as a shell gives it; what still comes is read."""
+        end = time.monotonic() + LIMIT
+        while time.monotonic() < end:
+            if select.select([self.master], [], [], 0.02)[0]:
+                self.seen += os.read(self.master, 65536)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status) % 256
+        fail(self, "it does not end")
+
+    def must_be_as_before(self):
+        now = termios.tcgetattr(self.slave)
+        if now != self.modes:
+            fail(self, f"modes were {self.modes}, are {now}")
+
+
+def fail(terminal, text):
+    print(f"{text}; seen: {terminal.seen!r}")
+    try:
+        os.kill(terminal.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    sys.exit(1)
+
+
+def must(terminal, condition, text):
+    if not condition:
+        fail(terminal, text)
+
+
+def start(options, script, *more):
+    return Terminal([HOLDFAST, "run", "x", *options, "--", "bash", "-c", script, *more])
+
+
+def field(path):
+    said = subprocess.run([HOLDFAST, "-q", "ps", "x", "--json"], capture_output=True, check=False).stdout
+    value = subprocess.run(["jq", "-r", ".sessions[0] | " + path], input=said, capture_output=True, check=False).stdout
+    return value.decode().strip()
+
+
+def until(terminal, path, wanted):
+    end = time.monotonic() + LIMIT
+    while field(path) != wanted:
+        must(terminal, time.monotonic() < end, f"{path} is {field(path)}, not {wanted}")
+        time.sleep(0.02)
+
+
+def is_a_terminal(options):
+    t = start(options, '[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo ALL; stty size; : </dev/tty && echo OWN; read -r l; echo "LINE $l"; exit 6')
+    t.expect("ALL\r\n33 77\r\nOWN\r\n")
+    t.send(b"hello\n")
+    t.expect("LINE hello\r\n")
+    must(t, t.wait() == 6, "status")
+    t.must_be_as_before()
+
+
+def is_resized(options):
+    t = start(options, 'trap "stty size" WINCH; echo READY; until [ -e go ]; do sleep 0.02; done')
+    t.expect("READY")
+    t.resize(40, 100)
+    t.expect("40 100")
+    open("go", "w").close()
+    must(t, t.wait() == 0, "status")
+
+
+def ctrl_c_comes_once(options):
+    t = start(options, 'n=0; trap \'n=$((n + 1)); echo "GOT $n"\' INT; echo READY; until [ -e go ]; do sleep 0.02; done; echo "TOTAL $n"; exit 5')
+    t.expect("READY")
+    t.send(b"\x03")
+    t.expect("GOT 1")
+    time.sleep(0.2)  # for a second one, which must not come
+    open("go", "w").close()
+    t.expect("TOTAL 1")
+    must(t, t.wait() == 5, "status")
+    t = start(options, "echo READY; exec sleep 60")
+    t.expect("READY")
+    t.send(b"\x03")
+    must(t, t.wait() == 130, "status")
+    t.must_be_as_before()
+
+
+def shell():
+    t = Terminal(["env", "PS1=PROMPT ", "bash", "--norc", "--noprofile", "--noediting", "-i"])
+    t.expect("PROMPT ")
+    return t
+
+
+def in_shell(t, command):
+    t.send(command.encode() + b"\n")
+
+
+def ctrl_z_stops_and_fg_goes_on(options):
+    t = shell()
+    in_shell(t, f"'{HOLDFAST}' run x {' '.join(options)} -- bash -c 'echo REA''DY; read -r l; echo \"LINE $l\"; exit 6'")
+    t.expect("READY\r\n")
+    for _ in range(2):
+        t.send(b"\x1a")
+        t.expect("Stopped")
+        t.expect("PROMPT ")
+        until(t, ".state", "hung")
+        in_shell(t, "echo SHELL$((1 + 1)); stty -a | grep -oE -e '-?(icanon|isig|opost)' | xargs echo MODES")
+        t.expect("SHELL2\r\n.*MODES (isig icanon|icanon isig|opost isig icanon|isig icanon opost)")
+        t.expect("PROMPT ")
+        in_shell(t, "fg")
+        until(t, ".state", "running")
+    t.send(b"hello\n")
+    t.expect("LINE hello\r\n")
+    t.expect("PROMPT ")
+    in_shell(t, "echo STATUS $?")
+    t.expect("STATUS 6")
+    in_shell(t, "exit")
+    t.wait()
+
+
+def a_shell_within_has_its_own_jobs(options):
+    t = Terminal([HOLDFAST, "run", "x", *options, "--", "env", "PS1=PROMPT ", "bash", "--norc", "--noprofile", "--noediting", "-i"])
+    t.expect("PROMPT ")
+    in_shell(t, "cat")
+    t.send(b"echoed\n")
+    t.expect("echoed\r\n.*echoed\r\n")
+    t.send(b"\x1a")
+    t.expect("Stopped")
+    t.expect("PROMPT ")
+    must(t, field(".state") == "running", "the session was stopped with it")
+    in_shell(t, "fg")
+    t.expect("cat\r\n")
+    t.send(b"\x03")
+    t.expect("PROMPT ")
+    in_shell(t, "exit 9")
+    must(t, t.wait() == 9, "status")
+    t.must_be_as_before()
+
+
+def a_background_job_leaves_the_terminal_alone(options):
+    t = shell()
+    in_shell(t, f"'{HOLDFAST}' run x {' '.join(options)} -- bash -c 'until [ -e go ]; do sleep 0.02; done; echo E''ND' &")
+    until(t, ".state", "running")
+    in_shell(t, "stty -a | grep -oE -e '-?(icanon|isig|opost)' | xargs echo MODES; echo SHELL$((1 + 1))")
+    t.expect("MODES [^-\r]*\r\n.*SHELL2\r\n")
+    must(t, field(".state") == "running", "it was stopped")
+    in_shell(t, "touch go; wait; echo STATUS $?")
+    t.expect("STATUS 0")
+    in_shell(t, "exit")
+    t.wait()
+
+
+def modes_are_put_back(options):
+    """After an ordinary end, after a TERM to the supervisor, after the keeper is killed."""
+    raw = "stty raw -echo; echo READY; sleep 60"
+    t = start(options, "stty raw -echo; echo READY; stty sane")
+    t.expect("READY")
+    must(t, t.wait() == 0, "status")
+    t.must_be_as_before()
+    t = start(options, raw)
+    t.expect("READY")
+    until(t, ".state", "running")
+    os.kill(t.pid, signal.SIGTERM)
+    must(t, t.wait() == 143, "status")
+    t.must_be_as_before()
+    t = start(options, raw)
+    t.expect("READY")
+    until(t, ".state", "running")
+    os.kill(int(field(".keeper.pid")), signal.SIGKILL)
+    must(t, t.wait() == 125, "status")
+    t.must_be_as_before()
+
+
+def a_long_paste_arrives_whole(options):
+    text = b"".join(b"%06d," % i for i in range(9000))
+    t = start(options, 'stty raw -echo; echo READY; until [ -e go ]; do sleep 0.02; done; head -c "$0" | md5sum; stty sane', str(len(text)))
+    t.expect("READY")
+    # More than the terminal holds, before anybody reads it.
+    t.send(text[:3000])
+    open("go", "w").close()
+    t.send(text[3000:])
+    t.expect(hashlib.md5(text).hexdigest())
+    must(t, t.wait() == 0, "status")
+
+
+def a_paste_faster_than_its_reader_arrives_whole(options):
+    text = b"".join(b"%06d," % i for i in range(9000))
+    t = start(options, 'stty raw -echo; echo READY; for i in {1..9}; do head -c 7000; sleep 0.05; done | md5sum; stty sane')
+    t.expect("READY")
+    t.send(text)
+    t.expect(hashlib.md5(text).hexdigest())
+    must(t, t.wait() == 0, "status")
+
+
+def ctrl_c_ends_a_loop_between_attempts(options):
+    t = start([*options, "--every", "60s"], "echo READY")
+    t.expect("READY")
+    until(t, ".state", "waiting")
+    t.send(b"\x03")
+    t.wait()
+    t.must_be_as_before()
+
+
+def a_verifier_has_an_ordinary_terminal(options):
+    t = start([*options, "--verify", "touch up; until [ -e go ]; do sleep 0.02; done; echo VERIFIED; echo NEXT"], "echo READY")
+    t.expect("READY")
+    until(t, ".state", "verifying")
+    open("go", "w").close()
+    t.expect("VERIFIED\r\nNEXT\r\n")
+    must(t, t.wait() == 0, "status")
+    os.remove("go")
+    t = start([*options, "--verify", "sleep 60"], "echo READY")
+    t.expect("READY")
+    until(t, ".state", "verifying")
+    t.send(b"\x03")
+    must(t, t.wait() == 1, "status")
+    must(t, field(".outcome") == "verify-failed", "outcome")
+
+
+def a_closed_terminal_ends_it(options):
+    t = start(options, "echo $$ >pid; trap 'echo HUP >>got; exit 0' HUP; trap 'exit 0' TERM; echo READY; while :; do sleep 0.02; done")
+    t.expect("READY")
+    until(t, ".state", "running")
+    os.close(t.slave)
+    os.close(t.master)
+    _, status = os.waitpid(t.pid, 0)
+    must(t, os.waitstatus_to_exitcode(status) % 256 == 129, f"status {status}")
+    must(t, field(".outcome") == "stopped", field(".outcome"))
+    must(t, open("got").read().startswith("HUP"), "no HUP")
+    must(t, not os.path.exists("/proc/" + open("pid").read().strip() + "/exe"), "it lives")
+
+
+globals()[sys.argv[1]](sys.argv[2:])
