@@ -121,9 +121,14 @@ static int say_busy(struct run *run, const struct hf_run_report *report, const s
 	    hf_session_look(context.sessions, run->name, say_session, &busy, NULL) < 0 || !busy.known)
 		cli_say(run->cli, "'%s' is locked, but not by a session", run->name);
 	cli_say(run->cli, "held by %s", err->detail);
-	cli_say(run->cli, "wait with -w 30s or 'holdfast wait %s', look with 'holdfast ps' and 'holdfast "
-			  "logs %s', end it with 'holdfast stop %s'",
-		run->name, run->name, run->name);
+	if (busy.known)
+		cli_say(run->cli, "wait with -w 30s or 'holdfast wait %s', look with 'holdfast ps' and "
+				  "'holdfast logs %s', end it with 'holdfast stop %s'",
+			run->name, run->name, run->name);
+	else
+		cli_say(run->cli, "wait with -w 30s, see 'holdfast why %s', or end it with 'holdfast lock "
+				  "break %s --reason TEXT'",
+			run->name, run->name);
 	if (busy.object)
 		cli_print_json(busy.object);
 	return status;

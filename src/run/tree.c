@@ -82,7 +82,10 @@ int hf_tree_reap(struct hf_tree *tree)
 			if (errno == EINTR)
 				continue;
 			/* Nobody left; a group may still hold one that was moved there. */
-			return tree->group.fd >= 0 && hf_cgroup_populated(&tree->group) > 0;
+			if (tree->group.fd >= 0 && hf_cgroup_populated(&tree->group) > 0)
+				return 1;
+			tree->group_struck = 0;
+			return 0;
 		}
 		if (info.si_pid == 0)
 			return tree->n_others == 0 || has_living_child(tree) ||
@@ -170,24 +173,24 @@ void hf_tree_signal(struct hf_tree *tree, int sig)
 
 static void count_member(void *arg, int32_t pid)
 {
-	unsigned *count = arg;
+	struct hf_tree *tree = arg;
+	struct hf_stat st;
 
-	(void)pid;
-	(*count)++;
+	if (hf_stat_read(pid, &st) == 0 && !is_zombie(&st))
+		tree->killed += (unsigned)hf_victims_add(&tree->victims, pid, st.start_ticks);
 }
 
 void hf_tree_kill(struct hf_tree *tree)
 {
 	/*
-	 * The group first: one call for all that are in it, whatever they fork meanwhile.
-	 * Who moved out of it is found by the walk, when this round has not been enough.
+	 * The group first: one call for all that are in it, whatever they fork meanwhile. Whom
+	 * that spares (who moved out of it, and who lives on in threads while its first one has
+	 * ended) is found by the walk, when one round has not been enough.
 	 */
 	if (tree->group.fd >= 0) {
-		unsigned members = 0;
-
-		(void)hf_cgroup_each(&tree->group, count_member, &members);
-		if (members > 0 && hf_cgroup_kill(&tree->group) == 0) {
-			tree->killed += members;
+		(void)hf_cgroup_each(&tree->group, count_member, tree);
+		if (hf_cgroup_kill(&tree->group) == 0 && !tree->group_struck) {
+			tree->group_struck = 1;
 			return;
 		}
 	}

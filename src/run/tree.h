@@ -25,6 +25,7 @@ struct hf_tree {
 	int leader_code;         /* CLD_EXITED, CLD_KILLED, CLD_DUMPED */
 	int leader_status;
 	unsigned killed;         /* processes that were sent SIGKILL */
+	int group_struck;        /* the group was killed, and that was not enough */
 	struct hf_victims victims; /* those, of this watch */
 };
 

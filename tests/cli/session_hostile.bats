@@ -89,7 +89,7 @@ all_survive() {
     done
 }
 
-@test "huge files: read from their end only, no time lost" {
+@test "huge files cost no time; what stands before the last line does not matter" {
     ended_session x
     cp -p "$(record x)" whole
     truncate -s 4G "$(record x)"
@@ -99,7 +99,7 @@ all_survive() {
     [ $(($(now_ms) - start)) -lt 3000 ]
     # A hole, then the right line: it is the last one.
     cp -p whole "$(record x)"
-    { head -c 20000 /dev/zero | tr '\0' y; echo; cat whole; } >"$(record x)"
+    { head -c 20000 /dev/zero | tr "\0" y; echo; tr -d "\0" <whole; } >"$(record x)"
     is_field x .state failed
     expect 0 hf run x -- true
     # One endless line.
