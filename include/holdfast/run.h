@@ -36,6 +36,13 @@
  * hf_run_supervise makes the calling process the supervisor (see there). Nothing else
  * forks. A child may only free what it inherited.
  * Needs /proc, and pidfds for every signal.
+ *
+ * Limits. Without a cgroup, and only then: if supervisor and keeper are both killed, a
+ * process that cleared its environment (or whose environment may not be read) is not found
+ * by the reaping; and if the keeper is killed below a supervisor that had children before
+ * it became one, such a process, orphaned, is not told from theirs and lives on. A place
+ * in a group is the keeper's alone: if it is killed, it is free before the tree is empty.
+ * After HF_RUN_LEAVE_RUNNING what was left belongs to whoever reaps the caller's orphans.
  */
 #ifndef HOLDFAST_RUN_H
 #define HOLDFAST_RUN_H

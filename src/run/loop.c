@@ -54,6 +54,19 @@ static int goes_on(struct hf_keeper *k, uint32_t runs, int *ret_done)
 	return !*ret_done && !is_over(k) && (k->o.max_runs == 0 || runs < k->o.max_runs);
 }
 
+/* What the loop was for holds: that is its outcome, whatever its last attempt came to. */
+static void reach(struct hf_keeper *k)
+{
+	if (k->record.outcome == HF_OUTCOME_SUCCEEDED)
+		return;
+	k->record.outcome = HF_OUTCOME_SUCCEEDED;
+	k->record.exit_status = 0;
+	k->record.failures = 0;
+	k->record.same = 1;
+	hf_session_clean_text(k->record.cause, sizeof(k->record.cause),
+			      "what the loop was to wait for holds");
+}
+
 int hf_keeper_loop(struct hf_keeper *k)
 {
 	struct hf_mono begun;
@@ -67,6 +80,8 @@ int hf_keeper_loop(struct hf_keeper *k)
 		hf_keeper_attempt(k);
 		runs++;
 		more = goes_on(k, runs, &done);
+		if (done)
+			reach(k);
 		k->record.phase = more ? HF_PHASE_WAITING : HF_PHASE_ENDED;
 		(void)hf_keeper_save(k);
 		hf_keeper_notify(k);
@@ -82,5 +97,5 @@ int hf_keeper_loop(struct hf_keeper *k)
 			break;
 		}
 	} while (more);
-	return done ? 0 : k->record.exit_status;
+	return k->record.exit_status;
 }

@@ -233,16 +233,39 @@ static void take_over(struct supervisor *s)
 	hf_journal_free(journal);
 }
 
-/* Once in a lease: is the lock still ours? 1 when it is known not to be. */
-static int is_lost(struct supervisor *s)
+struct lease {
+	uint64_t token;
+	int current; /* the token is still one of the lock */
+	int expired; /* nobody renewed it, and nobody else wanted the lock yet */
+};
+
+static void note_lease(void *arg, const struct hf_lock_info *info)
 {
+	struct lease *lease = arg;
+
+	for (size_t i = 0; i < info->n_holders; i++)
+		if (info->holders[i].token == lease->token) {
+			lease->current = 1;
+			lease->expired |= info->holders[i].lease_left_ns == 0;
+		}
+}
+
+/* Once in a lease: does the keeper renew it? 1 when it is lost, or has run out. */
+static int is_neglected(struct supervisor *s)
+{
+	struct lease lease = { .token = s->token };
 	struct hf_locks *locks = NULL;
-	int r = 0;
+	int r = -1;
 
 	if (s->token != 0 && hf_locks_open(s->state, NULL, &locks, NULL) == 0)
-		r = hf_lock_check_token(locks, s->name, s->token, NULL);
+		r = hf_lock_look(locks, s->name, note_lease, &lease, NULL);
 	hf_locks_free(locks);
-	return r == HF_E_STALE;
+	if (r < 0 && r != HF_E_NOT_HELD)
+		return 0; /* cannot be told: it has the benefit of the doubt */
+	/* A keeper that is only stopped can do its work again. */
+	if (s->token != 0 && lease.expired)
+		(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGCONT);
+	return s->token != 0 && (!lease.current || lease.expired);
 }
 
 /* -- the poll --------------------------------------------------------------------------- */
@@ -251,7 +274,7 @@ static void watch_keeper(struct supervisor *s)
 {
 	struct pollfd fds[4];
 	struct hf_mono look = hf_mono_in(s->o->ttl_ns);
-	int lost = 0;
+	int neglected = 0;
 
 	for (;;) {
 		nfds_t n = 3;
@@ -276,11 +299,14 @@ static void watch_keeper(struct supervisor *s)
 		if (fds[0].revents & POLLIN)
 			return;
 		if (hf_mono_left(look) == 0) {
+			int again = is_neglected(s);
+
 			/* The keeper sees it too, and has its grace time; then it is our turn. */
-			if (lost)
+			if (neglected && again)
 				return;
-			lost = is_lost(s);
-			look = hf_mono_in(lost ? s->o->grace_ns + 2 * HF_SEC : s->o->ttl_ns);
+			neglected = again;
+			look = hf_mono_in(again ? (s->o->grace_ns > 0 ? s->o->grace_ns : 0) + 2 * HF_SEC
+						: s->o->ttl_ns);
 		}
 	}
 }

@@ -9,6 +9,14 @@ load session_helper
     is_field x '.attempt, .state, .loop' $'3\ndone\ntrue'
 }
 
+@test "loop: what --until waited for is the outcome, for ps and wait too, though the last attempt failed" {
+    expect 0 hf run x --backoff 1ms --until '[ "$(wc -l <runs)" -ge 3 ]' -- bash -c 'echo run >>runs; exit 7'
+    is_field x '.state, .exit, .attempt' $'done\n0\n3'
+    expect 0 hf wait x
+    run -0 hf --json journal query --event session_ended
+    [ "$(grep -c '"status":7' <<<"$output")" -eq 3 ]
+}
+
 @test "loop: --until ends it, with exit 0; its exit status alone decides" {
     expect 0 hf run x --until '[ "$(wc -l <runs)" -ge 4 ]' -- bash -c 'echo run >>runs'
     [ "$(wc -l <runs)" -eq 4 ]

@@ -163,6 +163,16 @@ keeper_stopped() {
     all_ended
 }
 
+@test "a keeper stopped, and nobody wants the name: the supervisor wakes it when its lease has run out" {
+    start_tree walk --ttl 0.5 -- $COUNTED
+    kill -STOP "$keeper"
+    wait_until 10 grep -q '^State:.*T' "/proc/$keeper/status"
+    wait_until 10 grep -q '^State:.*S' "/proc/$keeper/status"
+    expect 0 hf lock check t
+    expect 0 hf stop t
+    all_ended
+}
+
 @test "a keeper stopped: TERM to the supervisor wakes it and ends the session (L7)" {
     start_tree walk -- $COUNTED
     kill -STOP "$keeper"
