@@ -328,19 +328,16 @@ static void check_lost(struct hf_keeper *k)
 static void conclude(struct hf_keeper *k, enum hf_outcome before, const char *cause_before)
 {
 	struct hf_session_record *r = &k->record;
-	struct hf_field fields[] = { HF_FIELD_INT("attempt", r->attempt),
-				     HF_FIELD_TEXT("outcome", hf_outcome_word(r->outcome)),
-				     HF_FIELD_INT("status", r->exit_status),
-				     HF_FIELD_TEXT("cause", r->cause),
-				     HF_FIELD_INT("ran_ms", 0) };
+	enum hf_outcome outcome = r->outcome;
+	char cause[HF_RUN_CAUSE_MAX];
 
+	memcpy(cause, r->cause, sizeof(cause));
 	r->ended = hf_wall_now();
 	r->ran_ns = r->began_ns ? hf_boot_now().ns - r->began_ns : 0;
-	memset(&r->leader, 0, sizeof(r->leader));
-	r->failures = r->outcome == HF_OUTCOME_SUCCEEDED ? 0 : r->failures + 1;
-	r->same = r->outcome == before && strcmp(r->cause, cause_before) == 0 ? r->same + 1 : 1;
-	fields[4].number = r->ran_ns / HF_MSEC;
-	hf_session_event(k->sessions, HF_EV_SESSION_ENDED, k->name, fields, 5);
+	/* It is compared with the attempt before. */
+	r->outcome = before;
+	hf_copy_text(r->cause, sizeof(r->cause), cause_before);
+	hf_session_conclude(k->sessions, r, outcome, r->exit_status, cause);
 }
 
 void hf_keeper_attempt(struct hf_keeper *k)

@@ -248,30 +248,17 @@ int hf_remains_end(struct hf_sessions *sessions, const char *name,
 static int conclude(struct hf_sessions *sessions, struct hf_session_record *old, uint64_t token,
 		    struct hf_err *err)
 {
-	struct hf_field fields[] = { HF_FIELD_INT("attempt", old->attempt),
-				     HF_FIELD_TEXT("outcome", hf_outcome_word(HF_OUTCOME_ABANDONED)),
-				     HF_FIELD_INT("status", 125),
-				     HF_FIELD_TEXT("cause", old->cause), HF_FIELD_INT("ran_ms", 0) };
-	uint64_t its_own = old->token;
-	int r;
-
 	/* Between two attempts of a loop the last one has its outcome already. */
 	if (old->phase != HF_PHASE_WAITING || old->outcome == HF_OUTCOME_NONE) {
-		old->outcome = HF_OUTCOME_ABANDONED;
-		old->exit_status = 125;
-		old->failures++;
-		hf_session_clean_text(old->cause, sizeof(old->cause),
-				      "its supervisor and keeper were killed");
 		old->ended.ns = 0; /* nobody saw it */
 		old->ran_ns = 0;
-		hf_session_event(sessions, HF_EV_SESSION_ENDED, old->name, fields, 5);
+		hf_session_conclude(sessions, old, HF_OUTCOME_ABANDONED, 125,
+				    "its supervisor and keeper were killed");
 	}
 	old->phase = HF_PHASE_ENDED;
 	memset(&old->leader, 0, sizeof(old->leader));
 	old->cgroup[0] = '\0';
-	r = hf_session_save(sessions, old, token, err);
-	old->token = its_own;
-	return r;
+	return hf_session_save(sessions, old, token, err);
 }
 
 /* The group of a run that ended with somebody left in it on purpose, when they have gone since. */

@@ -61,6 +61,13 @@ int hf_session_open_log(struct hf_sessions *sessions, const char *name, int keep
 /* What a terminal and JSON can carry: other bytes become '?'. At most cap - 1 bytes. */
 void hf_session_clean_text(char *out, size_t cap, const char *text);
 
+/*
+ * Brings the attempt on record to its outcome: counts, compares it with the one before, and
+ * leaves its session_ended event. The caller has set ended and ran_ns, and saves.
+ */
+void hf_session_conclude(struct hf_sessions *sessions, struct hf_session_record *record,
+			 enum hf_outcome outcome, int exit_status, const char *cause);
+
 /* One event about a session; without a journal, or when it cannot be written, nothing. */
 void hf_session_event(const struct hf_sessions *sessions, enum hf_event event, const char *name,
 		      const struct hf_field *fields, size_t n);

@@ -167,27 +167,23 @@ static void complete_record(struct supervisor *s, struct hf_sessions *sessions,
 {
 	struct hf_field killed[] = { HF_FIELD_INT("count", s->tree.killed),
 				     HF_FIELD_TEXT("cause", "the keeper was killed") };
-	struct hf_field ended[] = { HF_FIELD_INT("attempt", record->attempt),
-				    HF_FIELD_TEXT("outcome", hf_outcome_word(HF_OUTCOME_ABANDONED)),
-				    HF_FIELD_INT("status", STATUS_AROUND),
-				    HF_FIELD_TEXT("cause", "the keeper was killed"),
-				    HF_FIELD_INT("ran_ms", 0) };
 
-	record->phase = HF_PHASE_ENDED;
-	record->outcome = HF_OUTCOME_ABANDONED;
-	record->exit_status = STATUS_AROUND;
-	hf_session_clean_text(record->cause, sizeof(record->cause), "the keeper was killed");
-	record->ended = hf_wall_now();
-	record->ran_ns = record->began_ns ? hf_boot_now().ns - record->began_ns : 0;
-	record->failures++;
+	/* Between two attempts of a loop the last one has its outcome already. */
+	if (record->phase != HF_PHASE_WAITING) {
+		record->ended = hf_wall_now();
+		record->ran_ns = record->began_ns ? hf_boot_now().ns - record->began_ns : 0;
+	}
 	record->kills = s->tree.killed > 0;
-	ended[4].number = record->ran_ns / HF_MSEC;
-	memset(&record->leader, 0, sizeof(record->leader));
-	if (hf_session_save(sessions, record, record->token, NULL) < 0)
-		return; /* the lock is another's: so is the record */
+	/* Who lost the lock has nothing to tell: its successor does. */
+	if (hf_lock_check_token(sessions->locks, s->name, record->token, NULL) < 0)
+		return;
 	if (s->tree.killed > 0)
 		hf_session_event(sessions, HF_EV_SESSION_KILLED, s->name, killed, 2);
-	hf_session_event(sessions, HF_EV_SESSION_ENDED, s->name, ended, 5);
+	if (record->phase != HF_PHASE_WAITING)
+		hf_session_conclude(sessions, record, HF_OUTCOME_ABANDONED, STATUS_AROUND,
+				    "the keeper was killed");
+	record->phase = HF_PHASE_ENDED;
+	(void)hf_session_save(sessions, record, record->token, NULL);
 }
 
 static void fill_last(struct supervisor *s, const struct hf_session_record *record)
@@ -262,9 +258,6 @@ static int is_neglected(struct supervisor *s)
 	hf_locks_free(locks);
 	if (r < 0 && r != HF_E_NOT_HELD)
 		return 0; /* cannot be told: it has the benefit of the doubt */
-	/* A keeper that is only stopped can do its work again. */
-	if (s->token != 0 && lease.expired)
-		(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGCONT);
 	return s->token != 0 && (!lease.current || lease.expired);
 }
 
@@ -299,14 +292,18 @@ static void watch_keeper(struct supervisor *s)
 		if (fds[0].revents & POLLIN)
 			return;
 		if (hf_mono_left(look) == 0) {
-			int again = is_neglected(s);
-
-			/* The keeper sees it too, and has its grace time; then it is our turn. */
-			if (neglected && again)
+			/*
+			 * Whoever wants the lock has it the moment the lease ends; that is left
+			 * to them for a while. Then a keeper that is only stopped is woken, and
+			 * one that was and still does nothing has had its time: it is our turn.
+			 */
+			neglected = is_neglected(s) ? neglected + 1 : 0;
+			if (neglected == 2)
+				(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGCONT);
+			if (neglected == 3)
 				return;
-			neglected = again;
-			look = hf_mono_in(again ? (s->o->grace_ns > 0 ? s->o->grace_ns : 0) + 2 * HF_SEC
-						: s->o->ttl_ns);
+			look = hf_mono_in(neglected ? (s->o->grace_ns > 0 ? s->o->grace_ns : 0) + 2 * HF_SEC
+						    : s->o->ttl_ns);
 		}
 	}
 }
