@@ -94,7 +94,12 @@ static void judge(struct hf_keeper *k, const struct hf_watched *w)
 	case HF_END_NONE:
 	case HF_END_LEFTOVERS:
 	default:
-		set_outcome(k, status ? HF_OUTCOME_FAILED : HF_OUTCOME_SUCCEEDED, status, "%s", how);
+		/* A terminal that is closed may end it before it ends us: it was asked to stop. */
+		set_outcome(k,
+			    w->code != CLD_EXITED && w->status == SIGHUP ? HF_OUTCOME_STOPPED
+			    : status					 ? HF_OUTCOME_FAILED
+									 : HF_OUTCOME_SUCCEEDED,
+			    status, "%s", how);
 		return;
 	}
 }
