@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
@@ -51,8 +52,8 @@ static void auto_local_free(struct hf_local **locks)
 	local_free(*locks);
 }
 
-int hf_local_open(struct hf_state *state, struct hf_journal *journal, void **ret_store,
-		  struct hf_err *err)
+int hf_local_open(struct hf_state *state, struct hf_journal *journal, const struct hf_proc_id *self,
+		  void **ret_store, struct hf_err *err)
 {
 	AUTO(auto_local_free) struct hf_local *locks = calloc(1, sizeof(*locks));
 	int r;
@@ -64,11 +65,11 @@ int hf_local_open(struct hf_state *state, struct hf_journal *journal, void **ret
 	locks->dirfd = locks->wait_fd = locks->spare_fd = -1;
 	locks->judge_flags = hf_state_is_shared(state) ? HF_PROC_SHARED : 0;
 	(void)pthread_mutex_init(&locks->mutex, NULL);
-	r = hf_here_read(&locks->here, err);
-	if (r == 0)
-		r = hf_proc_self(&locks->self, err);
-	if (r == 0)
-		r = hf_state_subdir(state, "locks", 1, &locks->dirfd, err);
+	/* Where we are is part of who we are. */
+	locks->self = *self;
+	locks->here = (struct hf_here){ .pid_ns = self->pid_ns, .time_ns = self->time_ns };
+	memcpy(locks->here.boot_id, self->boot_id, sizeof(locks->here.boot_id));
+	r = hf_state_subdir(state, "locks", 1, &locks->dirfd, err);
 	if (r == 0)
 		r = hf_private_subdir(locks->dirfd, ".wait", "locks/.wait", 1, &locks->wait_fd,
 				      err);

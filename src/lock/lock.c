@@ -38,7 +38,7 @@ int hf_locks_open(struct hf_state *state, struct hf_journal *journal, struct hf_
 	r = hf_proc_self(&locks->self, err);
 	if (r < 0)
 		return r;
-	r = hf_local_open(state, journal, &locks->store, err);
+	r = hf_local_open(state, journal, &locks->self, &locks->store, err);
 	if (r < 0)
 		return r;
 	*ret_locks = ptr_take(&locks);

@@ -46,8 +46,8 @@ struct hf_store_ops {
 
 extern const struct hf_store_ops hf_local_ops;
 
-/* Opens the local store. The journal may be NULL. */
-int hf_local_open(struct hf_state *state, struct hf_journal *journal, void **ret_store,
-		  struct hf_err *err);
+/* Opens the local store for the process `self`. The journal may be NULL. */
+int hf_local_open(struct hf_state *state, struct hf_journal *journal, const struct hf_proc_id *self,
+		  void **ret_store, struct hf_err *err);
 
 #endif

@@ -168,8 +168,9 @@ static void tell_started(struct hf_keeper *k)
 	news.report.pid = k->record.leader.pid;
 	news.report.supervisor = k->record.supervisor;
 	hf_session_event(k->sessions, HF_EV_SESSION_STARTED, k->name, fields, 4);
-	/* Who waits for the start of a loop waits for its first attempt. */
-	if (!k->is_started)
+	/* Who waits for the start of a loop waits for its first attempt. In the foreground
+	 * nobody does, and a message would only wake the supervisor. */
+	if (k->detached && !k->is_started)
 		hf_keeper_tell(k, &news, -1);
 	k->is_started = 1;
 }
@@ -371,7 +372,7 @@ void hf_keeper_attempt(struct hf_keeper *k)
 
 		close_terminal(k);
 		judge(k, &w);
-		if (hf_tree_reap(&k->tree)) {
+		if (k->o.flags & HF_RUN_LEAVE_RUNNING && hf_tree_reap(&k->tree)) {
 			struct hf_field left[] = { HF_FIELD_INT("attempt", k->record.attempt) };
 
 			hf_session_event(k->sessions, HF_EV_SESSION_LEFT_RUNNING, k->name, left, 1);

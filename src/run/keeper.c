@@ -124,8 +124,7 @@ static int take_slot(struct hf_keeper *k, struct hf_err *err)
 	struct hf_lock_opts opts = { .size = sizeof(opts),
 				     .mode = HF_LOCK_SLOTS,
 				     .slots = k->o.max_active,
-				     .ttl_ns = k->o.ttl_ns,
-				     .owner = &k->record.keeper };
+				     .ttl_ns = k->o.ttl_ns };
 	char name[HF_NAME_MAX + 1];
 	int r;
 
@@ -152,8 +151,7 @@ static int take_lock(struct hf_keeper *k, struct hf_holder *ret_blocker, struct 
 	struct hf_link_news news = { .kind = HF_LINK_HELD };
 	struct hf_lock_opts opts = { .size = sizeof(opts),
 				     .wait_ns = k->o.wait_ns,
-				     .ttl_ns = k->o.ttl_ns,
-				     .owner = &k->record.keeper };
+				     .ttl_ns = k->o.ttl_ns };
 	int r = hf_lock_acquire(k->sessions->locks, k->name, &opts, &k->lock, ret_blocker, err);
 
 	if (r < 0)
