@@ -58,7 +58,7 @@ static void fill_options(struct run *run, char **command)
 	o->size = sizeof(*o);
 	o->argv = command[0] ? command : NULL;
 	o->flags = (run->resume ? HF_RUN_RESUME : 0) | (run->leave_running ? HF_RUN_LEAVE_RUNNING : 0) |
-		   (run->log ? HF_RUN_LOG : 0) | HF_RUN_EXITING;
+		   (run->log ? HF_RUN_LOG : 0);
 	/* 0 on the command line means: at once. */
 	o->grace_ns = run->grace_ns == 0 ? -1 : run->grace_ns;
 	o->wait_ns = run->lock.wait_ns;

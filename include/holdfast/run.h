@@ -78,9 +78,6 @@ enum hf_run_flags {
 	/* Again and again, see every_ns, max_runs, until. An attempt that was interrupted
 	 * (SIGINT, SIGQUIT, or the exit status 130 or 131) is the last one. */
 	HF_RUN_LOOP = 1 << 3,
-	/* The caller exits right after hf_run_supervise: the keeper, which has nothing left to
-	 * do by then, is not reaped. */
-	HF_RUN_EXITING = 1 << 4,
 };
 
 /* How the tree is held together. */

@@ -53,8 +53,7 @@ static int complete(const char *name, const struct hf_run_opts *opts, struct hf_
 		return FAIL(err, -EINVAL, "arguments", name, "a duration is negative");
 	if (ret->ttl_ns < 0 || ret->ttl_ns > HF_LOCK_TTL_MAX || (ret->ttl_ns && ret->ttl_ns < 100 * HF_MSEC))
 		return FAIL(err, -EINVAL, "arguments", name, "a lease goes from 100ms to 30d");
-	if (ret->flags & ~(unsigned)(HF_RUN_RESUME | HF_RUN_LEAVE_RUNNING | HF_RUN_LOG | HF_RUN_LOOP |
-				      HF_RUN_EXITING) ||
+	if (ret->flags & ~(unsigned)(HF_RUN_RESUME | HF_RUN_LEAVE_RUNNING | HF_RUN_LOG | HF_RUN_LOOP) ||
 	    (unsigned)ret->tree > HF_TREE_WALK)
 		return FAIL(err, -EINVAL, "arguments", name, "there is no such flag or tree");
 	if (ret->max_active > HF_LOCK_SLOTS_MAX)

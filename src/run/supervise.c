@@ -398,7 +398,7 @@ int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_o
 		hear(&s);
 		if (s.last.kind != HF_LINK_ENDED)
 			take_over(&s); /* and the keeper is reaped */
-		else if (!(o->flags & HF_RUN_EXITING))
+		else
 			(void)waitid(P_PID, (id_t)s.keeper, &(siginfo_t){ 0 }, WEXITED);
 	}
 	hf_terminal_restore(&s.terminal);
