@@ -25,7 +25,7 @@
  *
  * Laws. A session's lock is freed only when its tree is empty (L7). No signal goes to a
  * process that was not proven to be of the tree (L6). The intent to start is on disk
- * before the fork, the command's identity before it runs, the outcome before the lock is free.
+ * before the fork, the command's identity before it is said to run, the outcome before the lock is free.
  *
  * Success is exit 0 of the command and, where a verifier was given, exit 0 of that;
  * nothing else.

@@ -12,6 +12,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/run/keeper.h"
+#include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
 #define STATUS_TIMED_OUT 124
@@ -181,6 +182,7 @@ static void tell_started(struct hf_keeper *k)
  */
 static int start(struct hf_keeper *k, struct hf_child *child, int *ret_ours)
 {
+	AUTO_FD unsynced = -1;
 	struct hf_spawn spawn;
 	int r = open_output(k);
 
@@ -197,10 +199,17 @@ static int start(struct hf_keeper *k, struct hf_child *child, int *ret_ours)
 	k->record.began_ns = hf_boot_now().ns;
 	k->record.deadline_ns = k->o.deadline_ns ? k->record.began_ns + k->o.deadline_ns : 0;
 	if (r == 0)
-		r = hf_keeper_save(k);
+		r = k->lost ? HF_E_STALE
+			    : hf_session_write(k->sessions, &k->record, k->record.token, &unsynced, NULL);
 	*ret_ours = r < 0;
+	/* What the death of a process cannot undo is enough to let it go; while it becomes the
+	 * command, the disk gets it too, before anybody learns that it runs. */
 	if (r == 0)
 		r = hf_spawn_go(child);
+	if (r == 0 && unsynced >= 0)
+		(void)hf_sys.fdatasync(unsynced);
+	if (r == 0)
+		r = hf_spawn_result(child);
 	if (r == 0)
 		tell_started(k);
 	else
@@ -270,6 +279,8 @@ struct hf_watched hf_keeper_helper(struct hf_keeper *k, const char *command, int
 	hf_output_close_child(&k->output);
 	if (r == 0)
 		r = hf_spawn_go(&child);
+	if (r == 0)
+		r = hf_spawn_result(&child);
 	if (r < 0) {
 		none.status = -r;
 		hf_auto_close(&child.go);

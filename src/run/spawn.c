@@ -116,12 +116,17 @@ int hf_spawn(const struct hf_spawn *spawn, struct hf_child *ret)
 
 int hf_spawn_go(struct hf_child *child)
 {
-	int error = 0;
-	ssize_t n;
-
 	if (hf_write_all(child->go, "g", 1) < 0)
 		return -EPIPE;
 	hf_auto_close(&child->go);
+	return 0;
+}
+
+int hf_spawn_result(struct hf_child *child)
+{
+	int error = 0;
+	ssize_t n;
+
 	do {
 		n = hf_sys.read(child->report, &error, sizeof(error));
 	} while (n < 0 && errno == EINTR);

@@ -37,8 +37,11 @@ void hf_child_done(struct hf_child *child);
 /* Makes the child. Returns 0 or -errno. */
 int hf_spawn(const struct hf_spawn *spawn, struct hf_child *ret);
 
-/* Lets it go. Returns 0 when the command runs, else -errno of what failed in the child. */
+/* Lets it go. Returns 0 or -errno. */
 int hf_spawn_go(struct hf_child *child);
+
+/* Waits for its exec: 0 when the command runs, else -errno of what failed in the child. */
+int hf_spawn_result(struct hf_child *child);
 
 /* The exit status by which a command that could not be executed is known: 126 or 127. */
 int hf_spawn_status(int error);

@@ -230,6 +230,7 @@ struct save {
 	int dirfd;
 	const char *name;
 	const struct hf_buf *line;
+	int *ret_fd; /* to be synced; stays -1 when it is on disk already */
 	struct hf_err *err;
 };
 
@@ -296,19 +297,21 @@ static int append_line(void *arg)
 		}
 		memcpy(text + torn, save->line->s, save->line->len);
 		r = hf_pwrite_all(fd, text, torn + save->line->len, end, &done);
-		if (r == 0 && hf_sys.fdatasync(fd) < 0)
-			r = -errno;
+		if (r == 0)
+			*save->ret_fd = fd_take(&fd);
 	}
 	return r < 0 ? hf_fail_sys(save->err, -r, "write", save->name) : 0;
 }
 
-int hf_session_save(struct hf_sessions *sessions, const struct hf_session_record *record,
-		    uint64_t token, struct hf_err *err)
+int hf_session_write(struct hf_sessions *sessions, const struct hf_session_record *record,
+		     uint64_t token, int *ret_fd, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf line = HF_BUF_INIT;
 	AUTO_FD dirfd = -1;
-	struct save save = { .name = record->name, .line = &line, .err = err };
+	struct save save = { .name = record->name, .line = &line, .ret_fd = ret_fd, .err = err };
 	int r;
+
+	*ret_fd = -1;
 
 	hf_session_encode(record, &line);
 	if (line.err || line.len > HF_SESSION_LINE_MAX)
@@ -319,6 +322,18 @@ int hf_session_save(struct hf_sessions *sessions, const struct hf_session_record
 	save.dirfd = dirfd;
 	/* Under the guard: a keeper that lost the lock writes nothing (L5). */
 	return hf_lock_guarded(sessions->locks, record->name, token, append_line, &save, err);
+}
+
+int hf_session_save(struct hf_sessions *sessions, const struct hf_session_record *record,
+		    uint64_t token, struct hf_err *err)
+{
+	AUTO_FD fd = -1;
+	int r = hf_session_write(sessions, record, token, &fd, err);
+
+	/* Not under the guard: the disk may take its time. */
+	if (r == 0 && fd >= 0 && hf_sys.fdatasync(fd) < 0)
+		r = FAIL_SYS(err, "fdatasync", record->name);
+	return r;
 }
 
 /* -- all of them --------------------------------------------------------------- */

@@ -44,6 +44,13 @@ int hf_session_load(struct hf_sessions *sessions, const char *name,
 int hf_session_save(struct hf_sessions *sessions, const struct hf_session_record *record,
 		    uint64_t token, struct hf_err *err);
 
+/*
+ * The same, but it survives only the death of processes until *ret_fd, which is the caller's
+ * then, has been synced. -1: it is on disk.
+ */
+int hf_session_write(struct hf_sessions *sessions, const struct hf_session_record *record,
+		     uint64_t token, int *ret_fd, struct hf_err *err);
+
 /* Calls `fn` for each session there is, sorted, until it returns less than 0. */
 int hf_session_each(struct hf_sessions *sessions, int (*fn)(void *arg, const char *name), void *arg,
 		    struct hf_err *err);
