@@ -66,10 +66,20 @@ static int has_living_child(const struct hf_tree *tree)
 
 	if (hf_ptable_read(&scan) < 0)
 		return 1;
-	for (size_t i = 0; i < scan.n; i++)
-		if (scan.stats[i].ppid == getpid() && !is_zombie(&scan.stats[i]) &&
-		    is_of_tree(tree, &scan.stats[i]))
+	for (size_t i = 0; i < scan.n; i++) {
+		struct hf_stat now;
+
+		if (scan.stats[i].ppid != getpid())
+			continue;
+		/*
+		 * All that had exited were reaped before: a zombie has died since, its mark can no
+		 * longer be read, and its children may have been read before they became ours.
+		 * Then nothing is proven, and the table is read again.
+		 */
+		if (is_of_tree(tree, &scan.stats[i]) || hf_stat_read(scan.stats[i].pid, &now) < 0 ||
+		    is_zombie(&now))
 			return 1;
+	}
 	return 0;
 }
 
