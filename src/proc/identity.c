@@ -64,7 +64,7 @@ int hf_proc_identify(int32_t pid, struct hf_proc_id *ret_id, struct hf_err *err)
 	if (pidfd < 0 && hf_status_is_thread(number) == 1)
 		return FAIL(err, -EINVAL, "status", shown, "it is a thread, not a process");
 	/* Still running, so what was read belongs to this pidfd and to no successor. */
-	r = pidfd < 0 ? st.state == 'Z' && st.threads <= 1 : hf_pidfd_exited(pidfd);
+	r = pidfd < 0 ? hf_stat_is_dead(&st) : hf_pidfd_exited(pidfd);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "poll", shown);
 	if (r > 0)

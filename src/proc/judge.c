@@ -65,7 +65,7 @@ static int judge_by_start(const struct hf_proc_id *id, const struct hf_here *her
 			   "pid %d is another process now (started at tick %llu, not %llu)",
 			   (int)id->pid, (unsigned long long)st.start_ticks,
 			   (unsigned long long)id->start_ticks);
-	if (pidfd < 0 && (st.state == 'X' || (st.state == 'Z' && st.threads <= 1)))
+	if (pidfd < 0 && hf_stat_is_dead(&st))
 		return say(evidence, HF_E_GONE, "pid %d has exited (zombie)", (int)id->pid);
 	return say(evidence, 0, "pid %d runs (start tick %llu matches; weak: no pidfs)",
 		   (int)id->pid, (unsigned long long)st.start_ticks);

@@ -98,6 +98,11 @@ int hf_stat_parse(const char *text, size_t len, struct hf_stat *ret)
 	return 0;
 }
 
+int hf_stat_is_dead(const struct hf_stat *st)
+{
+	return st->state == 'X' || (st->state == 'Z' && st->threads <= 1);
+}
+
 /* The first word behind `label` at the start of a line. */
 static int find_word(const char *text, size_t len, const char *label, const char **ret_word,
 		     size_t *ret_len)

@@ -27,6 +27,12 @@ struct hf_stat {
  */
 int hf_stat_parse(const char *text, size_t len, struct hf_stat *ret);
 
+/*
+ * Has all of it ended? A process whose first thread has, and others not, shows as a zombie too
+ * but lives.
+ */
+int hf_stat_is_dead(const struct hf_stat *st);
+
 /* The real uid from the text of /proc/PID/status. Returns 0 or HF_E_FORMAT. */
 int hf_status_parse_uid(const char *text, size_t len, uint32_t *ret);
 

@@ -87,7 +87,7 @@ struct usage {
 
 static void count(struct usage *usage, const struct hf_stat *st)
 {
-	if (st->state == 'Z' || st->state == 'X')
+	if (hf_stat_is_dead(st))
 		return;
 	usage->processes++;
 	usage->memory += (int64_t)st->rss_pages * usage->page;

@@ -34,11 +34,6 @@ struct hunt {
 	int32_t survivor; /* one of them, for the message */
 };
 
-static int is_zombie(const struct hf_stat *st)
-{
-	return st->state == 'Z' && st->threads <= 1;
-}
-
 /* A process that was proven: kill it, and remember that it was there. */
 static void strike(struct hunt *hunt, int pidfd, int32_t pid)
 {
@@ -100,7 +95,7 @@ static int is_childless(struct hunt *hunt, int32_t pid)
 		pidfd = hf_sys.pidfd_open((int32_t)child, 0);
 		if (hf_stat_read((int32_t)child, &st) < 0)
 			return 0;
-		if (is_zombie(&st))
+		if (hf_stat_is_dead(&st))
 			continue;
 		if (pidfd >= 0 && st.ppid == pid && hf_pidfd_exited(pidfd) == 0)
 			strike(hunt, pidfd, (int32_t)child);
@@ -135,7 +130,7 @@ static int hunt_below(struct hunt *hunt, const struct hf_proc_id *keeper)
 			return HF_E_PROTECTED;
 	for (size_t i = 0; i < scan.n; i++) {
 		const struct hf_stat *st = &scan.stats[i];
-		AUTO_FD pidfd = is_zombie(st) ? -1 : hf_sys.pidfd_open(st->pid, 0);
+		AUTO_FD pidfd = hf_stat_is_dead(st) ? -1 : hf_sys.pidfd_open(st->pid, 0);
 		struct hf_stat now;
 
 		if (pidfd >= 0 && hf_stat_read(st->pid, &now) == 0 &&
@@ -172,7 +167,7 @@ static int hunt_marked(struct hunt *hunt)
 		uint32_t uid;
 		AUTO_FD pidfd = -1;
 
-		if (pid <= 1 || pid == getpid() || is_zombie(&scan.stats[i]) ||
+		if (pid <= 1 || pid == getpid() || hf_stat_is_dead(&scan.stats[i]) ||
 		    !hf_mark_found(pid, hunt->mark, hunt->only, hunt->token))
 			continue;
 		/* Seen by number; proven only now. */

@@ -203,7 +203,7 @@ static void take_over(struct supervisor *s)
 	struct hf_session_record record = { 0 };
 	struct hf_sessions *sessions = NULL;
 	struct hf_journal *journal = NULL;
-	int known;
+	int known, released = 0;
 
 	if (hf_journal_open(s->state, NULL, &journal, NULL) < 0)
 		journal = NULL;
@@ -221,9 +221,10 @@ static void take_over(struct supervisor *s)
 	if (known && record.phase != HF_PHASE_ENDED)
 		complete_record(s, sessions, &record);
 	hf_cgroup_remove(&s->tree.group);
-	if (sessions && s->token != 0 &&
-	    hf_lock_release_as(sessions->locks, s->name, s->token, NULL, NULL) < 0)
-		(void)0; /* it was lost: the successor is untouched */
+	/* Refused when it was lost: the successor is untouched. */
+	if (sessions && s->token != 0)
+		released = hf_lock_release_as(sessions->locks, s->name, s->token, NULL, NULL);
+	(void)released;
 	fill_last(s, &record);
 	hf_sessions_free(sessions);
 	hf_journal_free(journal);

@@ -54,11 +54,6 @@ static int is_of_tree(const struct hf_tree *tree, const struct hf_stat *st)
 }
 
 /* A zombie whose other threads run is alive: its first thread has ended, no more. */
-static int is_zombie(const struct hf_stat *st)
-{
-	return st->state == 'Z' && st->threads <= 1;
-}
-
 /* With other children about, an empty tree has to be looked for in the table. */
 static int has_living_child(const struct hf_tree *tree)
 {
@@ -77,7 +72,7 @@ static int has_living_child(const struct hf_tree *tree)
 		 * Then nothing is proven, and the table is read again.
 		 */
 		if (is_of_tree(tree, &scan.stats[i]) || hf_stat_read(scan.stats[i].pid, &now) < 0 ||
-		    is_zombie(&now))
+		    hf_stat_is_dead(&now))
 			return 1;
 	}
 	return 0;
@@ -157,7 +152,7 @@ static unsigned signal_all(struct hf_tree *tree, int sig, int also)
 	keep_tree(tree, &scan);
 	for (size_t i = 0; i < scan.n; i++) {
 		const struct hf_stat *st = &scan.stats[i];
-		AUTO_FD pidfd = is_zombie(st) ? -1 : open_scanned(st);
+		AUTO_FD pidfd = hf_stat_is_dead(st) ? -1 : open_scanned(st);
 
 		if (pidfd < 0)
 			continue;
@@ -186,7 +181,7 @@ static void count_member(void *arg, int32_t pid)
 	struct hf_tree *tree = arg;
 	struct hf_stat st;
 
-	if (hf_stat_read(pid, &st) == 0 && !is_zombie(&st))
+	if (hf_stat_read(pid, &st) == 0 && !hf_stat_is_dead(&st))
 		tree->killed += (unsigned)hf_victims_add(&tree->victims, pid, st.start_ticks);
 }
 
