@@ -23,6 +23,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/lock/record.h"
+#include "helper/lock_helper.h"
 #include "helper/proc_helper.h"
 #include "helper/test.h"
 #include "holdfast/journal.h"
@@ -168,26 +169,13 @@ static int events(enum hf_event event, const char *field)
 	return n;
 }
 
-/* A context of a forked process's own. */
-static struct hf_locks *own_locks(void)
-{
-	struct hf_journal *own_journal;
-	struct hf_state *own_state;
-	struct hf_locks *own;
-
-	MUST(hf_state_open(hf_test_path("state"), 0, &own_state, NULL) == 0);
-	MUST(hf_journal_open(own_state, NULL, &own_journal, NULL) == 0);
-	MUST(hf_locks_open(own_state, own_journal, &own, NULL) == 0);
-	return own;
-}
-
 /* A process that takes "x" with the options given, says so, and ends with the test. */
 static void child_holds(int in, int out, void *arg)
 {
 	struct hf_lock *lock;
 	char byte;
 
-	MUST(hf_lock_acquire(own_locks(), "x", arg, &lock, NULL, NULL) == 0);
+	MUST(hf_lock_acquire(own_locks(1), "x", arg, &lock, NULL, NULL) == 0);
 	told->token = hf_lock_token(lock);
 	tell(out, 'r');
 	while (read(in, &byte, 1) == 1)
@@ -544,7 +532,7 @@ static void release_as_nobody(void)
 {
 	struct hf_err err = HF_ERR_INIT;
 
-	told->r = hf_lock_release_as(own_locks(), "x", 0, NULL, &err);
+	told->r = hf_lock_release_as(own_locks(1), "x", 0, NULL, &err);
 	memcpy(told->detail, err.detail, sizeof(told->detail));
 }
 
@@ -596,7 +584,7 @@ static void use_what_was_inherited(void)
 	MUST(hf_lock_list(locks, keep_view, NULL, NULL) == HF_E_FORKED);
 	hf_lock_free(inherited);
 	hf_locks_free(locks);
-	own = own_locks();
+	own = own_locks(1);
 	MUST(hf_lock_release_as(own, "x", 0, NULL, NULL) == HF_E_NOT_OWNER);
 	MUST(hf_lock_acquire(own, "x", NULL, &lock, NULL, NULL) == HF_E_BUSY);
 }
@@ -616,7 +604,7 @@ static void child_holds_and_forks(int in, int out, void *arg)
 {
 	struct hf_lock *lock;
 
-	MUST(hf_lock_acquire(own_locks(), "x", arg, &lock, NULL, NULL) == 0);
+	MUST(hf_lock_acquire(own_locks(1), "x", arg, &lock, NULL, NULL) == 0);
 	if (fork() == 0) {
 		tell(out, 'r');
 		child_answers_until_eof(in, out);
@@ -901,7 +889,7 @@ static void lease_ends_an_unknown_owner_L4(void **state)
 static void wait_for_it(int in, int out, void *arg)
 {
 	struct hf_lock_opts opts = opts_of(HF_LOCK_EXCLUSIVE, 0);
-	struct hf_locks *own = own_locks();
+	struct hf_locks *own = own_locks(1);
 	struct hf_lock *lock;
 
 	(void)in;
@@ -1424,7 +1412,7 @@ static void tokens_that_have_run_out_never_let_two_in_L1(void **state)
 
 static void try_once(int in, int out, void *arg)
 {
-	struct hf_locks *own = own_locks();
+	struct hf_locks *own = own_locks(1);
 	struct hf_lock *lock;
 
 	(void)in;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "helper/faults.h"
+#include "helper/lock_helper.h"
 #include "helper/proc_helper.h"
 #include "helper/test.h"
 #include "holdfast/lock.h"
@@ -54,25 +55,6 @@ static int faults_teardown(void **state)
 
 #define FAULT_TEST(fn) { #fn, fn, faults_setup, faults_teardown, NULL }
 
-#define AWAIT(condition)                                         \
-	do {                                                     \
-		struct hf_mono until_ = hf_mono_in(20 * HF_SEC); \
-		while (!(condition)) {                           \
-			MUST(hf_mono_left(until_) > 0);          \
-			(void)poll(NULL, 0, 1);                  \
-		}                                                \
-	} while (0)
-
-static struct hf_locks *own_locks(void)
-{
-	struct hf_state *own_state;
-	struct hf_locks *own;
-
-	MUST(hf_state_open(hf_test_path("state"), 0, &own_state, NULL) == 0);
-	MUST(hf_locks_open(own_state, NULL, &own, NULL) == 0);
-	return own;
-}
-
 static pid_t start(void (*body)(int arg), int arg)
 {
 	pid_t parent = getpid(), pid;
@@ -102,7 +84,7 @@ static int reap(pid_t pid)
 static void take_and_release(int wait_ms)
 {
 	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = wait_ms * HF_MSEC };
-	struct hf_locks *own = own_locks();
+	struct hf_locks *own = own_locks(0);
 	struct hf_mono before = hf_mono_now();
 	struct hf_lock *lock;
 
@@ -121,7 +103,7 @@ static void take_and_die(int arg)
 	struct hf_lock *lock;
 
 	(void)arg;
-	MUST(hf_lock_acquire(own_locks(), "x", NULL, &lock, NULL, NULL) == 0);
+	MUST(hf_lock_acquire(own_locks(0), "x", NULL, &lock, NULL, NULL) == 0);
 }
 
 static int try_stranger(uint64_t *token)
@@ -358,7 +340,7 @@ static void failing_release_never_leaves_a_waiter_asleep_L4(void **state)
 
 static void die_acquiring(int at)
 {
-	struct hf_locks *own = own_locks();
+	struct hf_locks *own = own_locks(0);
 	struct hf_lock *lock;
 
 	hf_fault_arm(&(struct hf_fault){ .at = at, .kill = 1 });
@@ -368,7 +350,7 @@ static void die_acquiring(int at)
 static void die_waiting(int at)
 {
 	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = 60 * HF_MSEC };
-	struct hf_locks *own = own_locks();
+	struct hf_locks *own = own_locks(0);
 	struct hf_lock *lock;
 
 	hf_fault_arm(&(struct hf_fault){ .at = at, .kill = 1 });
@@ -404,7 +386,7 @@ static int go[2];
 /* Takes it, waits until somebody queues for it, and dies in its release. */
 static void die_releasing(int at)
 {
-	struct hf_locks *own = own_locks();
+	struct hf_locks *own = own_locks(0);
 	struct hf_lock *lock;
 	char byte;
 

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
+#include "helper/lock_helper.h"
 #include "helper/proc_helper.h"
 #include "helper/test.h"
 #include "hf/sys/calls.h"
@@ -96,28 +97,6 @@ static int wait_teardown(void **state)
 
 #define WAIT_TEST(fn) { #fn, fn, wait_setup, wait_teardown, NULL }
 
-/* Until `condition`, or the test fails. The pause only spares the processor. */
-#define AWAIT(condition)                                         \
-	do {                                                     \
-		struct hf_mono until_ = hf_mono_in(20 * HF_SEC); \
-		while (!(condition)) {                           \
-			MUST(hf_mono_left(until_) > 0);          \
-			(void)poll(NULL, 0, 1);                  \
-		}                                                \
-	} while (0)
-
-static struct hf_locks *own_locks(void)
-{
-	struct hf_journal *own_journal;
-	struct hf_state *own_state;
-	struct hf_locks *own;
-
-	MUST(hf_state_open(hf_test_path("state"), 0, &own_state, NULL) == 0);
-	MUST(hf_journal_open(own_state, NULL, &own_journal, NULL) == 0);
-	MUST(hf_locks_open(own_state, own_journal, &own, NULL) == 0);
-	return own;
-}
-
 static int take_one(struct hf_locks *own, struct worker *w, const char *name, struct hf_lock **ret)
 {
 	struct hf_err err = HF_ERR_INIT;
@@ -140,7 +119,7 @@ static void hold(struct worker *w)
 
 static void work(struct worker *w)
 {
-	struct hf_locks *own = own_locks();
+	struct hf_locks *own = own_locks(1);
 	struct hf_lock *held[3];
 	int n = 0, inside;
 
@@ -1134,7 +1113,7 @@ static void circle_closed_by_all_at_once_is_broken_by_one(void **state)
 
 static void traffic(void)
 {
-	struct hf_locks *own = own_locks();
+	struct hf_locks *own = own_locks(1);
 	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = 20 * HF_SEC };
 	struct hf_mono until = hf_mono_in(1500 * HF_MSEC);
 
