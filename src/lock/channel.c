@@ -40,7 +40,9 @@ static void channel_name(const char *key, uint64_t ticket, char out[CHANNEL_NAME
 
 int hf_channel_make(struct hf_guard *guard, uint64_t ticket, int *ret_channel, struct hf_err *err)
 {
+	const uint64_t look_again = 0;
 	char name[CHANNEL_NAME_MAX];
+	uint64_t back;
 	int fd;
 
 	channel_name(guard->key, ticket, name);
@@ -52,6 +54,12 @@ int hf_channel_make(struct hf_guard *guard, uint64_t ticket, int *ret_channel, s
 		(void)hf_sys.unlinkat(guard->locks->wait_fd, name, 0);
 		return hf_fail_sys(err, -fd, "open channel", guard->name);
 	}
+	/*
+	 * One message there and back: the kernel keeps the page it took for it, and whoever
+	 * gives us the lock need not wait for one. Should it stay, it does no harm.
+	 */
+	if (hf_sys.write(fd, &look_again, sizeof(look_again)) == sizeof(look_again))
+		(void)!hf_sys.read(fd, &back, sizeof(back));
 	*ret_channel = fd;
 	return 0;
 }

@@ -31,7 +31,7 @@
 
 #define USUAL_RECORD 512
 
-static int guard_fill(struct hf_guard *guard, int create, struct hf_mono deadline,
+static int guard_fill(struct hf_guard *guard, int create, uint64_t token, struct hf_mono deadline,
 		      struct hf_err *err);
 
 /*
@@ -49,7 +49,7 @@ static void attend_to_told(struct hf_guard *guard)
 	/* Only a hint: of a process that cannot be seen from here, nothing is known. */
 	if (hf_stat_read(guard->told_pid, &stat) < 0 || (stat.state != 'T' && stat.state != 't'))
 		return;
-	if (guard_fill(guard, 0, hf_mono_in(HF_GUARD_WAIT_NS), NULL) == 0)
+	if (guard_fill(guard, 0, 0, hf_mono_in(HF_GUARD_WAIT_NS), NULL) == 0)
 		hf_queue_nudge(guard, ticket);
 	if (guard->fd >= 0)
 		(void)hf_sys.flock(guard->fd, LOCK_UN);
@@ -201,12 +201,26 @@ static int is_private(const struct hf_guard *guard)
 	       hf_check_private(&st, guard->name, NULL) == 0;
 }
 
+/*
+ * Reads the record of a lock that the caller holds. A sound record with its token is the one
+ * that gave it to us, so it is not asked first what kind of file it is in. 1, or 0: look closer.
+ */
+static int read_held(struct hf_guard *guard, uint64_t token)
+{
+	ssize_t n = hf_pread_all(guard->fd, (char *)guard->page, USUAL_RECORD, 0);
+	const char *why;
+
+	guard->is_new = 0;
+	return n > 0 && hf_lock_record_decode(guard->page, (size_t)n, &guard->record, &why) == 0 &&
+	       hf_record_find(&guard->record, token) >= 0;
+}
+
 /* Opens the file of that name and takes its flock. As take_flock; HF_E_UNTRUSTED. */
 static int open_and_lock(struct hf_guard *guard, int create, struct hf_mono deadline,
-			 struct stat *ret_st, struct hf_err *err)
+			 struct hf_err *err)
 {
 	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | (create ? O_CREAT : 0);
-	int waited, r = hf_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
+	int r = hf_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
 
 	/* A holder must be able to release, so what we keep open makes room. */
 	if (r == -EMFILE || r == -ENFILE) {
@@ -219,29 +233,37 @@ static int open_and_lock(struct hf_guard *guard, int create, struct hf_mono dead
 	if (r < 0)
 		return hf_fail_sys(err, -r, "openat", guard->name);
 	guard->fd = r;
-	r = waited = take_flock(guard->fd, create, deadline);
+	r = take_flock(guard->fd, create, deadline);
 	if (r == -ETIMEDOUT)
 		return FAIL(err, r, "flock", guard->name,
 			    "a process is stopped while it changes the record");
-	if (r < 0)
-		return hf_fail_sys(err, -r, "flock", guard->name);
-	r = hf_stat_at(guard->fd, "", ret_st);
+	return r < 0 ? hf_fail_sys(err, -r, "flock", guard->name) : r;
+}
+
+/* Returns 0 when what was opened is a file that may be trusted. */
+static int check_file(const struct hf_guard *guard, struct stat *ret_st, struct hf_err *err)
+{
+	int r = hf_stat_at(guard->fd, "", ret_st);
+
 	if (r < 0)
 		return hf_fail_sys(err, -r, "statx", guard->name);
 	/* Deleted while we waited is not distrusted, only no longer current. */
-	r = ret_st->st_nlink == 0 ? 0 : hf_check_private(ret_st, guard->name, err);
-	return r < 0 ? r : waited;
+	return ret_st->st_nlink == 0 ? 0 : hf_check_private(ret_st, guard->name, err);
 }
 
-static int guard_fill(struct hf_guard *guard, int create, struct hf_mono deadline,
+static int guard_fill(struct hf_guard *guard, int create, uint64_t token, struct hf_mono deadline,
 		      struct hf_err *err)
 {
 	for (int try = 0; try < MAX_TRIES; try++) {
 		struct stat st;
-		int r;
+		int r, waited;
 
 		hf_auto_close(&guard->fd);
-		r = open_and_lock(guard, create, deadline, &st, err);
+		r = waited = open_and_lock(guard, create, deadline, err);
+		if (r == 0 && token != 0 && read_held(guard, token))
+			return 0;
+		if (r >= 0)
+			r = check_file(guard, &st, err);
 		if (r == HF_E_UNTRUSTED) {
 			/* What was distrusted may have been replaced by something good. */
 			if (guard->fd >= 0 ? !is_current(guard, &st) : is_private(guard))
@@ -259,7 +281,7 @@ static int guard_fill(struct hf_guard *guard, int create, struct hf_mono deadlin
 		 * link count says it, except of a file that was renamed in just that moment;
 		 * in the next one nothing would say so either.
 		 */
-		if ((r > 0 || st.st_nlink != 1) && !is_current(guard, &st))
+		if ((waited || st.st_nlink != 1) && !is_current(guard, &st))
 			continue;
 		r = read_record(guard, &st, err);
 		if (r != 0)
@@ -268,8 +290,8 @@ static int guard_fill(struct hf_guard *guard, int create, struct hf_mono deadlin
 	return FAIL(err, -EAGAIN, "guard", guard->name, "its file keeps being replaced");
 }
 
-int hf_guard_take(struct hf_local *locks, const char *name, int create, struct hf_mono deadline,
-		  struct hf_guard *ret, struct hf_err *err)
+static int guard_take(struct hf_local *locks, const char *name, int create, uint64_t token,
+		      struct hf_mono deadline, struct hf_guard *ret, struct hf_err *err)
 {
 	int r;
 
@@ -281,10 +303,22 @@ int hf_guard_take(struct hf_local *locks, const char *name, int create, struct h
 	ret->changed = 0;
 	r = hf_name_key(name, strlen(name), ret->key, err);
 	if (r >= 0)
-		r = guard_fill(ret, create, deadline, err);
+		r = guard_fill(ret, create, token, deadline, err);
 	if (r < 0)
 		hf_guard_drop(ret);
 	return r;
+}
+
+int hf_guard_take(struct hf_local *locks, const char *name, int create, struct hf_mono deadline,
+		  struct hf_guard *ret, struct hf_err *err)
+{
+	return guard_take(locks, name, create, 0, deadline, ret, err);
+}
+
+int hf_guard_take_held(struct hf_local *locks, const char *name, uint64_t token,
+		       struct hf_guard *ret, struct hf_err *err)
+{
+	return guard_take(locks, name, 0, token, hf_mono_in(HF_GUARD_WAIT_NS), ret, err);
 }
 
 int hf_guard_write(struct hf_guard *guard, struct hf_err *err)

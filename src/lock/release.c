@@ -9,9 +9,10 @@
 #include "hf/lock/ops.h"
 
 /* Takes the guard; a lock that never existed is not held. */
-static int take(void *store, const char *name, struct hf_guard *ret, struct hf_err *err)
+static int take(void *store, const char *name, uint64_t token, struct hf_guard *ret,
+		struct hf_err *err)
 {
-	int r = hf_guard_take(store, name, 0, hf_mono_in(HF_GUARD_WAIT_NS), ret, err);
+	int r = hf_guard_take_held(store, name, token, ret, err);
 
 	if (r == -ENOENT)
 		return FAIL(err, HF_E_NOT_HELD, "lock", name, "nobody has it");
@@ -80,7 +81,7 @@ int hf_local_release(void *store, const char *name, uint64_t token,
 	uint64_t ticket;
 	int r, index;
 
-	r = take(store, name, &guard, err);
+	r = take(store, name, token, &guard, err);
 	if (r == HF_E_NOT_HELD && token != 0) {
 		char key[HF_NAME_KEY_MAX];
 
@@ -119,7 +120,7 @@ int hf_local_renew(void *store, const char *name, uint64_t token, int64_t ttl_ns
 	int64_t before;
 	int r, index;
 
-	r = take(store, name, &guard, err);
+	r = take(store, name, token, &guard, err);
 	if (r == HF_E_NOT_HELD)
 		return FAIL(err, HF_E_STALE, "renew", name, "its file is gone");
 	if (r < 0)
@@ -153,7 +154,7 @@ int hf_local_add_owner(void *store, const char *name, uint64_t token,
 	struct hf_lock_record *record = &guard.record;
 	int r, index;
 
-	r = take(store, name, &guard, err);
+	r = take(store, name, token, &guard, err);
 	if (r == HF_E_NOT_HELD)
 		return FAIL(err, HF_E_STALE, "add owner", name, "its file is gone");
 	if (r < 0)
@@ -183,7 +184,7 @@ int hf_local_check(void *store, const char *name, uint64_t token, struct hf_err 
 {
 	AUTO_GUARD(guard);
 	char evidence[HF_EVIDENCE_MAX];
-	int r = take(store, name, &guard, err);
+	int r = take(store, name, token, &guard, err);
 
 	if (r == HF_E_NOT_HELD && token != 0)
 		return FAIL(err, HF_E_STALE, "check", name, "its file is gone");
@@ -207,7 +208,7 @@ int hf_local_guarded(void *store, const char *name, uint64_t token, int (*action
 		     void *arg, struct hf_err *err)
 {
 	AUTO_GUARD(guard);
-	int r = take(store, name, &guard, err);
+	int r = take(store, name, token, &guard, err);
 
 	if (r == HF_E_NOT_HELD)
 		return FAIL(err, HF_E_STALE, "guarded action", name, "its file is gone");
@@ -222,7 +223,7 @@ int hf_local_guarded(void *store, const char *name, uint64_t token, int (*action
 int hf_local_take_away(void *store, const char *name, const char *reason, struct hf_err *err)
 {
 	AUTO_GUARD(guard);
-	int r = take(store, name, &guard, err);
+	int r = take(store, name, 0, &guard, err);
 	int count;
 
 	if (r < 0)
