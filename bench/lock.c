@@ -4,9 +4,10 @@
  *     bench-lock [--json FILE]
  *
  * A hand-off is measured from the moment before the release to the moment the waiter has
- * the lock, both processes sleeping before, as they do in life. It is all cold caches, so
- * where the pages of a process happen to lie moves its result by a tenth and more: the
- * samples are taken in several processes that are started anew.
+ * the lock, all asleep before. On one processor, where each step of the release delays the
+ * waiter, and on two, where most of it is waking the other one: left to the scheduler, chance would say which
+ * of the two is compared with which. And where the pages of a process happen to lie moves
+ * its result by a tenth and more, so samples are taken in several that are started anew.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -109,6 +110,31 @@ static double peer_pairs(void)
 
 /* -- hand-off ------------------------------------------------------------------ */
 
+static cpu_set_t allowed;
+static int cpus[2], n_cpus;
+
+static void find_processors(void)
+{
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
+		exit(1);
+	for (int i = 0; i < CPU_SETSIZE && n_cpus < 2; i++)
+		if (CPU_ISSET(i, &allowed))
+			cpus[n_cpus++] = i;
+}
+
+/* To the first or second processor; -1: wherever the scheduler likes. */
+static void pin(int which)
+{
+	cpu_set_t set = allowed;
+
+	if (which >= 0) {
+		CPU_ZERO(&set);
+		CPU_SET(cpus[which], &set);
+	}
+	if (sched_setaffinity(0, sizeof(set), &set) < 0)
+		exit(1);
+}
+
 static void nap(long us)
 {
 	nanosleep(&(struct timespec){ 0, us * 1000 }, NULL);
@@ -122,14 +148,20 @@ static void count_waiters(void *arg, const struct hf_lock_info *info)
 	n_waiting = info->n_waiters;
 }
 
+/* Long enough for all to sleep. */
+static void settle(void)
+{
+	nap(3000);
+}
+
 static void wait_for_waiters(struct hf_locks *locks, const char *name, size_t n)
 {
 	for (n_waiting = 0; n_waiting < n; nap(500))
 		must(hf_lock_look(locks, name, count_waiters, NULL, &err), "look");
-	nap(3000); /* now it sleeps */
+	settle();
 }
 
-static pid_t our_waiter(const char *name)
+static pid_t our_waiter(const char *name, int cpu)
 {
 	pid_t pid;
 
@@ -138,8 +170,12 @@ static pid_t our_waiter(const char *name)
 
 	if (pid == 0) {
 		struct hf_locks *locks = open_locks();
-		struct hf_lock *lock = take(locks, name, -1);
-		double now = bench_now_us();
+		struct hf_lock *lock;
+		double now;
+
+		pin(cpu);
+		lock = take(locks, name, -1);
+		now = bench_now_us();
 
 		/* The first one counts: the next may have it before anybody has read this. */
 		if (shared->taken <= 0)
@@ -151,16 +187,16 @@ static pid_t our_waiter(const char *name)
 }
 
 /* `n` waiters in the queue; each release is one hand-off, measured at the first. */
-static double our_handoff(struct hf_locks *locks, size_t n)
+static double our_handoff(struct hf_locks *locks, size_t n, int cpu)
 {
 	struct hf_lock *lock = take(locks, "handoff", -1);
-	pid_t first = our_waiter("handoff");
+	pid_t first = our_waiter("handoff", cpu);
 	pid_t *others = calloc(n, sizeof(*others));
 	double start, taken;
 
 	wait_for_waiters(locks, "handoff", 1);
 	for (size_t i = 1; i < n; i++)
-		others[i] = our_waiter("handoff");
+		others[i] = our_waiter("handoff", -1);
 	if (n > 1)
 		wait_for_waiters(locks, "handoff", n);
 	shared->taken = 0;
@@ -191,7 +227,7 @@ static double our_death(struct hf_locks *locks)
 	}
 	while (!shared->ready)
 		nap(200);
-	waiter = our_waiter("death");
+	waiter = our_waiter("death", -1);
 	wait_for_waiters(locks, "death", 1);
 	shared->taken = 0;
 	start = bench_now_us();
@@ -209,13 +245,14 @@ static int peer_open(void)
 	return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 }
 
-static pid_t peer_waiter(void)
+static pid_t peer_waiter(int cpu)
 {
 	pid_t pid = fork();
 
 	if (pid == 0) {
 		int fd = peer_open();
 
+		pin(cpu);
 		shared->ready = 1;
 		flock(fd, LOCK_EX);
 		shared->taken = bench_now_us();
@@ -224,7 +261,7 @@ static pid_t peer_waiter(void)
 	return pid;
 }
 
-static double peer_handoff(void)
+static double peer_handoff(int cpu)
 {
 	int fd = peer_open();
 	pid_t waiter;
@@ -232,10 +269,10 @@ static double peer_handoff(void)
 
 	flock(fd, LOCK_EX);
 	shared->ready = 0;
-	waiter = peer_waiter();
+	waiter = peer_waiter(cpu);
 	while (!shared->ready)
 		nap(200);
-	nap(3000);
+	settle();
 	shared->taken = 0;
 	start = bench_now_us();
 	flock(fd, LOCK_UN);
@@ -262,10 +299,10 @@ static double peer_death(void)
 	while (!shared->ready)
 		nap(200);
 	shared->ready = 0;
-	waiter = peer_waiter();
+	waiter = peer_waiter(-1);
 	while (!shared->ready)
 		nap(200);
-	nap(3000);
+	settle();
 	start = bench_now_us();
 	kill(holder, SIGKILL);
 	waitpid(waiter, NULL, 0);
@@ -273,18 +310,21 @@ static double peer_death(void)
 	return shared->taken - start;
 }
 
-/* In a process of its own: its hand-offs and the peer's, in turn. */
+/* In a process of its own: its hand-offs and the peer's, in turn, on one processor and on two. */
 static int print_handoffs(struct hf_locks *locks)
 {
-	for (int i = 0; i < ROUNDS; i++) {
-		double us = our_handoff(locks, 1);
+	pin(0);
+	for (int i = 0; i < ROUNDS; i++)
+		for (int cpu = 0; cpu < n_cpus; cpu++) {
+			double us = our_handoff(locks, 1, cpu);
 
-		printf("%.2f %.2f\n", us, peer_handoff());
-	}
+			printf("%.2f %.2f\n", us, peer_handoff(cpu));
+		}
 	return 0;
 }
 
-static void sample_handoffs(double a[STARTS * ROUNDS], double b[STARTS * ROUNDS])
+/* [0]: to a waiter on the holder's processor; [1]: on another. */
+static void sample_handoffs(double a[2][STARTS * ROUNDS], double b[2][STARTS * ROUNDS])
 {
 	for (int i = 0; i < STARTS; i++) {
 		char command[64];
@@ -293,8 +333,9 @@ static void sample_handoffs(double a[STARTS * ROUNDS], double b[STARTS * ROUNDS]
 		snprintf(command, sizeof(command), "exec /proc/%d/exe handoffs", (int)getpid());
 		from = popen(command, "re");
 		for (int n = i * ROUNDS; n < (i + 1) * ROUNDS; n++)
-			if (!from || fscanf(from, "%lf %lf", &a[n], &b[n]) != 2)
-				exit(1);
+			for (int cpu = 0; cpu < n_cpus; cpu++)
+				if (!from || fscanf(from, "%lf %lf", &a[cpu][n], &b[cpu][n]) != 2)
+					exit(1);
 		pclose(from);
 	}
 }
@@ -303,6 +344,7 @@ int main(int argc, char **argv)
 {
 	FILE *json = bench_json_open(&argc, &argv);
 	static double a[STARTS * ROUNDS], b[STARTS * ROUNDS];
+	static double ours[2][STARTS * ROUNDS], peers[2][STARTS * ROUNDS];
 	struct hf_locks *locks;
 	double two, many;
 	char clean[96];
@@ -313,6 +355,7 @@ int main(int argc, char **argv)
 		return 1;
 	locks = open_locks();
 	snprintf(clean, sizeof(clean), "rm -rf %s", dir);
+	find_processors();
 	if (argc == 2 && strcmp(argv[1], "handoffs") == 0)
 		return print_handoffs(locks) || system(clean) != 0;
 	for (n = 0; n < 21; n++) {
@@ -321,20 +364,26 @@ int main(int argc, char **argv)
 	}
 	bench_row(json, &rows, "library acquire + release, no contention", bench_median(a, 21),
 		  "7 bare system calls", bench_median(b, 21), 2.5);
-	sample_handoffs(a, b);
-	bench_row(json, &rows, "hand-off to a waiting process", bench_median(a, STARTS * ROUNDS),
-		  "blocked flock(2)", bench_median(b, STARTS * ROUNDS), 3);
+	sample_handoffs(ours, peers);
+	bench_row(json, &rows, "hand-off to a waiting process, 1 processor",
+		  bench_median(ours[0], STARTS * ROUNDS), "blocked flock(2)",
+		  bench_median(peers[0], STARTS * ROUNDS), 3);
+	if (n_cpus > 1)
+		bench_row(json, &rows, "the same, 2 processors",
+			  bench_median(ours[1], STARTS * ROUNDS), "blocked flock(2)",
+			  bench_median(peers[1], STARTS * ROUNDS), 3);
 	for (n = 0; n < 41; n++) {
 		a[n] = our_death(locks);
 		b[n] = peer_death();
 	}
 	bench_row(json, &rows, "holder SIGKILLed until the next holds", bench_median(a, 41),
 		  "flock(2)", bench_median(b, 41), 3);
+	pin(0);
 	for (n = 0; n < 41; n++)
-		a[n] = our_handoff(locks, 2);
+		a[n] = our_handoff(locks, 2, 0);
 	two = bench_median(a, 41);
 	for (n = 0; n < 9; n++)
-		a[n] = our_handoff(locks, MANY);
+		a[n] = our_handoff(locks, MANY, 0);
 	many = bench_median(a, 9);
 	bench_row(json, &rows, "hand-off at 1,000 waiters", many, "the same at 2", two, 2);
 	bench_json_close(json);

@@ -31,7 +31,8 @@
  * Waiting is first come, first served. A waiter sleeps in one poll on its own channel,
  * on the death of the process before it, and on its deadline; a release wakes exactly
  * one. The first in the queue sleeps without any clock; the second looks every
- * HF_LOCK_TURN_NS and those behind it once a minute, for the sake of what follows. A waiter that is stopped when its turn comes delays the others by at most twice
+ * HF_LOCK_TURN_NS and those behind it once a minute, for the sake of what follows. A
+ * waiter that is stopped when its turn comes delays the others by at most twice
  * HF_LOCK_TURN_NS, then it is passed over, and queues again when it is continued. (If
  * it is stopped within the microseconds in which it is given the lock: a minute.)
  *
@@ -40,7 +41,8 @@
  *
  * Ownership: handles are freed by their _free functions, before the context, which is freed
  * before the state and the journal it was opened with. Freeing a handle does not release.
- * Threads: a context may be shared; a handle is used by one thread at a time.
+ * Threads: a context may be shared; a handle is used by one thread at a time. No call is
+ * a point where a thread can be cancelled: a guard or a place in the queue would stay behind.
  * Fork: a child may only free what it inherited (HF_E_FORKED).
  * Crash: a record is changed by one write of at most one page under a short flock
  * guard; a record that fails its checksum is quarantined and never acted upon.

@@ -3,13 +3,15 @@
  *
  * Every AUTO variable is initialised where it is declared. The cleanups keep
  * errno, accept the empty value, and close exactly once: on Linux a close that
- * reports EINTR has closed. Never `goto` in a function that has AUTO variables.
+ * reports EINTR has closed. A thread is not cancelled in it, nor in the calls of
+ * sys/calls.h. Never `goto` in a function that has AUTO variables.
  */
 #ifndef BASE_CLEANUP_H
 #define BASE_CLEANUP_H
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define AUTO(cleanup_fn) __attribute__((cleanup(cleanup_fn), unused))
@@ -20,7 +22,11 @@ static inline void hf_auto_close(int *fd)
 {
 	if (*fd >= 0) {
 		int saved = errno;
+#ifdef HF_LIBC_CALLS
 		(void)close(*fd);
+#else
+		(void)syscall(SYS_close, *fd);
+#endif
 		errno = saved;
 		*fd = -1;
 	}

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
@@ -236,5 +237,5 @@ void hf_pause(long ns)
 {
 	struct timespec ts = { .tv_sec = 0, .tv_nsec = ns < 999999999L ? ns : 999999999L };
 
-	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+	(void)syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, NULL);
 }

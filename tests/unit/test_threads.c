@@ -15,6 +15,7 @@
 
 #include "helper/test.h"
 #include "holdfast/journal.h"
+#include "holdfast/lock.h"
 #include "hf/sys/calls.h"
 
 #define THREADS 8
@@ -277,6 +278,59 @@ static void durable_record_of_one_thread_does_not_hold_up_another(void **state)
 	assert_null(failed);
 }
 
+#ifndef HF_LIBC_CALLS
+/* What a cancelled thread did before it got to the point where it may end. */
+struct cancelled {
+	struct hf_locks *locks;
+	struct hf_journal *journal;
+	volatile int done;
+};
+
+static void *work_while_cancelled(void *arg)
+{
+	struct cancelled *c = arg;
+	struct hf_lock_opts wait = { .size = sizeof(wait), .wait_ns = 50 * HF_MSEC };
+	struct hf_field text[] = { HF_FIELD_TEXT("text", "durable") };
+	struct hf_lock *held, *lock;
+
+	if (pthread_cancel(pthread_self()) != 0 ||
+	    hf_lock_acquire(c->locks, "held", NULL, &held, NULL, NULL) != HF_E_BUSY ||
+	    hf_lock_acquire(c->locks, "held", &wait, &held, NULL, NULL) != HF_E_TIMEOUT ||
+	    hf_lock_acquire(c->locks, "free", &wait, &lock, NULL, NULL) != 0 ||
+	    hf_lock_release(lock, NULL) != 0)
+		return NULL;
+	hf_lock_free(lock);
+	if (numbered_in_time(c->journal, 0, 0) == 0 &&
+	    hf_journal_append(c->journal, HF_EV_NOTE, "t", text, 1, HF_JOURNAL_DURABLE, NULL) == 0)
+		c->done = 1;
+	pthread_testcancel();
+	return NULL;
+}
+
+/* It would leave a guard locked, and a place in the queue that nobody wants. */
+static void thread_is_not_cancelled_inside_the_library_L13(void **test)
+{
+	struct hf_state *in = hf_test_state();
+	struct cancelled c = { .done = 0 };
+	struct hf_lock *held;
+	pthread_t thread;
+	void *result;
+
+	(void)test;
+	assert_int_equal(hf_journal_open(in, NULL, &c.journal, NULL), 0);
+	assert_int_equal(hf_locks_open(in, c.journal, &c.locks, NULL), 0);
+	assert_int_equal(hf_lock_acquire(c.locks, "held", NULL, &held, NULL, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, work_while_cancelled, &c), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_int_equal(c.done, 1);
+	assert_int_equal(hf_lock_release(held, NULL), 0);
+	hf_lock_free(held);
+	hf_locks_free(c.locks);
+	hf_journal_free(c.journal);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -284,6 +338,9 @@ int main(void)
 		HF_TEST(threads_have_handles_of_their_own),
 		HF_TEST(readers_beside_writers_see_every_record_once),
 		HF_TEST(durable_record_of_one_thread_does_not_hold_up_another),
+#ifndef HF_LIBC_CALLS
+		HF_TEST(thread_is_not_cancelled_inside_the_library_L13),
+#endif
 	};
 
 	return hf_run_tests("threads", tests);
