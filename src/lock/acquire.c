@@ -1,71 +1,29 @@
 /*
- * lock/acquire.c - taking a lock, and sleeping until it is our turn.
+ * lock/acquire.c - taking a lock: now, or when it is our turn.
  *
  * Under the guard: enter if the holders admit us and nobody who can run is before us
- * in the queue; else take a place, decide what to watch, and sleep. Whoever releases
+ * in the queue; else take a place, decide what to watch, and sleep (watch.c). Whoever releases
  * gives the lock to the first waiter and sends it its token, which is all that a
- * woken waiter needs. What is watched makes a lost wake-up impossible even when
- * processes die at any point:
- *
- *   - our own channel: a token, or "look again";
- *   - first in the queue: the holders' pidfds, and the earliest end of a lease;
- *   - behind somebody: that waiter's pidfd. When it gets the lock it is the holder that
- *     we then have to watch, so nothing needs to be told; where more than its death
- *     matters (several holders, leases) we are told to look.
- *   - behind somebody, or while a token is on its way: also a slow clock, in case
- *     whoever it was sent to is stopped and does not notice.
+ * woken waiter needs.
  */
 #include <errno.h>
-#include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local.h"
+#include "hf/lock/attempt.h"
 #include "hf/lock/ops.h"
-#include "hf/sys/calls.h"
 
 #define DEADLOCK_AFTER_NS (50 * HF_MSEC)
 
 /* Who gives up does so in time: one that cannot leave the queue is passed over. */
 #define LEAVE_WAIT_NS (200 * HF_MSEC)
 
-/*
- * For those further back in the queue: they move up without being told, and if the one
- * before them is stopped in the moment it is given the lock, nothing else wakes them.
- */
-#define SLOW_CLOCK_NS (60 * HF_SEC)
-
-/* For who cannot be watched: of another namespace, or we have no descriptors left. */
-#define UNKNOWN_CLOCK_NS (5 * HF_SEC)
-
-struct attempt {
-	struct hf_local *locks;
-	const struct hf_lock_request *request;
-	struct hf_mono deadline; /* of the wait */
-	struct hf_mono suspect;  /* when to look for a deadlock; once */
-	int suspected;
-	int queued;
-	struct hf_lock_entry entry;
-	uint64_t token;
-	struct pollfd watch[1 + HF_LOCK_SLOTS_MAX]; /* [0] is our channel */
-	nfds_t n_watch;
-	int64_t clock_ns; /* look again after this; -1: no need */
-};
-
-static void stop_watching(struct attempt *a)
+static void attempt_done(struct hf_attempt *a)
 {
-	for (nfds_t i = 1; i < a->n_watch; i++)
-		hf_auto_close(&a->watch[i].fd);
-	a->n_watch = 1;
-}
-
-static void attempt_done(struct attempt *a)
-{
-	stop_watching(a);
+	hf_attempt_stop_watching(a);
 	hf_auto_close(&a->watch[0].fd);
 }
 
@@ -83,7 +41,7 @@ static struct hf_lock_holder *own_holder(struct hf_guard *guard,
 }
 
 /* Nobody is before us: enters at once. */
-static int grant(struct hf_guard *guard, struct attempt *a, struct hf_err *err)
+static int grant(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
 {
 	uint64_t token = hf_record_add(&guard->record, &a->entry);
 	int r = hf_guard_write(guard, err);
@@ -94,7 +52,7 @@ static int grant(struct hf_guard *guard, struct attempt *a, struct hf_err *err)
 }
 
 /* Enters again: counted. */
-static int grant_again(struct hf_guard *guard, struct hf_lock_holder *holder, struct attempt *a,
+static int grant_again(struct hf_guard *guard, struct hf_lock_holder *holder, struct hf_attempt *a,
 		       struct hf_err *err)
 {
 	int r;
@@ -109,7 +67,7 @@ static int grant_again(struct hf_guard *guard, struct hf_lock_holder *holder, st
 }
 
 /* Was the lock given to us while we slept? */
-static int was_granted(struct hf_guard *guard, struct attempt *a)
+static int was_granted(struct hf_guard *guard, struct hf_attempt *a)
 {
 	for (uint32_t i = 0; a->queued && i < guard->record.n_holders; i++) {
 		const struct hf_lock_holder *h = &guard->record.holders[i];
@@ -123,7 +81,7 @@ static int was_granted(struct hf_guard *guard, struct attempt *a)
 }
 
 /* Is our place still ours? Not if the record was lost, or our turn passed while stopped. */
-static int has_place(struct hf_guard *guard, const struct attempt *a)
+static int has_place(struct hf_guard *guard, const struct hf_attempt *a)
 {
 	struct hf_lock_entry entry;
 
@@ -142,7 +100,7 @@ static int covers(const struct hf_guard *guard, const struct hf_lock_holder *own
 					  !(own->flags & HF_HOLDER_SHARED));
 }
 
-static int check_own(struct hf_guard *guard, struct attempt *a, struct hf_err *err)
+static int check_own(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
 {
 	const struct hf_lock_request *request = a->request;
 	struct hf_lock_holder *own = own_holder(guard, request);
@@ -162,7 +120,7 @@ static int check_own(struct hf_guard *guard, struct attempt *a, struct hf_err *e
 }
 
 /* 1 entered, 0 not now, negative on error. */
-static int try_enter(struct hf_guard *guard, struct attempt *a, struct hf_err *err)
+static int try_enter(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
 {
 	const struct hf_lock_request *request = a->request;
 	struct hf_lock_record *record = &guard->record;
@@ -193,82 +151,8 @@ static int try_enter(struct hf_guard *guard, struct attempt *a, struct hf_err *e
 	return r < 0 ? r : was_granted(guard, a);
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-	return a < 0 ? b : b < 0 ? a : a < b ? a : b;
-}
-
-/* Adds a process to what we sleep on. Returns 0 when it has ended meanwhile. */
-static int watch_process(struct attempt *a, const struct hf_proc_id *id)
-{
-	char evidence[HF_EVIDENCE_MAX];
-	int fd = -1;
-	int verdict = hf_local_judge(a->locks, id, &fd, evidence);
-
-	if (verdict == 0)
-		a->watch[a->n_watch++] = (struct pollfd){ .fd = fd, .events = POLLIN };
-	else if (verdict == HF_E_UNKNOWN)
-		a->clock_ns = smaller(a->clock_ns, UNKNOWN_CLOCK_NS);
-	return verdict != HF_E_GONE && verdict != HF_E_RECYCLED;
-}
-
-/* Decides what to sleep on. Returns 0 when there is no need to sleep: look again. */
-static int plan_watch(struct hf_guard *guard, struct attempt *a)
-{
-	const struct hf_lock_record *record = &guard->record;
-	struct hf_lock_entry previous, further;
-
-	a->clock_ns = -1;
-	if (hf_queue_previous(guard, a->entry.ticket, &previous)) {
-		a->clock_ns = hf_queue_previous(guard, previous.ticket, &further) ? SLOW_CLOCK_NS
-										   : HF_LOCK_TURN_NS;
-		return watch_process(a, &previous.waiter);
-	}
-	/* Free, and those before us turned out to be gone: there is nothing else to wake us. */
-	if (record->n_holders == 0)
-		a->clock_ns = HF_MSEC;
-	if (hf_queue_unclaimed(guard))
-		a->clock_ns = HF_LOCK_TURN_NS;
-	for (uint32_t i = 0; i < record->n_holders; i++) {
-		int64_t left = hf_holder_lease_left(guard->locks, &record->holders[i]);
-
-		a->clock_ns = smaller(a->clock_ns, left);
-		if (!watch_process(a, &record->holders[i].id))
-			return 0;
-	}
-	return 1;
-}
-
-/* Reads what came through the channel. 1 when our token did. */
-static int read_channel(struct attempt *a)
-{
-	uint64_t message;
-
-	while (hf_sys.read(a->watch[0].fd, &message, sizeof(message)) == sizeof(message))
-		if (message != 0) {
-			a->token = message;
-			return 1;
-		}
-	return 0;
-}
-
-/* 1 when we were given the lock. */
-static int sleep_until_something(struct attempt *a)
-{
-	int64_t ns = a->request->wait_ns < 0 ? -1 : hf_mono_left(a->deadline);
-	int ms;
-
-	ns = smaller(ns, a->clock_ns);
-	if (!a->suspected)
-		ns = smaller(ns, hf_mono_left(a->suspect));
-	/* Rounded up, so that the deadline has passed when we wake for it. */
-	ms = ns < 0 ? -1 : ns / HF_MSEC < INT_MAX ? (int)((ns + HF_MSEC - 1) / HF_MSEC) : INT_MAX;
-	(void)hf_sys.poll(a->watch, a->n_watch, ms);
-	return read_channel(a);
-}
-
 /* Out of the queue, and what was given to us meanwhile goes to the next. */
-static void give_up(struct attempt *a)
+static void give_up(struct hf_attempt *a)
 {
 	AUTO_GUARD(guard);
 
@@ -287,7 +171,7 @@ static void give_up(struct attempt *a)
 	a->queued = 0;
 }
 
-static void tell_blocker(struct hf_guard *guard, struct attempt *a, struct hf_holder *ret,
+static void tell_blocker(struct hf_guard *guard, struct hf_attempt *a, struct hf_holder *ret,
 			 char *text, size_t cap)
 {
 	struct hf_holder blocker;
@@ -304,7 +188,7 @@ static void tell_blocker(struct hf_guard *guard, struct attempt *a, struct hf_ho
 }
 
 /* The lock cannot be had in time. */
-static int refuse(struct hf_guard *guard, struct attempt *a, struct hf_holder *ret_blocker,
+static int refuse(struct hf_guard *guard, struct hf_attempt *a, struct hf_holder *ret_blocker,
 		  struct hf_err *err)
 {
 	char text[HF_HOLDER_TEXT_MAX];
@@ -314,7 +198,7 @@ static int refuse(struct hf_guard *guard, struct attempt *a, struct hf_holder *r
 		    a->request->name, "%.*s", 250, text);
 }
 
-static int join(struct hf_guard *guard, struct attempt *a, struct hf_err *err)
+static int join(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
 {
 	int r;
 
@@ -340,7 +224,7 @@ static int join(struct hf_guard *guard, struct attempt *a, struct hf_err *err)
 	return 0;
 }
 
-static int check_deadlock(struct attempt *a, struct hf_err *err)
+static int check_deadlock(struct hf_attempt *a, struct hf_err *err)
 {
 	char cycle[HF_EVIDENCE_MAX];
 
@@ -357,7 +241,7 @@ static int check_deadlock(struct attempt *a, struct hf_err *err)
 }
 
 /* One look under the guard. 1 entered, 0 sleep, 2 look again, negative: give up. */
-static int look_once(struct attempt *a, struct hf_holder *ret_blocker, struct hf_err *err)
+static int look_once(struct hf_attempt *a, struct hf_holder *ret_blocker, struct hf_err *err)
 {
 	AUTO_GUARD(guard);
 	int waits = a->request->wait_ns != 0;
@@ -385,7 +269,7 @@ static int look_once(struct attempt *a, struct hf_holder *ret_blocker, struct hf
 	 * would take it back although we have it: it is read before the guard is dropped.
 	 */
 	if (r == 1 && a->queued)
-		(void)read_channel(a);
+		(void)hf_attempt_read_channel(a);
 	if (r != 0)
 		return r;
 	if (!waits || (a->request->wait_ns > 0 && hf_mono_left(a->deadline) == 0)) {
@@ -401,7 +285,7 @@ static int look_once(struct attempt *a, struct hf_holder *ret_blocker, struct hf
 	} else if (guard.changed) {
 		(void)hf_guard_write(&guard, NULL);
 	}
-	return plan_watch(&guard, a) ? 0 : 2;
+	return hf_attempt_watch(&guard, a) ? 0 : 2;
 }
 
 static uint32_t to_ttl_ms(int64_t ns)
@@ -412,7 +296,7 @@ static uint32_t to_ttl_ms(int64_t ns)
 int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_t *ret_token,
 		     struct hf_holder *ret_blocker, struct hf_err *err)
 {
-	AUTO(attempt_done) struct attempt a = { .locks = store, .request = request, .n_watch = 1 };
+	AUTO(attempt_done) struct hf_attempt a = { .locks = store, .request = request, .n_watch = 1 };
 	char key[HF_NAME_KEY_MAX];
 	int r;
 
@@ -431,11 +315,11 @@ int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_
 		.slots = request->slots,
 	};
 	while ((r = look_once(&a, ret_blocker, err)) == 0 || r == 2) {
-		if (r == 0 && sleep_until_something(&a)) {
+		if (r == 0 && hf_attempt_sleep(&a)) {
 			r = 1;
 			break;
 		}
-		stop_watching(&a);
+		hf_attempt_stop_watching(&a);
 		if (!a.suspected && hf_mono_left(a.suspect) == 0) {
 			r = check_deadlock(&a, err);
 			if (r < 0)
@@ -443,7 +327,7 @@ int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_
 		}
 	}
 	/* It may have been given to us while we could not look. */
-	if (r < 0 && !(a.queued && read_channel(&a))) {
+	if (r < 0 && !(a.queued && hf_attempt_read_channel(&a))) {
 		give_up(&a);
 		return r;
 	}
