@@ -16,36 +16,43 @@ next_works() {
     [ -z "$(find . -maxdepth 1 -links +1 -type f)" ]
 }
 
+new=$'old\n<!-- holdfast:x:start -->\nnew\n<!-- holdfast:x:end -->'
+
+one_file() { echo old >f.md; }
+
+block_is_whole() {
+    old_or_new f.md old "$new"
+    next_works
+}
+
 @test "kill at every call of a block edit: old or new, nothing left after the next edit (L9)" {
     require_strace
-    new=$'old\n<!-- holdfast:x:start -->\nnew\n<!-- holdfast:x:end -->'
     hf journal emit note text=warm
-    n=1
-    until echo old >f.md; [ "$(killed_at $n file block f.md x --text new)" = finished ]; do
-        old_or_new f.md old "$new"
-        next_works
-        n=$((n + 1))
-        [ "$n" -lt 200 ]
-    done
+    each_point one_file block_is_whole file block f.md x --text new
+    hf file block f.md x --text new
     [ "$(cat f.md)" = "$new" ]
-    [ "$n" -gt 10 ]
+}
+
+file_and_backup() {
+    rm -f f.md*
+    echo old >f.md
+    echo older >f.md.~1~
+}
+
+backups_are_right() {
+    local landed
+    landed=$(cat f.md)
+    old_or_new f.md old new
+    next_works
+    if [ "$landed" = new ]; then
+        [ "$(cat f.md.~1~ f.md.~2~ | paste -sd' ')" = "old older" ]
+    else
+        [ "$(cat f.md.~1~)" = older ] && [ ! -e f.md.~2~ ]
+    fi
 }
 
 @test "kill at every call of an edit with a backup: the backups are right, too (L9)" {
     require_strace
     hf journal emit note text=warm
-    n=1
-    until rm -f f.md*; echo old >f.md; echo older >f.md.~1~; [ "$(killed_at $n file edit f.md --backup 2 -- echo new)" = finished ]; do
-        landed=$(cat f.md)
-        old_or_new f.md old new
-        next_works
-        if [ "$landed" = new ]; then
-            [ "$(cat f.md.~1~ f.md.~2~ | paste -sd' ')" = "old older" ]
-        else
-            [ "$(cat f.md.~1~)" = older ] && [ ! -e f.md.~2~ ]
-        fi
-        n=$((n + 1))
-        [ "$n" -lt 200 ]
-    done
-    [ "$n" -gt 10 ]
+    each_point file_and_backup backups_are_right file edit f.md --backup 2 -- echo new
 }
