@@ -278,7 +278,6 @@ static void durable_record_of_one_thread_does_not_hold_up_another(void **state)
 	assert_null(failed);
 }
 
-#ifndef HF_LIBC_CALLS
 /* What a cancelled thread did before it got to the point where it may end. */
 struct cancelled {
 	struct hf_locks *locks;
@@ -317,6 +316,9 @@ static void thread_is_not_cancelled_inside_the_library_L13(void **test)
 	void *result;
 
 	(void)test;
+#ifdef HF_LIBC_CALLS
+	HF_SKIP("for the sanitizer the calls are the C library's, which can be cancelled");
+#endif
 	assert_int_equal(hf_journal_open(in, NULL, &c.journal, NULL), 0);
 	assert_int_equal(hf_locks_open(in, c.journal, &c.locks, NULL), 0);
 	assert_int_equal(hf_lock_acquire(c.locks, "held", NULL, &held, NULL, NULL), 0);
@@ -329,7 +331,6 @@ static void thread_is_not_cancelled_inside_the_library_L13(void **test)
 	hf_locks_free(c.locks);
 	hf_journal_free(c.journal);
 }
-#endif
 
 int main(void)
 {
@@ -338,9 +339,7 @@ int main(void)
 		HF_TEST(threads_have_handles_of_their_own),
 		HF_TEST(readers_beside_writers_see_every_record_once),
 		HF_TEST(durable_record_of_one_thread_does_not_hold_up_another),
-#ifndef HF_LIBC_CALLS
 		HF_TEST(thread_is_not_cancelled_inside_the_library_L13),
-#endif
 	};
 
 	return hf_run_tests("threads", tests);
