@@ -137,64 +137,101 @@ static int open_reader(struct cli *cli, int argc, char **argv, struct filter *fi
 	return status;
 }
 
-/* The last N formatted records, in a ring. */
+/* The last records as they are printed: a ring that grows to `limit`. */
 struct ring {
 	struct hf_buf *slots;
-	size_t size;
-	size_t next;
+	size_t limit, size, room;
+	size_t next; /* the oldest, once it is full */
 };
 
-static void ring_print(struct ring *ring)
+static void ring_done(struct ring *ring)
 {
-	for (size_t i = 0; i < ring->size; i++) {
-		struct hf_buf *slot = &ring->slots[(ring->next + i) % ring->size];
-
-		if (slot->len > 0)
-			print_and_reset(slot);
-		hf_buf_done(slot);
-	}
+	for (size_t i = 0; i < ring->size; i++)
+		hf_buf_done(&ring->slots[i]);
 	free(ring->slots);
+}
+
+static struct hf_buf *ring_slot(struct ring *ring)
+{
+	struct hf_buf *slot;
+
+	if (ring->size == ring->limit) {
+		slot = &ring->slots[ring->next];
+		ring->next = (ring->next + 1) % ring->limit;
+		hf_buf_reset(slot);
+		return slot;
+	}
+	if (ring->size == ring->room) {
+		ring->room = ring->room ? 2 * ring->room : 16;
+		ring->slots = reallocarray(ring->slots, ring->room, sizeof(*ring->slots));
+		if (!ring->slots)
+			cli_die_oom();
+	}
+	slot = &ring->slots[ring->size++];
+	*slot = (struct hf_buf)HF_BUF_INIT;
+	return slot;
+}
+
+/* Reads to the end; what is wanted goes to the ring, or to stdout where that has no limit. */
+static int read_wanted(const struct cli *cli, struct hf_journal_reader *reader,
+		       const struct filter *filter, struct ring *ring, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	struct hf_record record;
+	int r;
+
+	while ((r = hf_journal_next(reader, &record, err)) > 0) {
+		if (!wanted(filter, &record))
+			continue;
+		format_record(cli, &record, ring->limit ? ring_slot(ring) : &out);
+		if (!ring->limit)
+			print_and_reset(&out);
+	}
+	return r;
 }
 
 int cmd_journal_query(struct cli *cli, int argc, char **argv)
 {
 	AUTO(filter_done) struct filter filter = { 0 };
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	AUTO(ring_done) struct ring ring = { 0 };
 	struct hf_journal_reader *reader = NULL;
 	struct hf_err err = HF_ERR_INIT;
-	struct hf_record record;
-	struct ring ring = { 0 };
-	int r, status = open_reader(cli, argc, argv, &filter, &reader);
+	int status = open_reader(cli, argc, argv, &filter, &reader);
 
 	if (!reader)
 		return status;
-	if (filter.limit > 0) {
-		ring.size = filter.limit;
-		ring.slots = calloc(ring.size, sizeof(*ring.slots));
-		if (!ring.slots)
-			cli_die_oom();
-		for (size_t i = 0; i < ring.size; i++)
-			ring.slots[i] = (struct hf_buf)HF_BUF_INIT;
-	}
-	while ((r = hf_journal_next(reader, &record, &err)) > 0) {
-		struct hf_buf *to = ring.size ? &ring.slots[ring.next] : &out;
-
-		if (!wanted(&filter, &record))
-			continue;
-		hf_buf_reset(to);
-		format_record(cli, &record, to);
-		if (ring.size)
-			ring.next = (ring.next + 1) % ring.size;
-		else
-			print_and_reset(&out);
-	}
-	if (ring.size)
-		ring_print(&ring);
-	if (r < 0)
+	ring.limit = filter.limit;
+	if (read_wanted(cli, reader, &filter, &ring, &err) < 0)
 		status = cli_fail(cli, &err);
+	for (size_t i = 0; i < ring.size; i++)
+		print_and_reset(&ring.slots[(ring.next + i) % ring.size]);
 	say_damaged(cli, reader);
 	hf_journal_reader_free(reader);
 	return status;
+}
+
+void journal_history(struct cli *cli, const char *name, size_t n,
+		     void (*fn)(void *arg, const char *line, size_t len), void *arg)
+{
+	AUTO(filter_done) struct filter filter = { .since_ns = -1 };
+	AUTO(ring_done) struct ring ring = { .limit = n };
+	struct hf_journal_reader *reader;
+	int status;
+	struct hf_state *state = cli_state(cli, 0, &status);
+
+	filter.name_root = cli_text(name);
+	filter.name = json_string_value(filter.name_root);
+	if (!state || hf_journal_read(state, &reader, NULL) < 0)
+		return;
+	(void)read_wanted(cli, reader, &filter, &ring, NULL);
+	for (size_t i = 0; i < ring.size; i++) {
+		const struct hf_buf *slot = &ring.slots[(ring.next + i) % ring.size];
+
+		if (slot->err)
+			cli_die_oom();
+		fn(arg, slot->s, slot->len);
+	}
+	hf_journal_reader_free(reader);
 }
 
 int cmd_journal_follow(struct cli *cli, int argc, char **argv)

@@ -154,7 +154,7 @@ static void explain(void *arg, const struct hf_lock_info *info)
 	struct show *show = arg;
 
 	if (show->cli->json) {
-		cli_print_json(lock_json(info));
+		show->list = lock_json(info);
 		return;
 	}
 	if (info->n_holders == 0)
@@ -171,14 +171,21 @@ static void explain(void *arg, const struct hf_lock_info *info)
 	}
 }
 
-/* The last events about the name: what led to this. */
-static void print_history(struct cli *cli, const char *name)
+/* One of the last events about the name: what led to this. */
+static void print_event(void *arg, const char *line, size_t len)
 {
-	char name_option[] = "--name", limit_option[] = "--limit=5";
-	char *words[] = { name_option, (char *)(uintptr_t)name, limit_option, NULL };
+	struct show *show = arg;
 
-	puts("\nlast events:");
-	(void)cmd_journal_query(cli, 3, words);
+	if (show->cli->json) {
+		json_t *event = json_loadb(line, len, 0, NULL);
+
+		if (event && json_array_append_new(show->list, event) < 0)
+			cli_die_oom();
+		return;
+	}
+	if (show->count++ == 0)
+		puts("\nlast events:");
+	(void)fwrite(line, 1, len, stdout);
 }
 
 int cmd_why(struct cli *cli, int argc, char **argv)
@@ -186,6 +193,7 @@ int cmd_why(struct cli *cli, int argc, char **argv)
 	struct show show = { .cli = cli };
 	AUTO(lock_close) struct lock_context context = { 0 };
 	struct hf_err err = HF_ERR_INIT;
+	json_t *object = NULL;
 	int r, status, n = cli_options(cli, NULL, argc, argv, 1, 1);
 
 	if (n < 0)
@@ -194,13 +202,20 @@ int cmd_why(struct cli *cli, int argc, char **argv)
 	if (status != EXIT_DONE)
 		return status;
 	r = hf_lock_look(context.locks, argv[0], explain, &show, &err);
-	if (r == HF_E_NOT_HELD && !cli->json) {
-		printf("'%s' is free: nobody has ever taken it here\n", argv[0]);
-		return EXIT_DONE;
-	}
-	if (r < 0)
+	if (r < 0 && r != HF_E_NOT_HELD)
 		return cli_fail(cli, &err);
-	if (!cli->json)
-		print_history(cli, argv[0]);
+	if (r == HF_E_NOT_HELD && !cli->json)
+		printf("'%s' is free: nobody has ever taken it here\n", argv[0]);
+	if (cli->json) {
+		const struct hf_lock_info never = { .name = argv[0] };
+
+		object = r == HF_E_NOT_HELD ? lock_json(&never) : show.list;
+		show.list = json_array();
+	}
+	journal_history(cli, argv[0], 5, print_event, &show);
+	if (cli->json) {
+		cli_set(object, "events", show.list);
+		cli_print_json(object);
+	}
 	return EXIT_DONE;
 }

@@ -281,6 +281,20 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     is_json '.name == "build" and (.holders | length == 1) and (.waiters | length == 1)'
     expect 0 hf why nothing
     says "free"
+    [[ "$output" != *"last events"* ]]
+    expect 0 hf why nothing --json
+    is_json '.v == 1 and .name == "nothing" and .holders == [] and .waiters == [] and .events == []'
+}
+
+@test "why tells the last five events about the name, as JSON too" {
+    for i in 1 2 3 4 5 6; do hf journal emit note --name build text="$i"; done
+    holding build
+    expect 0 hf why build
+    says "last events:"
+    says "text=6"
+    [[ "$output" != *"text=1"* ]]
+    expect 0 hf why build --json
+    is_json '[.events[].text] == ["2", "3", "4", "5", "6"] and .events[0].event == "note"'
 }
 
 @test "break needs a reason, leaves one event, and the old token is dead (L4, L8)" {
