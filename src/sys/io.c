@@ -237,5 +237,9 @@ void hf_pause(long ns)
 {
 	struct timespec ts = { .tv_sec = 0, .tv_nsec = ns < 999999999L ? ns : 999999999L };
 
+#ifdef __LP64__ /* as in sys/calls.c: no thread is cancelled here */
 	(void)syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, NULL);
+#else
+	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+#endif
 }
