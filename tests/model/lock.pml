@@ -100,6 +100,23 @@ inline note_loss()
 	rob = false
 }
 
+/*
+ * hf_queue_take_back: one read of the channel. The waiter may have been faster; else it will
+ * look, and find that it has to queue again.
+ */
+inline take_back(taken)
+{
+	taken = false;
+	if
+	:: holder != NOBODY && ticket != 0 && message[holder - 1] == token &&
+	   channel[holder - 1] == ticket ->
+		message[holder - 1] = 0;
+		bell[holder - 1] = true;
+		taken = true
+	:: else
+	fi
+}
+
 /* choose(): the first whose channel has a reader; the record is not yet written. */
 inline choose(at)
 {
@@ -220,7 +237,7 @@ inline leave_look(me)
 #define was_granted(p) (mine != 0 && holder == ID(p) && ticket == mine)
 #define has_place(p)   (mine >= first && mine < next && entry[mine] == ID(p))
 
-/* plan_watch: the waiter before us, else the holder. */
+/* hf_attempt_watch: the waiter before us, else the holder. */
 inline plan_watch(me, at)
 {
 	watched[me] = NOBODY;
@@ -311,16 +328,12 @@ look:
 		}
 		if
 		:: revoke ->
-			/* take_back: one read of the channel; the waiter may have been faster. */
 			d_step {
-				if
-				:: message[holder - 1] == token ->
-#ifndef MUTANT_REVOKE
-					message[holder - 1] = 0;
+#ifdef MUTANT_REVOKE
+				bell[holder - 1] = true
+#else
+				take_back(revoke)
 #endif
-					bell[holder - 1] = true
-				:: else -> revoke = false
-				fi
 			}
 		:: else
 		fi;
@@ -328,7 +341,18 @@ look:
 		:: revoke || holder == NOBODY || !alive[holder - 1] || lease == 2 ->
 			d_step {
 				rob = (lease == 2 && !revoke);
-				revoke = false;
+				revoke = false
+			}
+#ifndef MUTANT_EXPIRED_UNREAD
+			/* hf_record_reap: who never noticed that it was given the lock loses nothing. */
+			d_step {
+				if
+				:: rob -> take_back(revoke); rob = !revoke; revoke = false
+				:: else
+				fi
+			}
+#endif
+			d_step {
 				/* Is anybody living before us? */
 				at = first;
 				do
@@ -395,7 +419,7 @@ look:
 			guard = NOBODY;
 			asleep[me] = true
 		}
-		/* sleep_until_something; the deadline counts only where there is nothing else. */
+		/* hf_attempt_sleep; the deadline counts only where there is nothing else. */
 		atomic {
 			if
 			:: woken(me)
@@ -403,13 +427,15 @@ look:
 			fi;
 			asleep[me] = false
 		}
-		/* read_channel: whoever reads the token has the lock. */
+		/* hf_attempt_read_channel: whoever reads the token has the lock. */
 		d_step {
 			bell[me] = false;
 			if
 			:: message[me] != 0 ->
 				got = message[me];
-				message[me] = 0
+				message[me] = 0;
+				/* L1: what can be read is what the record says. */
+				assert(got == token && holder == ID(me))
 			:: else
 			fi
 		}
@@ -455,7 +481,7 @@ have:		skip;
 			od;
 			i = 0;
 			believes[me] = got;
-			/* Broken or run out before it was read: then it is known as such. */
+			/* Broken or run out since it was read: then it is known as such. */
 			robbed[me] = (got != token || holder != ID(me))
 		}
 		/* hf_lock_guarded: refused, or in the order of the tokens (L5). */
@@ -487,11 +513,14 @@ next_round:	skip;
 proctype breaker() provided (runs(BREAKER))
 {
 	byte at, i, who;
-	bool rob;
+	bool rob, taken;
 
 	take_guard(BREAKER);
 	if
 	:: holder != NOBODY ->
+#ifndef MUTANT_BROKEN_UNREAD
+		d_step { take_back(taken); taken = false }
+#endif
 #ifndef MUTANT_SILENT_BREAK
 		d_step { nudge(1, i) }
 #endif
@@ -573,12 +602,12 @@ active proctype world()
 #if N > 2
 	:: STOPS && stopped[2] -> stopped[2] = false
 #endif
-	:: LEASES && lease == 1 -> lease = 2
+	:: atomic { LEASES && lease == 1 -> lease = 2 }
 	:: break
 	od;
 	/* No more harm is done, but clocks go on. */
 end:	do
-	:: LEASES && lease == 1 -> lease = 2
+	:: atomic { LEASES && lease == 1 -> lease = 2 }
 	od
 }
 
