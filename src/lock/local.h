@@ -31,6 +31,7 @@ struct hf_local {
 	int dirfd;                  /* locks/ */
 	int wait_fd;                /* locks/.wait/ */
 	unsigned judge_flags;       /* HF_PROC_SHARED on network file systems */
+	uint64_t fsize_limit;       /* RLIMIT_FSIZE at opening */
 	struct hf_here here;        /* of this process: constant for its life */
 	struct hf_proc_id self;
 	atomic_int masks_pipe; /* this kernel has no write_quiet: SIGPIPE is held back instead */
@@ -39,6 +40,12 @@ struct hf_local {
 	int late[HF_LATE_MAX]; /* no longer needed, to be closed when nobody waits for it */
 	size_t n_late;
 };
+
+/*
+ * 1 when the limit of this process allows the write. Beyond it the kernel writes a part, or
+ * kills us (L13).
+ */
+int hf_local_may_write(const struct hf_local *locks, size_t len, off_t at);
 
 /* Closes *fd with the next guard that is dropped, or with the store. */
 void hf_local_close_late(struct hf_local *locks, int *fd);
@@ -68,7 +75,8 @@ struct hf_guard {
 	uint64_t told_ticket; /* the last waiter that was sent its token; 0: none */
 	int32_t told_pid;
 	int told_fd; /* its channel, to be closed when it has been given way to */
-	uint8_t page[HF_LOCK_RECORD_MAX]; /* of the file, as it is read and written */
+	size_t n_old; /* bytes of the file that stand in `page`; behind them it is written anew */
+	uint8_t page[2 * HF_LOCK_RECORD_MAX];
 };
 
 /*
@@ -88,7 +96,10 @@ int hf_guard_take(struct hf_local *locks, const char *name, int create, struct h
 int hf_guard_take_held(struct hf_local *locks, const char *name, uint64_t token,
 		       struct hf_guard *ret, struct hf_err *err);
 
-/* Writes the record. Returns 0 or -errno with err filled in. */
+/*
+ * Writes the record. Returns 0, or -errno with err filled in: then the file is as it was, also
+ * when only a part of it could be written.
+ */
 int hf_guard_write(struct hf_guard *guard, struct hf_err *err);
 
 /*

@@ -42,6 +42,8 @@ static int write_entry(struct hf_guard *guard, const struct hf_lock_entry *entry
 	uint8_t bytes[HF_LOCK_ENTRY_SIZE];
 	size_t done;
 
+	if (!hf_local_may_write(guard->locks, sizeof(bytes), entry_at(entry->ticket)))
+		return -EFBIG;
 	hf_lock_entry_encode(entry, bytes);
 	return hf_pwrite_all(guard->fd, (const char *)bytes, sizeof(bytes),
 			     entry_at(entry->ticket), &done);
