@@ -13,6 +13,11 @@
 #include "hf/sys/io.h"
 #include "hf/sys/state.h"
 
+int64_t hf_local_now(const struct hf_local *locks)
+{
+	return hf_boot_now().ns - locks->boot_offset_ns;
+}
+
 int hf_local_may_write(const struct hf_local *locks, size_t len, off_t at)
 {
 	return (uint64_t)at + len <= locks->fsize_limit;
@@ -79,7 +84,9 @@ int hf_local_open(struct hf_state *state, struct hf_journal *journal, const stru
 	locks->self = *self;
 	locks->here = (struct hf_here){ .pid_ns = self->pid_ns, .time_ns = self->time_ns };
 	memcpy(locks->here.boot_id, self->boot_id, sizeof(locks->here.boot_id));
-	r = hf_state_subdir(state, "locks", 1, &locks->dirfd, err);
+	r = hf_boot_offset(&locks->here, &locks->boot_offset_ns, err);
+	if (r == 0)
+		r = hf_state_subdir(state, "locks", 1, &locks->dirfd, err);
 	if (r == 0)
 		r = hf_private_subdir(locks->dirfd, ".wait", "locks/.wait", 1, &locks->wait_fd,
 				      err);

@@ -34,12 +34,16 @@ struct hf_local {
 	uint64_t fsize_limit;       /* RLIMIT_FSIZE at opening */
 	struct hf_here here;        /* of this process: constant for its life */
 	struct hf_proc_id self;
+	int64_t boot_offset_ns;     /* hf_boot_offset */
 	atomic_int masks_pipe; /* this kernel has no write_quiet: SIGPIPE is held back instead */
 	pthread_mutex_t mutex; /* of the descriptors below */
 	int spare_fd;          /* given up when a wake-up would fail with EMFILE */
 	int late[HF_LATE_MAX]; /* no longer needed, to be closed when nobody waits for it */
 	size_t n_late;
 };
+
+/* The boot time of leases and waits: the machine's, so that all time namespaces agree on it. */
+int64_t hf_local_now(const struct hf_local *locks);
 
 /*
  * 1 when the limit of this process allows the write. Beyond it the kernel writes a part, or
@@ -232,7 +236,7 @@ int64_t hf_holder_lease_left(const struct hf_local *locks, const struct hf_lock_
 int hf_record_find(const struct hf_lock_record *record, uint64_t token);
 
 /* Adds a holder with a new token, which is returned. There must be room. */
-uint64_t hf_record_add(struct hf_lock_record *record, const struct hf_lock_entry *entry);
+uint64_t hf_record_add(struct hf_guard *guard, const struct hf_lock_entry *entry);
 
 void hf_record_remove(struct hf_lock_record *record, uint32_t index);
 

@@ -236,7 +236,7 @@ static void choose(struct hf_guard *guard, struct grants *grants)
 		if (channel < 0)
 			return;
 		record->first++;
-		(void)hf_record_add(record, &entry);
+		(void)hf_record_add(guard, &entry);
 		grants->items[grants->count].pid = entry.waiter.pid;
 		grants->items[grants->count++].channel = channel;
 	}

@@ -173,6 +173,21 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     expect 0 hf lock check build --token "$new"
 }
 
+@test "a lease is as long in another time namespace, and nobody is robbed there (L4)" {
+    unshare -T --boottime 1000000 true || skip "no time namespaces here"
+    token=$(hf lock acquire build --pid $$ --ttl 1h)
+    for offset in 1000000 -$(($(cut -d. -f1 /proc/uptime) / 2)); do
+        expect 1 unshare -T --boottime "$offset" "$HOLDFAST" lock acquire build -n
+        expect 0 unshare -T --boottime "$offset" "$HOLDFAST" --json lock list
+        is_json '.locks[0].holders[0].lease_left_ms > 3500000'
+        expect 0 hf --json lock list
+        is_json '.locks[0].holders[0].lease_left_ms > 3500000'
+    done
+    expect 0 unshare -T --boottime 1000000 "$HOLDFAST" lock renew build --token "$token" --ttl 2h
+    expect 0 hf --json lock list
+    is_json '.locks[0].holders[0].lease_left_ms | . > 7100000 and . <= 7200000'
+}
+
 @test "shared together, not with exclusive; slots up to their number (L1)" {
     holding s -s
     expect 0 hf lock run s -s -n -- true
