@@ -139,7 +139,9 @@ int hf_record_reap(struct hf_guard *guard, int expired_too)
 			    !hf_record_shares_token(record, i))
 				hf_guard_note_loss(guard, HF_EV_LOCK_TAKEN_OVER, holder, evidence);
 		} else if (expired_too && hf_holder_lease_left(guard->locks, holder) == 0) {
-			if (!hf_record_shares_token(record, i))
+			/* A waiter that never noticed that it was given the lock loses nothing. */
+			if (!hf_queue_take_back(guard, holder->ticket, holder->token) &&
+			    !hf_record_shares_token(record, i))
 				hf_guard_note_loss(guard, HF_EV_LOCK_EXPIRED, holder,
 						   "the lease ran out and somebody else wants the lock");
 		} else {

@@ -212,6 +212,12 @@ int hf_queue_admit(struct hf_guard *guard, struct hf_err *err);
 int hf_queue_unclaimed(struct hf_guard *guard);
 
 /*
+ * Takes the message with `token` out of the channel of a waiter that was given the lock, so that
+ * it queues again. 1, or 0: it has read it, or did not wait (ticket 0).
+ */
+int hf_queue_take_back(struct hf_guard *guard, uint64_t ticket, uint64_t token);
+
+/*
  * Takes the lock back from waiters that were given it HF_LOCK_TURN_NS ago and have not
  * noticed, because they are stopped. They queue again when they are continued.
  * Returns how many.

@@ -319,10 +319,9 @@ int hf_queue_unclaimed(struct hf_guard *guard)
 	return 0;
 }
 
-/* Takes the message with `token` out of the channel, if it is still there. */
-static int take_back(struct hf_guard *guard, uint64_t ticket, uint64_t token)
+int hf_queue_take_back(struct hf_guard *guard, uint64_t ticket, uint64_t token)
 {
-	AUTO_FD fd = hf_channel_open(guard, ticket, O_RDWR);
+	AUTO_FD fd = ticket ? hf_channel_open(guard, ticket, O_RDWR) : -1;
 	uint64_t message;
 
 	while (fd >= 0 && hf_sys.read(fd, &message, sizeof(message)) == sizeof(message))
@@ -345,7 +344,7 @@ int hf_queue_revoke(struct hf_guard *guard)
 
 		/* The age is wall time and may be wrong; then it is only asked early. */
 		if (holder->ticket != 0 && now_us - holder->token >= HF_LOCK_TURN_NS / HF_USEC &&
-		    take_back(guard, holder->ticket, holder->token)) {
+		    hf_queue_take_back(guard, holder->ticket, holder->token)) {
 			hf_record_remove(record, i);
 			revoked++;
 		} else {

@@ -239,6 +239,9 @@ int hf_local_take_away(void *store, const char *name, const char *reason, struct
 					   reason);
 			count++;
 		}
+		/* One that waited and has not noticed must not believe later that it has it. */
+		(void)hf_queue_take_back(&guard, guard.record.holders[i].ticket,
+					 guard.record.holders[i].token);
 		hf_channel_remove(store, guard.key, guard.record.holders[i].ticket);
 	}
 	guard.record.n_holders = 0;

@@ -690,6 +690,46 @@ static void stopped_waiter_alone_is_passed_over_by_a_newcomer_L4(void **state)
 	assert_idle("x");
 }
 
+/* A waiter is given the lock while it is stopped, and loses it before it can notice. */
+static void lose_before_noticing(int64_t ttl_ns, int broken)
+{
+	struct hf_lock *lock = take("x");
+	struct worker *first = worker("x", -1), *late = worker("x", 10 * HF_SEC);
+
+	first->opts.ttl_ns = ttl_ns;
+	late->keep = 1;
+	start_in_queue(first, "x", 1);
+	kill(first->pid, SIGSTOP);
+	await_stopped(first->pid);
+	give_back(lock);
+	if (broken)
+		assert_int_equal(hf_lock_break(locks, "x", "a test", ERR), 1);
+	start(late);
+	AWAIT(late->got);
+	kill(first->pid, SIGCONT);
+	AWAIT(first->got || look("x").n_waiters == 1);
+	assert_int_equal(first->got, 0);
+	late->go = 1;
+	finish(late);
+	finish(first);
+	assert_int_equal(first->r, 0);
+	assert_true(first->token > late->token);
+	assert_int_equal(sh->most_inside, 1);
+	assert_idle("x");
+}
+
+static void lease_that_ran_out_unnoticed_is_not_believed_later_L1_L5(void **state)
+{
+	(void)state;
+	lose_before_noticing(50 * HF_MSEC, 0);
+}
+
+static void lock_that_was_broken_unnoticed_is_not_believed_later_L1_L5(void **state)
+{
+	(void)state;
+	lose_before_noticing(0, 1);
+}
+
 static int (*real_flock)(int fd, int operation);
 static ssize_t (*real_read)(int fd, void *to, size_t len);
 static int misses;
@@ -1167,6 +1207,8 @@ int main(void)
 		WAIT_TEST(waiter_killed_right_after_release_does_not_stall_the_rest_L4),
 		WAIT_TEST(stopped_waiter_delays_the_rest_by_its_turn_and_gets_it_later_L4),
 		WAIT_TEST(stopped_waiter_alone_is_passed_over_by_a_newcomer_L4),
+		WAIT_TEST(lease_that_ran_out_unnoticed_is_not_believed_later_L1_L5),
+		WAIT_TEST(lock_that_was_broken_unnoticed_is_not_believed_later_L1_L5),
 		WAIT_TEST(waiter_that_knows_it_has_the_lock_is_not_passed_over_L1),
 		WAIT_TEST(idle_waiter_makes_no_system_calls),
 		WAIT_TEST(waiter_behind_one_who_waited_sleeps_without_a_clock),
