@@ -1151,6 +1151,93 @@ static void circle_closed_by_all_at_once_is_broken_by_one(void **state)
 		assert_idle(names[i]);
 }
 
+/*
+ * Two circles through one who wants to write: with a reader that waited before it, which is for it to
+ * find, and with one that waits a moment later and stands before the other in the record.
+ */
+static void circle_is_found_although_another_was_closed_by_somebody_else(void **state)
+{
+	struct worker *later = worker("alpha", 10 * HF_SEC), *earlier = worker("alpha", 10 * HF_SEC);
+	struct worker *writer = worker("beta", 10 * HF_SEC);
+	int refused = 0;
+
+	(void)state;
+	later->opts.mode = earlier->opts.mode = HF_LOCK_SHARED;
+	later->names[1] = earlier->names[1] = "beta";
+	writer->names[1] = "alpha";
+	for (int i = 0; i < 3; i++) {
+		sh->workers[i].keep_each = 1;
+		start(&sh->workers[i]);
+		AWAIT(sh->workers[i].got == 1);
+	}
+	earlier->go = 1;
+	AWAIT(look("beta").n_waiters == 1);
+	writer->go = 1;
+	AWAIT(look("alpha").n_waiters == 1);
+	later->go = 1;
+	for (int i = 0; i < 3; i++) {
+		finish(&sh->workers[i]);
+		assert_true(sh->workers[i].r == 0 || sh->workers[i].r == HF_E_DEADLOCK);
+		refused += sh->workers[i].r == HF_E_DEADLOCK;
+	}
+	assert_true(refused >= 1);
+	assert_idle("alpha");
+	assert_idle("beta");
+}
+
+static int (*real_openat)(int dirfd, const char *path, int flags, mode_t mode);
+static uint64_t scans;
+
+static int count_opens(int dirfd, const char *path, int flags, mode_t mode)
+{
+	scans += strcmp(path, ".") == 0;
+	return real_openat(dirfd, path, flags, mode);
+}
+
+/* Readers of one lock that all wait for the next, and so on: the ways are 8 to the power of 3. */
+static void search_for_a_circle_follows_each_party_once(void **state)
+{
+	static const char *const names[] = { "alpha", "beta", "gamma", "delta" };
+	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = 60 * HF_MSEC };
+	struct worker *last;
+	struct hf_lock *none;
+
+	(void)state;
+	for (int i = 0; i < 24; i++) {
+		struct worker *w = worker(names[i / 8], -1);
+
+		w->names[1] = names[i / 8 + 1];
+		w->opts.mode = HF_LOCK_SHARED;
+		w->keep_each = 1;
+		start(w);
+		AWAIT(w->got == 1);
+	}
+	/* Somebody who wants to write, so that the next ones wait behind. */
+	for (int i = 0; i < 3; i++) {
+		struct worker *w = worker(names[i], -1);
+
+		start_in_queue(w, names[i], 1);
+	}
+	last = worker(names[3], -1);
+	last->keep = 1;
+	start(last);
+	AWAIT(last->got);
+	for (int i = 0; i < 24; i++) {
+		sh->workers[i].go = 1;
+		AWAIT(look(names[i / 8 + 1]).n_waiters == (size_t)(i % 8 + 1 + (i < 16)));
+	}
+	real_openat = hf_sys.openat;
+	hf_sys.openat = count_opens;
+	ASSERT_ERR(hf_lock_acquire(locks, names[0], &opts, &none, NULL, ERR), HF_E_TIMEOUT);
+	hf_sys.openat = real_openat;
+	assert_in_range(scans, 1, 60);
+	last->go = 1;
+	for (int i = 0; i < 28; i++) {
+		finish(&sh->workers[i]);
+		ASSERT_OK(sh->workers[i].r);
+	}
+}
+
 static void traffic(void)
 {
 	struct hf_locks *own = own_locks(1);
@@ -1222,6 +1309,8 @@ int main(void)
 		WAIT_TEST(circle_of_two_is_found_and_only_its_closer_is_told),
 		WAIT_TEST(circle_of_three_is_found_and_only_its_closer_is_told),
 		WAIT_TEST(circle_closed_by_all_at_once_is_broken_by_one),
+		WAIT_TEST(circle_is_found_although_another_was_closed_by_somebody_else),
+		WAIT_TEST(search_for_a_circle_follows_each_party_once),
 		WAIT_TEST(traffic_in_one_order_is_never_taken_for_a_deadlock),
 	};
 
