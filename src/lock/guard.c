@@ -204,6 +204,23 @@ static int is_private(const struct hf_guard *guard)
 }
 
 /*
+ * What cannot be opened cannot be flocked either. Of two who see it, the second would move away the
+ * good record that the first has begun by then, and with it a holder. So one at a
+ * time looks and moves, under a flock on the directory.
+ */
+static int quarantine_unopened(struct hf_guard *guard, struct hf_mono deadline, struct hf_err *err)
+{
+	AUTO_FD dir = hf_open_at(guard->locks->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
+	int r = dir < 0 ? dir : take_flock(dir, 0, deadline);
+
+	if (r < 0)
+		return hf_fail_sys(err, -r, "flock", "locks");
+	return is_private(guard) ? 0
+				 : quarantine(guard->locks, guard->name, guard->key,
+					      "not a regular file of ours", err);
+}
+
+/*
  * Reads the record of a lock that the caller holds. A sound record with its token is the one
  * that gave it to us, so it is not asked first what kind of file it is in. 1, or 0: look closer.
  */
@@ -271,8 +288,9 @@ static int guard_fill(struct hf_guard *guard, int create, uint64_t token, struct
 			/* What was distrusted may have been replaced by something good. */
 			if (guard->fd >= 0 ? !is_current(guard, &st) : is_private(guard))
 				continue;
-			r = quarantine(guard->locks, guard->name, guard->key,
-				       "not a regular file of ours", err);
+			r = guard->fd < 0 ? quarantine_unopened(guard, deadline, err)
+					  : quarantine(guard->locks, guard->name, guard->key,
+						       "not a regular file of ours", err);
 			if (r < 0)
 				return r;
 			continue;

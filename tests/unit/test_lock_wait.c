@@ -1058,6 +1058,43 @@ static void timeout_holds_when_somebody_is_stopped_inside_another_guard(void **s
 	assert_idle("x");
 }
 
+/* -- what is no record ------------------------------------------------------- */
+
+static int (*real_statx)(int dirfd, const char *path, int flags, unsigned mask, struct statx *st);
+
+/* After the first look at what has the record's name, somebody else moves it away and takes the lock. */
+static int statx_and_lose(int dirfd, const char *path, int flags, unsigned mask, struct statx *st)
+{
+	int r = real_statx(dirfd, path, flags, mask, st);
+
+	if (strcmp(path, "x") == 0 && n_workers == 0) {
+		struct worker *w = worker("x", 0);
+
+		w->keep = 1;
+		start(w);
+		AWAIT(w->got);
+	}
+	return r;
+}
+
+static void record_that_replaced_a_symlink_is_not_moved_away_L1_L4(void **state)
+{
+	struct hf_lock_opts opts = { .size = sizeof(opts) };
+	struct hf_lock *none = NULL;
+
+	(void)state;
+	assert_int_equal(symlink("nowhere", hf_test_path("state/locks/x")), 0);
+	real_statx = hf_sys.statx;
+	hf_sys.statx = statx_and_lose;
+	ASSERT_ERR(hf_lock_acquire(locks, "x", &opts, &none, NULL, ERR), HF_E_BUSY);
+	hf_sys.statx = real_statx;
+	ASSERT_OK(hf_lock_check_token(locks, "x", sh->workers[0].token, ERR));
+	sh->workers[0].go = 1;
+	finish(&sh->workers[0]);
+	ASSERT_OK(sh->workers[0].r);
+	assert_idle("x");
+}
+
 /* -- deadlock ------------------------------------------------------------------ */
 
 static int deadlocks(void)
@@ -1306,6 +1343,7 @@ int main(void)
 		WAIT_TEST(waiter_notices_that_the_file_was_deleted),
 		WAIT_TEST(timeout_holds_when_somebody_is_stopped_inside_the_guard),
 		WAIT_TEST(timeout_holds_when_somebody_is_stopped_inside_another_guard),
+		WAIT_TEST(record_that_replaced_a_symlink_is_not_moved_away_L1_L4),
 		WAIT_TEST(circle_of_two_is_found_and_only_its_closer_is_told),
 		WAIT_TEST(circle_of_three_is_found_and_only_its_closer_is_told),
 		WAIT_TEST(circle_closed_by_all_at_once_is_broken_by_one),
