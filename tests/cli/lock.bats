@@ -153,6 +153,19 @@ waiters() { [ "$(hf lock list --json | jq ".locks[] | select(.name == \"$1\") | 
 }
 gone() { ! kill -0 "$1" 2>/dev/null; }
 
+@test "run --ttl: a command that is killed while it waits for the lock ends the wrapper as such" {
+    holding build
+    spawn "$HOLDFAST" lock run build --ttl 10s -- touch ran
+    wait_until 10 waiters build 1
+    kill -KILL "$(pgrep -P "$spawned_pid")"
+    touch go-build
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -eq 137 ]
+    [ ! -e ran ]
+    expect 1 hf lock check build
+}
+
 @test "run --ttl forwards signals and passes the status on" {
     spawn bash -c '"$HOLDFAST" lock run build --ttl 5s -- bash -c "trap \"exit 9\" TERM; echo \$PPID >wrapper; while :; do sleep 0.05; done"; echo $? >status'
     wait_until 10 test -s wrapper
