@@ -256,7 +256,7 @@ int cmd_lock_run(struct cli *cli, int argc, char **argv)
 {
 	struct run run = { .cli = cli, .o = LOCK_OPTIONS_INIT };
 	const struct option_spec specs[] = { LOCK_OPTION_SPECS(run.o), { 0 } };
-	int status, n = cli_options(cli, specs, argc, argv, 2, argc);
+	int status, n = cli_options(cli, specs, argc, argv, 2, OPTIONS_THEN_COMMAND);
 
 	if (n < 0)
 		return cli_options_status(n);

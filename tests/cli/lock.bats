@@ -339,6 +339,20 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     expect 2 hf lock run x
     expect 2 hf lock renew x
     expect 2 hf lock release x --pid 1 --token 2
+    expect 2 hf lock run x --slots 0 -- true
+    says "from 1 to 64"
+    for pid in 0 -1 '' 2147483648 4294967297 1x; do
+        expect 2 hf lock acquire x --pid "$pid" -n
+        expect 2 hf lock release x --pid "$pid"
+    done
+    expect 1 hf lock check x
+}
+
+@test "without -- the command begins at its first word, and its options stay its own" {
+    expect 0 hf lock run x echo -n -s --ttl
+    [ "$output" = "-s --ttl" ]
+    expect 0 hf lock run x -s env -- echo hi
+    [ "$output" = hi ]
 }
 
 @test "an idle waiter makes no system calls" {
