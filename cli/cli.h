@@ -11,6 +11,7 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -107,8 +108,12 @@ struct option_spec {
  * Reads options, ours and the global ones, in any order up to "--", and leaves
  * the other words in argv[0..]. Returns how many there are, between `min` and
  * `max`; or -1 after it has said what is wrong (exit with EXIT_USAGE); or -2
- * after it has shown the help (exit with EXIT_DONE).
+ * after it has shown the help (exit with EXIT_DONE). With OPTIONS_THEN_COMMAND as
+ * `max`, the second word begins a command, with or without "--" before it, and what
+ * follows is the command's.
  */
+#define OPTIONS_THEN_COMMAND INT_MAX
+
 int cli_options(struct cli *cli, const struct option_spec *specs, int argc, char **argv, int min,
 		int max);
 

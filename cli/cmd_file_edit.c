@@ -73,7 +73,7 @@ int cmd_file_edit(struct cli *cli, int argc, char **argv)
 		  "no output is an empty file, not a failure" },
 		{ 0 },
 	};
-	int status, go, n = cli_options(cli, specs, argc, argv, 2, argc);
+	int status, go, n = cli_options(cli, specs, argc, argv, 2, OPTIONS_THEN_COMMAND);
 
 	if (n < 0)
 		return cli_options_status(n);

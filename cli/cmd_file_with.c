@@ -16,7 +16,7 @@ int cmd_file_with(struct cli *cli, int argc, char **argv)
 {
 	AUTO(file_end) struct file_work work = { .cli = cli, .o = FILE_OPTIONS_INIT };
 	const struct option_spec specs[] = { FILE_LOCK_SPECS(work.o), { 0 } };
-	int status, go, fd, n = cli_options(cli, specs, argc, argv, 2, argc);
+	int status, go, fd, n = cli_options(cli, specs, argc, argv, 2, OPTIONS_THEN_COMMAND);
 
 	if (n < 0)
 		return cli_options_status(n);

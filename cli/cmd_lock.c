@@ -24,13 +24,13 @@ static int print_token(const struct cli *cli, const char *name, uint64_t token)
 int cmd_lock_acquire(struct cli *cli, int argc, char **argv)
 {
 	struct lock_options o = LOCK_OPTIONS_INIT;
-	uint64_t pid = 0;
+	const char *pid = NULL;
 	int reentrant = 0;
 	const struct option_spec specs[] = {
 		LOCK_OPTION_SPECS(o),
 		{ "reentrant", 'r', OPTION_FLAG, &reentrant, NULL,
 		  "take it again if the owner has it; release as often" },
-		{ "pid", 0, OPTION_COUNT, &pid, "PID", "owner (by default the calling process's parent)" },
+		{ "pid", 0, OPTION_TEXT, &pid, "PID", "owner (by default the calling process's parent)" },
 		{ 0 },
 	};
 	AUTO(lock_close) struct lock_context context = { 0 };
@@ -82,10 +82,10 @@ static int read_token(const struct cli *cli, const char *text, uint64_t *ret)
 
 int cmd_lock_release(struct cli *cli, int argc, char **argv)
 {
-	const char *token_text = NULL;
-	uint64_t pid = 0, token = 0;
+	const char *pid = NULL, *token_text = NULL;
+	uint64_t token = 0;
 	const struct option_spec specs[] = {
-		{ "pid", 0, OPTION_COUNT, &pid, "PID", "owner (by default the calling process's parent)" },
+		{ "pid", 0, OPTION_TEXT, &pid, "PID", "owner (by default the calling process's parent)" },
 		{ "token", 't', OPTION_TEXT, &token_text, "T", "the token, instead of the owner" },
 		{ 0 },
 	};

@@ -193,6 +193,7 @@ static int run_becoming(struct run *run)
 static int run_leased(struct run *run)
 {
 	AUTO(child_done) struct child child = { .pidfd = -1, .go = -1 };
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	struct hf_mono start = hf_mono_now();
 	struct hf_holder blocker = { 0 };
 	struct hf_err err = HF_ERR_INIT;
@@ -227,6 +228,8 @@ static int run_leased(struct run *run)
 	token = renewal.lock ? hf_lock_token(renewal.lock) : 0;
 	renewal.next = hf_mono_in(renewal.lock ? renewal.ttl_ns / 3 : INT64_MAX / 2);
 	renewal.lost_at = hf_mono_in(renewal.ttl_ns);
+	/* Killed while it waited? Then that is how it ended, and not our end as well. */
+	(void)sigaction(SIGPIPE, &ignore, NULL);
 	(void)!write(child.go, &token, sizeof(token));
 	hf_auto_close(&child.go);
 	status = watch_child(run->cli, &renewal, &child, signals);
@@ -253,7 +256,7 @@ int cmd_lock_run(struct cli *cli, int argc, char **argv)
 {
 	struct run run = { .cli = cli, .o = LOCK_OPTIONS_INIT };
 	const struct option_spec specs[] = { LOCK_OPTION_SPECS(run.o), { 0 } };
-	int status, n = cli_options(cli, specs, argc, argv, 2, argc);
+	int status, n = cli_options(cli, specs, argc, argv, 2, OPTIONS_THEN_COMMAND);
 
 	if (n < 0)
 		return cli_options_status(n);

@@ -233,7 +233,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 	int status = EXIT_DONE, r, n;
 
 	run.lock.wait_ns = 0;
-	n = cli_options(cli, specs, argc, argv, 1, argc);
+	n = cli_options(cli, specs, argc, argv, 1, OPTIONS_THEN_COMMAND);
 	if (n < 0)
 		return cli_options_status(n);
 	if (n < 2 && !run.resume)

@@ -15,7 +15,8 @@ struct lock_options {
 	int no_wait;
 	int64_t wait_ns; /* -1: for ever */
 	int shared;
-	uint64_t slots;
+	const char *slots_word;
+	uint64_t slots; /* 0: not a slots lock */
 	int64_t ttl_ns;
 	const char *on_timeout_word;
 	uint64_t busy_status; /* -E */
@@ -29,7 +30,7 @@ struct lock_options {
 	{ "nonblock", 'n', OPTION_FLAG, &(o).no_wait, NULL, "do not wait" },                       \
 	{ "wait", 'w', OPTION_DURATION, &(o).wait_ns, "DUR", "wait at most DUR (else for ever)" }, \
 	{ "shared", 's', OPTION_FLAG, &(o).shared, NULL, "together with others that are shared" }, \
-	{ "slots", 0, OPTION_COUNT, &(o).slots, "N", "at most N at once (1 to 64)" },              \
+	{ "slots", 0, OPTION_TEXT, &(o).slots_word, "N", "at most N at once (1 to 64)" },          \
 	{ "ttl", 0, OPTION_DURATION, &(o).ttl_ns, "DUR", "a lease: lost if not renewed in DUR" },  \
 	{ "on-timeout", 0, OPTION_TEXT, &(o).on_timeout_word, "WHAT", "fail, skip or proceed" },   \
 	{ "conflict-exit-code", 'E', OPTION_COUNT, &(o).busy_status, "N",                          \
@@ -77,8 +78,8 @@ int lock_settle(struct cli *cli, const struct lock_context *context, const struc
 		const char *name, int r, struct hf_mono start, const struct hf_holder *blocker,
 		const struct hf_err *err, int *ret_go);
 
-/* Identity of `pid`, or of our parent when it is 0. Status as above. */
-int lock_owner(const struct cli *cli, uint64_t pid, struct hf_proc_id *ret);
+/* Identity of the process of that pid, or of our parent when it is NULL. Status as above. */
+int lock_owner(const struct cli *cli, const char *pid_word, struct hf_proc_id *ret);
 
 /* A holder as a JSON object. */
 json_t *lock_holder_json(const struct hf_holder *holder);

@@ -11,9 +11,11 @@ int lock_options_check(struct cli *cli, struct lock_options *o)
 {
 	if (o->no_wait)
 		o->wait_ns = 0;
-	if (o->shared && o->slots)
+	if (o->shared && o->slots_word)
 		return cli_usage(cli, "--shared and --slots exclude each other");
-	if (o->slots > HF_LOCK_SLOTS_MAX)
+	if (o->slots_word && (hf_parse_u64(o->slots_word, strlen(o->slots_word), HF_LOCK_SLOTS_MAX,
+					   &o->slots) < 0 ||
+			      o->slots == 0))
 		return cli_usage(cli, "--slots goes from 1 to %d", HF_LOCK_SLOTS_MAX);
 	if (o->ttl_ns > HF_LOCK_TTL_MAX)
 		return cli_usage(cli, "--ttl is at most 30d");
@@ -204,11 +206,14 @@ int lock_settle(struct cli *cli, const struct lock_context *context, const struc
 	return lock_say_busy(cli, name, blocker, err, (int)o->busy_status);
 }
 
-int lock_owner(const struct cli *cli, uint64_t pid, struct hf_proc_id *ret)
+int lock_owner(const struct cli *cli, const char *pid_word, struct hf_proc_id *ret)
 {
 	struct hf_err err = HF_ERR_INIT;
+	uint64_t pid = (uint64_t)getppid();
 
-	if (hf_proc_identify(pid ? (int32_t)pid : (int32_t)getppid(), ret, &err) < 0)
+	if (pid_word && (hf_parse_u64(pid_word, strlen(pid_word), INT32_MAX, &pid) < 0 || pid == 0))
+		return cli_usage(cli, "--pid: '%s' is not a pid", pid_word);
+	if (hf_proc_identify((int32_t)pid, ret, &err) < 0)
 		return cli_fail(cli, &err);
 	return EXIT_DONE;
 }

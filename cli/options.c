@@ -176,6 +176,8 @@ int cli_options(struct cli *cli, const struct option_spec *specs, int argc, char
 			at++;
 			break;
 		}
+		if (max == OPTIONS_THEN_COMMAND && words == 2)
+			break;
 		/* A lone "-" and anything without a dash is a word. */
 		if (argv[at][0] != '-' || argv[at][1] == '\0') {
 			argv[words++] = argv[at++];

@@ -43,7 +43,7 @@ static struct hf_lock_holder *own_holder(struct hf_guard *guard,
 /* Nobody is before us: enters at once. */
 static int grant(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
 {
-	uint64_t token = hf_record_add(&guard->record, &a->entry);
+	uint64_t token = hf_record_add(guard, &a->entry);
 	int r = hf_guard_write(guard, err);
 
 	if (r == 0)
@@ -203,7 +203,7 @@ static int join(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err
 	int r;
 
 	hf_auto_close(&a->watch[0].fd);
-	a->entry.since_ns = hf_boot_now().ns;
+	a->entry.since_ns = hf_local_now(a->locks);
 	/* Nobody waits, so what channels there are were left by processes that were killed. */
 	if (guard->record.first == guard->record.next)
 		hf_channel_recall(a->locks, guard->key, &guard->record);

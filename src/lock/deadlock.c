@@ -8,11 +8,17 @@
  * in motion is no circle. Before it is believed, each step is read once more.
  *
  * Of all in the circle the one that began to wait last is told; it closed it. So
- * exactly one gives up. A thread is a party of its own; a lock owned by a process as a
- * whole (thread 0) belongs to all its threads.
+ * exactly one gives up, and waits that began after ours are not followed: a circle
+ * through one of them is that one's to find, and must not hide another that is ours. A thread is
+ * a party of its own; a lock owned by a process as a whole (thread 0) belongs to all
+ * its threads.
+ *
+ * Each party is followed once: with many holders of many locks the ways multiply.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
@@ -29,18 +35,42 @@ struct wait_edge {
 	int64_t since_ns;
 };
 
+struct party {
+	struct hf_proc_id id;
+	int32_t thread;
+	int stuck; /* as far as it is known */
+};
+
 struct search {
 	struct hf_local *locks;
 	const struct hf_lock_entry *us;
 	struct wait_edge path[MAX_DEPTH];
 	int depth;
-	int latest; /* nobody on the path began to wait after us */
+	struct party *seen; /* to be freed */
+	size_t n_seen;
 };
 
 static int same_party(const struct hf_proc_id *a, int32_t a_thread, const struct hf_proc_id *b,
 		      int32_t b_thread)
 {
 	return hf_proc_same(a, b) && (a_thread == b_thread || a_thread == 0 || b_thread == 0);
+}
+
+/* The place of that party among those seen, added if it is new; -1 no memory. */
+static ssize_t find_party(struct search *search, const struct hf_lock_holder *holder)
+{
+	struct party *grown;
+
+	for (size_t i = 0; i < search->n_seen; i++)
+		if (search->seen[i].thread == holder->thread &&
+		    hf_proc_same(&search->seen[i].id, &holder->id))
+			return (ssize_t)i;
+	grown = realloc(search->seen, (search->n_seen + 1) * sizeof(*grown));
+	if (!grown)
+		return -1;
+	search->seen = grown;
+	grown[search->n_seen] = (struct party){ holder->id, holder->thread, 0 };
+	return (ssize_t)search->n_seen++;
 }
 
 /* Reads holders and queue of a lock under its guard, into a copy. */
@@ -69,7 +99,8 @@ static int look_for_wait(void *arg, const char *name)
 	hf_guard_drop(&guard);
 	for (size_t i = 0; i < n; i++) {
 		if (!same_party(&entries[i].owner, entries[i].owner_thread, &find->holder->id,
-				find->holder->thread))
+				find->holder->thread) ||
+		    entries[i].since_ns > find->search->us->since_ns)
 			continue;
 		(void)snprintf(find->found.name, sizeof(find->found.name), "%s", name);
 		find->found.owner = entries[i].owner;
@@ -86,20 +117,26 @@ static int leads_back(struct search *search, const char *name);
 static int holder_is_stuck(struct search *search, const struct hf_lock_holder *holder)
 {
 	struct find_wait find = { .search = search, .holder = holder };
-	int stuck;
+	size_t known;
+	ssize_t party;
 
 	if (same_party(&holder->id, holder->thread, &search->us->owner, search->us->owner_thread))
 		return 1;
-	if (search->depth == MAX_DEPTH ||
-	    hf_local_each(search->locks, look_for_wait, &find, NULL) != 1)
+	if (search->depth == MAX_DEPTH)
+		return 0;
+	known = search->n_seen;
+	party = find_party(search, holder);
+	if (party < 0 || search->n_seen == known)
+		return party >= 0 && search->seen[party].stuck;
+	if (hf_local_each(search->locks, look_for_wait, &find, NULL) != 1)
 		return 0;
 	search->path[search->depth++] = find.found;
-	stuck = leads_back(search, find.found.name);
-	if (!stuck)
+	if (!leads_back(search, find.found.name)) {
 		search->depth--;
-	else if (find.found.since_ns > search->us->since_ns)
-		search->latest = 0;
-	return stuck;
+		return 0;
+	}
+	search->seen[party].stuck = 1;
+	return 1;
 }
 
 /* Slots: all holders must be stuck. Else one that never lets go is enough. */
@@ -128,18 +165,27 @@ static int leads_back(struct search *search, const char *name)
 	return record.n_holders > 0 && stuck == record.n_holders;
 }
 
+static void search_done(struct search *search)
+{
+	free(search->seen);
+}
+
+/* Goes round once. 1 when there is a circle; its way is in search->path. */
+static int go_round(struct search *search, const char *name)
+{
+	search->depth = 0;
+	search->n_seen = 0;
+	return leads_back(search, name);
+}
+
 int hf_deadlock_check(struct hf_local *locks, const char *name, const struct hf_lock_entry *entry,
 		      char *ret_cycle, size_t cap)
 {
-	struct search search = { .locks = locks, .us = entry, .latest = 1 };
+	AUTO(search_done) struct search search = { .locks = locks, .us = entry };
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
 
-	if (!leads_back(&search, name) || !search.latest)
-		return 0;
 	/* Real circles stand still: what is one now must be one a moment later. */
-	search.depth = 0;
-	search.latest = 1;
-	if (!leads_back(&search, name) || !search.latest)
+	if (!go_round(&search, name) || !go_round(&search, name))
 		return 0;
 	hf_buf_add_format(&text, "pid %d waits for '%s'", (int)entry->owner.pid, name);
 	for (int i = 0; i < search.depth; i++)

@@ -173,18 +173,20 @@ static int read_record(struct hf_guard *guard, const struct stat *st, struct hf_
 	int r;
 
 	guard->is_new = size == 0;
+	guard->n_old = 0;
 	if (size == 0) {
 		memset(&guard->record, 0, offsetof(struct hf_lock_record, holders));
 		return 1;
 	}
-	for (; size <= HF_LOCK_FILE_MAX; part = sizeof(guard->page)) {
+	for (; size <= HF_LOCK_FILE_MAX; part = HF_LOCK_RECORD_MAX) {
 		ssize_t n = hf_pread_all(guard->fd, (char *)guard->page, part, 0);
 
 		if (n < 0)
 			return hf_fail_sys(err, (int)-n, "pread", guard->name);
+		guard->n_old = (size_t)n;
 		if (hf_lock_record_decode(guard->page, (size_t)n, &guard->record, &why) == 0)
 			return 1;
-		if (part == sizeof(guard->page))
+		if (part == HF_LOCK_RECORD_MAX)
 			break;
 	}
 	/* Somebody else may have moved it away already, and a good one have its name. */
@@ -202,6 +204,23 @@ static int is_private(const struct hf_guard *guard)
 }
 
 /*
+ * What cannot be opened cannot be flocked either. Of two who see it, the second would move away the
+ * good record that the first has begun by then, and with it a holder. So one at a
+ * time looks and moves, under a flock on the directory.
+ */
+static int quarantine_unopened(struct hf_guard *guard, struct hf_mono deadline, struct hf_err *err)
+{
+	AUTO_FD dir = hf_open_at(guard->locks->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
+	int r = dir < 0 ? dir : take_flock(dir, 0, deadline);
+
+	if (r < 0)
+		return hf_fail_sys(err, -r, "flock", "locks");
+	return is_private(guard) ? 0
+				 : quarantine(guard->locks, guard->name, guard->key,
+					      "not a regular file of ours", err);
+}
+
+/*
  * Reads the record of a lock that the caller holds. A sound record with its token is the one
  * that gave it to us, so it is not asked first what kind of file it is in. 1, or 0: look closer.
  */
@@ -211,6 +230,7 @@ static int read_held(struct hf_guard *guard, uint64_t token)
 	const char *why;
 
 	guard->is_new = 0;
+	guard->n_old = n > 0 ? (size_t)n : 0;
 	return n > 0 && hf_lock_record_decode(guard->page, (size_t)n, &guard->record, &why) == 0 &&
 	       hf_record_find(&guard->record, token) >= 0;
 }
@@ -268,8 +288,9 @@ static int guard_fill(struct hf_guard *guard, int create, uint64_t token, struct
 			/* What was distrusted may have been replaced by something good. */
 			if (guard->fd >= 0 ? !is_current(guard, &st) : is_private(guard))
 				continue;
-			r = quarantine(guard->locks, guard->name, guard->key,
-				       "not a regular file of ours", err);
+			r = guard->fd < 0 ? quarantine_unopened(guard, deadline, err)
+					  : quarantine(guard->locks, guard->name, guard->key,
+						       "not a regular file of ours", err);
 			if (r < 0)
 				return r;
 			continue;
@@ -321,13 +342,38 @@ int hf_guard_take_held(struct hf_local *locks, const char *name, uint64_t token,
 	return guard_take(locks, name, 0, token, hf_mono_in(HF_GUARD_WAIT_NS), ret, err);
 }
 
-int hf_guard_write(struct hf_guard *guard, struct hf_err *err)
+/*
+ * One write, all or nothing. A part of a record would be a damaged one, and who has the lock would
+ * lose it; so what was there comes back, and the rest is not even tried, which might kill us
+ * (SIGXFSZ) before it could.
+ */
+static int write_page(struct hf_guard *guard, const uint8_t *page, size_t len)
 {
 	size_t done;
-	int r, n = hf_lock_record_encode(&guard->record, guard->page);
+	ssize_t n;
 
-	if (n >= 0 && guard->is_new)
-		memset(guard->page + n, 0, sizeof(guard->page) - (size_t)n);
+	if (!hf_local_may_write(guard->locks, len, 0))
+		return -EFBIG;
+	do {
+		n = hf_sys.pwrite(guard->fd, page, len, 0);
+	} while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)len)
+		return 0;
+	if (n < 0)
+		return -errno;
+	if (guard->is_new)
+		(void)hf_sys.ftruncate(guard->fd, 0);
+	else
+		(void)hf_pwrite_all(guard->fd, (const char *)guard->page,
+				    guard->n_old < (size_t)n ? guard->n_old : (size_t)n, 0, &done);
+	return -EIO;
+}
+
+int hf_guard_write(struct hf_guard *guard, struct hf_err *err)
+{
+	uint8_t *page = guard->page + guard->n_old;
+	int r, n = hf_lock_record_encode(&guard->record, page);
+
 	if (n < 0)
 		return FAIL(err, n, "record", guard->name,
 			    "its holders come from too many namespaces");
@@ -336,12 +382,13 @@ int hf_guard_write(struct hf_guard *guard, struct hf_err *err)
 	 * ignored. A new file gets its whole page at once, so that no later change
 	 * can fail for want of space.
 	 */
-	r = hf_pwrite_all(guard->fd, (const char *)guard->page,
-			  guard->is_new ? sizeof(guard->page) : (size_t)n, 0, &done);
-	if (r < 0 && guard->is_new)
-		(void)hf_sys.ftruncate(guard->fd, 0);
+	if (guard->is_new)
+		memset(page + n, 0, HF_LOCK_RECORD_MAX - (size_t)n);
+	r = write_page(guard, page, guard->is_new ? HF_LOCK_RECORD_MAX : (size_t)n);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "pwrite", guard->name);
+	memmove(guard->page, page, (size_t)n);
+	guard->n_old = (size_t)n;
 	guard->is_new = 0;
 	guard->written = 1;
 	return 0;

@@ -58,9 +58,10 @@ void hf_record_remove(struct hf_lock_record *record, uint32_t index)
 		(record->n_holders - index) * sizeof(record->holders[0]));
 }
 
-uint64_t hf_record_add(struct hf_lock_record *record, const struct hf_lock_entry *entry)
+uint64_t hf_record_add(struct hf_guard *guard, const struct hf_lock_entry *entry)
 {
 	uint64_t now_us = (uint64_t)(hf_wall_now().ns / HF_USEC);
+	struct hf_lock_record *record = &guard->record;
 	struct hf_lock_holder *holder = &record->holders[record->n_holders];
 
 	/* L2: past every earlier one, also if the record is lost or an old copy comes back. */
@@ -71,7 +72,8 @@ uint64_t hf_record_add(struct hf_lock_record *record, const struct hf_lock_entry
 		.flags = entry->flags,
 		.count = 1,
 		.ttl_ms = entry->ttl_ms,
-		.lease_end_ns = entry->ttl_ms ? hf_boot_now().ns + entry->ttl_ms * HF_MSEC : 0,
+		.lease_end_ns = entry->ttl_ms ? hf_local_now(guard->locks) + entry->ttl_ms * HF_MSEC
+					      : 0,
 		.token = record->token,
 		.ticket = entry->ticket,
 	};
@@ -100,7 +102,7 @@ int hf_record_admits(const struct hf_lock_record *record, enum hf_lock_mode mode
 int64_t hf_holder_lease_left(const struct hf_local *locks, const struct hf_lock_holder *holder)
 {
 	int64_t ttl = (int64_t)holder->ttl_ms * HF_MSEC;
-	int64_t left = holder->lease_end_ns - hf_boot_now().ns;
+	int64_t left = holder->lease_end_ns - hf_local_now(locks);
 
 	if (holder->ttl_ms == 0)
 		return -1;
@@ -115,7 +117,7 @@ int64_t hf_holder_lease_left(const struct hf_local *locks, const struct hf_lock_
 int hf_record_reap(struct hf_guard *guard, int expired_too)
 {
 	struct hf_lock_record *record = &guard->record;
-	int64_t now = hf_boot_now().ns;
+	int64_t now = hf_local_now(guard->locks);
 	int removed = 0;
 
 	for (uint32_t i = 0; i < record->n_holders;) {
@@ -137,7 +139,9 @@ int hf_record_reap(struct hf_guard *guard, int expired_too)
 			    !hf_record_shares_token(record, i))
 				hf_guard_note_loss(guard, HF_EV_LOCK_TAKEN_OVER, holder, evidence);
 		} else if (expired_too && hf_holder_lease_left(guard->locks, holder) == 0) {
-			if (!hf_record_shares_token(record, i))
+			/* A waiter that never noticed that it was given the lock loses nothing. */
+			if (!hf_queue_take_back(guard, holder->ticket, holder->token) &&
+			    !hf_record_shares_token(record, i))
 				hf_guard_note_loss(guard, HF_EV_LOCK_EXPIRED, holder,
 						   "the lease ran out and somebody else wants the lock");
 		} else {

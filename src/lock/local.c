@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
@@ -11,6 +12,16 @@
 #include "hf/lock/ops.h"
 #include "hf/sys/io.h"
 #include "hf/sys/state.h"
+
+int64_t hf_local_now(const struct hf_local *locks)
+{
+	return hf_boot_now().ns - locks->boot_offset_ns;
+}
+
+int hf_local_may_write(const struct hf_local *locks, size_t len, off_t at)
+{
+	return (uint64_t)at + len <= locks->fsize_limit;
+}
 
 void hf_local_close_late(struct hf_local *locks, int *fd)
 {
@@ -56,6 +67,7 @@ int hf_local_open(struct hf_state *state, struct hf_journal *journal, const stru
 		  void **ret_store, struct hf_err *err)
 {
 	AUTO(auto_local_free) struct hf_local *locks = calloc(1, sizeof(*locks));
+	struct rlimit limit;
 	int r;
 
 	if (!locks)
@@ -64,12 +76,17 @@ int hf_local_open(struct hf_state *state, struct hf_journal *journal, const stru
 	locks->journal = journal;
 	locks->dirfd = locks->wait_fd = locks->spare_fd = -1;
 	locks->judge_flags = hf_state_is_shared(state) ? HF_PROC_SHARED : 0;
+	locks->fsize_limit = UINT64_MAX;
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+		locks->fsize_limit = limit.rlim_cur;
 	(void)pthread_mutex_init(&locks->mutex, NULL);
 	/* Where we are is part of who we are. */
 	locks->self = *self;
 	locks->here = (struct hf_here){ .pid_ns = self->pid_ns, .time_ns = self->time_ns };
 	memcpy(locks->here.boot_id, self->boot_id, sizeof(locks->here.boot_id));
-	r = hf_state_subdir(state, "locks", 1, &locks->dirfd, err);
+	r = hf_boot_offset(&locks->here, &locks->boot_offset_ns, err);
+	if (r == 0)
+		r = hf_state_subdir(state, "locks", 1, &locks->dirfd, err);
 	if (r == 0)
 		r = hf_private_subdir(locks->dirfd, ".wait", "locks/.wait", 1, &locks->wait_fd,
 				      err);

@@ -31,14 +31,25 @@ struct hf_local {
 	int dirfd;                  /* locks/ */
 	int wait_fd;                /* locks/.wait/ */
 	unsigned judge_flags;       /* HF_PROC_SHARED on network file systems */
+	uint64_t fsize_limit;       /* RLIMIT_FSIZE at opening */
 	struct hf_here here;        /* of this process: constant for its life */
 	struct hf_proc_id self;
+	int64_t boot_offset_ns;     /* hf_boot_offset */
 	atomic_int masks_pipe; /* this kernel has no write_quiet: SIGPIPE is held back instead */
 	pthread_mutex_t mutex; /* of the descriptors below */
 	int spare_fd;          /* given up when a wake-up would fail with EMFILE */
 	int late[HF_LATE_MAX]; /* no longer needed, to be closed when nobody waits for it */
 	size_t n_late;
 };
+
+/* The boot time of leases and waits: the machine's, so that all time namespaces agree on it. */
+int64_t hf_local_now(const struct hf_local *locks);
+
+/*
+ * 1 when the limit of this process allows the write. Beyond it the kernel writes a part, or
+ * kills us (L13).
+ */
+int hf_local_may_write(const struct hf_local *locks, size_t len, off_t at);
 
 /* Closes *fd with the next guard that is dropped, or with the store. */
 void hf_local_close_late(struct hf_local *locks, int *fd);
@@ -68,7 +79,8 @@ struct hf_guard {
 	uint64_t told_ticket; /* the last waiter that was sent its token; 0: none */
 	int32_t told_pid;
 	int told_fd; /* its channel, to be closed when it has been given way to */
-	uint8_t page[HF_LOCK_RECORD_MAX]; /* of the file, as it is read and written */
+	size_t n_old; /* bytes of the file that stand in `page`; behind them it is written anew */
+	uint8_t page[2 * HF_LOCK_RECORD_MAX];
 };
 
 /*
@@ -88,7 +100,10 @@ int hf_guard_take(struct hf_local *locks, const char *name, int create, struct h
 int hf_guard_take_held(struct hf_local *locks, const char *name, uint64_t token,
 		       struct hf_guard *ret, struct hf_err *err);
 
-/* Writes the record. Returns 0 or -errno with err filled in. */
+/*
+ * Writes the record. Returns 0, or -errno with err filled in: then the file is as it was, also
+ * when only a part of it could be written.
+ */
 int hf_guard_write(struct hf_guard *guard, struct hf_err *err);
 
 /*
@@ -197,6 +212,12 @@ int hf_queue_admit(struct hf_guard *guard, struct hf_err *err);
 int hf_queue_unclaimed(struct hf_guard *guard);
 
 /*
+ * Takes the message with `token` out of the channel of a waiter that was given the lock, so that
+ * it queues again. 1, or 0: it has read it, or did not wait (ticket 0).
+ */
+int hf_queue_take_back(struct hf_guard *guard, uint64_t ticket, uint64_t token);
+
+/*
  * Takes the lock back from waiters that were given it HF_LOCK_TURN_NS ago and have not
  * noticed, because they are stopped. They queue again when they are continued.
  * Returns how many.
@@ -221,7 +242,7 @@ int64_t hf_holder_lease_left(const struct hf_local *locks, const struct hf_lock_
 int hf_record_find(const struct hf_lock_record *record, uint64_t token);
 
 /* Adds a holder with a new token, which is returned. There must be room. */
-uint64_t hf_record_add(struct hf_lock_record *record, const struct hf_lock_entry *entry);
+uint64_t hf_record_add(struct hf_guard *guard, const struct hf_lock_entry *entry);
 
 void hf_record_remove(struct hf_lock_record *record, uint32_t index);
 

@@ -14,7 +14,7 @@
 static size_t show_waiters(const struct hf_local *locks, const struct hf_lock_entry *entries,
 			   size_t n, struct hf_waiter *to)
 {
-	int64_t now = hf_boot_now().ns;
+	int64_t now = hf_local_now(locks);
 	char evidence[HF_EVIDENCE_MAX];
 	size_t living = 0;
 

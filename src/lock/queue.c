@@ -42,6 +42,8 @@ static int write_entry(struct hf_guard *guard, const struct hf_lock_entry *entry
 	uint8_t bytes[HF_LOCK_ENTRY_SIZE];
 	size_t done;
 
+	if (!hf_local_may_write(guard->locks, sizeof(bytes), entry_at(entry->ticket)))
+		return -EFBIG;
 	hf_lock_entry_encode(entry, bytes);
 	return hf_pwrite_all(guard->fd, (const char *)bytes, sizeof(bytes),
 			     entry_at(entry->ticket), &done);
@@ -234,7 +236,7 @@ static void choose(struct hf_guard *guard, struct grants *grants)
 		if (channel < 0)
 			return;
 		record->first++;
-		(void)hf_record_add(record, &entry);
+		(void)hf_record_add(guard, &entry);
 		grants->items[grants->count].pid = entry.waiter.pid;
 		grants->items[grants->count++].channel = channel;
 	}
@@ -317,10 +319,9 @@ int hf_queue_unclaimed(struct hf_guard *guard)
 	return 0;
 }
 
-/* Takes the message with `token` out of the channel, if it is still there. */
-static int take_back(struct hf_guard *guard, uint64_t ticket, uint64_t token)
+int hf_queue_take_back(struct hf_guard *guard, uint64_t ticket, uint64_t token)
 {
-	AUTO_FD fd = hf_channel_open(guard, ticket, O_RDWR);
+	AUTO_FD fd = ticket ? hf_channel_open(guard, ticket, O_RDWR) : -1;
 	uint64_t message;
 
 	while (fd >= 0 && hf_sys.read(fd, &message, sizeof(message)) == sizeof(message))
@@ -343,7 +344,7 @@ int hf_queue_revoke(struct hf_guard *guard)
 
 		/* The age is wall time and may be wrong; then it is only asked early. */
 		if (holder->ticket != 0 && now_us - holder->token >= HF_LOCK_TURN_NS / HF_USEC &&
-		    take_back(guard, holder->ticket, holder->token)) {
+		    hf_queue_take_back(guard, holder->ticket, holder->token)) {
 			hf_record_remove(record, i);
 			revoked++;
 		} else {

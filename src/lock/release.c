@@ -134,7 +134,7 @@ int hf_local_renew(void *store, const char *name, uint64_t token, int64_t ttl_ns
 		holder->ttl_ms = (uint32_t)((ttl_ns + HF_MSEC - 1) / HF_MSEC);
 	if (holder->ttl_ms == 0)
 		return FAIL(err, -EINVAL, "renew", name, "it has no lease; say how long");
-	holder->lease_end_ns = hf_boot_now().ns + (int64_t)holder->ttl_ms * HF_MSEC;
+	holder->lease_end_ns = hf_local_now(store) + (int64_t)holder->ttl_ms * HF_MSEC;
 	for (uint32_t i = 0; i < guard.record.n_holders; i++)
 		if (guard.record.holders[i].token == token) {
 			guard.record.holders[i].ttl_ms = holder->ttl_ms;
@@ -239,6 +239,9 @@ int hf_local_take_away(void *store, const char *name, const char *reason, struct
 					   reason);
 			count++;
 		}
+		/* One that waited and has not noticed must not believe later that it has it. */
+		(void)hf_queue_take_back(&guard, guard.record.holders[i].ticket,
+					 guard.record.holders[i].token);
 		hf_channel_remove(store, guard.key, guard.record.holders[i].ticket);
 	}
 	guard.record.n_holders = 0;

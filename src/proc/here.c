@@ -5,15 +5,21 @@
 #include <string.h>
 
 #include "hf/base/fail.h"
+#include "hf/base/parse.h"
 #include "hf/proc/here.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "holdfast/clock.h"
 
 #ifndef PID_FS_MAGIC
 #define PID_FS_MAGIC 0x50494446
 #endif
 
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
+#define OFFSETS_PATH "/proc/self/timens_offsets"
+
+/* The namespace that the machine starts with has this inode (PROC_TIME_INIT_INO), and no offsets. */
+#define FIRST_TIME_NS 0xEFFFFFFA
 
 int hf_boot_id_valid(const char *text, size_t len)
 {
@@ -58,6 +64,38 @@ int hf_here_read(struct hf_here *ret, struct hf_err *err)
 	if (r < 0 && r != -ENOENT)
 		return hf_fail_sys(err, -r, "stat", "/proc/self/ns/time");
 	*ret = here;
+	return 0;
+}
+
+/* The n-th word of the line that begins with `first`, as a number. */
+static int number_of(const char *text, const char *first, int n, int64_t *ret)
+{
+	const char *at = strstr(text, first);
+
+	for (; at && n > 0; n--) {
+		at += strcspn(at, " \n");
+		at += strspn(at, " ");
+	}
+	return at ? hf_parse_i64(at, strcspn(at, " \n"), ret) : HF_E_SYNTAX;
+}
+
+int hf_boot_offset(const struct hf_here *here, int64_t *ret_ns, struct hf_err *err)
+{
+	int64_t seconds, ns;
+	char text[256];
+	ssize_t n;
+
+	*ret_ns = 0;
+	if (here->time_ns == 0 || here->time_ns == FIRST_TIME_NS)
+		return 0;
+	n = hf_read_file(AT_FDCWD, OFFSETS_PATH, text, sizeof(text) - 1);
+	if (n < 0)
+		return hf_fail_sys(err, (int)-n, "read", OFFSETS_PATH);
+	text[n] = '\0';
+	if (number_of(text, "boottime", 1, &seconds) < 0 || number_of(text, "boottime", 2, &ns) < 0 ||
+	    __builtin_mul_overflow(seconds, HF_SEC, &seconds) ||
+	    __builtin_add_overflow(seconds, ns, ret_ns))
+		return FAIL(err, HF_E_FORMAT, "read", OFFSETS_PATH, "not the offsets of clocks");
 	return 0;
 }
 

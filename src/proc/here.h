@@ -15,6 +15,12 @@ struct hf_here {
 /* Reads it for the calling process. Returns 0 or -errno with /proc named. */
 int hf_here_read(struct hf_here *ret, struct hf_err *err);
 
+/*
+ * How much the boot time that this process reads is ahead of the machine's: 0, but for a time
+ * namespace that says otherwise. Returns 0 or -errno.
+ */
+int hf_boot_offset(const struct hf_here *here, int64_t *ret_ns, struct hf_err *err);
+
 /* 1 when the 36 bytes have the form of a boot id. */
 int hf_boot_id_valid(const char *text, size_t len);
 

@@ -153,6 +153,19 @@ waiters() { [ "$(hf lock list --json | jq ".locks[] | select(.name == \"$1\") | 
 }
 gone() { ! kill -0 "$1" 2>/dev/null; }
 
+@test "run --ttl: a command that is killed while it waits for the lock ends the wrapper as such" {
+    holding build
+    spawn "$HOLDFAST" lock run build --ttl 10s -- touch ran
+    wait_until 10 waiters build 1
+    kill -KILL "$(pgrep -P "$spawned_pid")"
+    touch go-build
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -eq 137 ]
+    [ ! -e ran ]
+    expect 1 hf lock check build
+}
+
 @test "run --ttl forwards signals and passes the status on" {
     spawn bash -c '"$HOLDFAST" lock run build --ttl 5s -- bash -c "trap \"exit 9\" TERM; echo \$PPID >wrapper; while :; do sleep 0.05; done"; echo $? >status'
     wait_until 10 test -s wrapper
@@ -171,6 +184,21 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     wait "$spawned_pid" || true
     expect 3 hf lock check build --token "$(cat held-build)"
     expect 0 hf lock check build --token "$new"
+}
+
+@test "a lease is as long in another time namespace, and nobody is robbed there (L4)" {
+    unshare -T --boottime 1000000 true || skip "no time namespaces here"
+    token=$(hf lock acquire build --pid $$ --ttl 1h)
+    for offset in 1000000 -$(($(cut -d. -f1 /proc/uptime) / 2)); do
+        expect 1 unshare -T --boottime "$offset" "$HOLDFAST" lock acquire build -n
+        expect 0 unshare -T --boottime "$offset" "$HOLDFAST" --json lock list
+        is_json '.locks[0].holders[0].lease_left_ms > 3500000'
+        expect 0 hf --json lock list
+        is_json '.locks[0].holders[0].lease_left_ms > 3500000'
+    done
+    expect 0 unshare -T --boottime 1000000 "$HOLDFAST" lock renew build --token "$token" --ttl 2h
+    expect 0 hf --json lock list
+    is_json '.locks[0].holders[0].lease_left_ms | . > 7100000 and . <= 7200000'
 }
 
 @test "shared together, not with exclusive; slots up to their number (L1)" {
@@ -325,6 +353,20 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     expect 2 hf lock run x
     expect 2 hf lock renew x
     expect 2 hf lock release x --pid 1 --token 2
+    expect 2 hf lock run x --slots 0 -- true
+    says "from 1 to 64"
+    for pid in 0 -1 '' 2147483648 4294967297 1x; do
+        expect 2 hf lock acquire x --pid "$pid" -n
+        expect 2 hf lock release x --pid "$pid"
+    done
+    expect 1 hf lock check x
+}
+
+@test "without -- the command begins at its first word, and its options stay its own" {
+    expect 0 hf lock run x echo -n -s --ttl
+    [ "$output" = "-s --ttl" ]
+    expect 0 hf lock run x -s env -- echo hi
+    [ "$output" = hi ]
 }
 
 @test "an idle waiter makes no system calls" {

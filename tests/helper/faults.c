@@ -33,29 +33,40 @@ static int strike(const char *call)
 	return 1;
 }
 
+static off_t full_from, full_to; /* nothing can be written there any more */
+
+/* 1 when the call that was struck is to do half of it. */
+static int halve(size_t len, off_t at)
+{
+	int half = armed.short_write;
+
+	if (!half || len < 2)
+		return 0;
+	armed.short_write = 0;
+	armed.at = half == 1 ? counted + 1 : 0; /* the rest of it, the next call, fails */
+	if (half == 2) {
+		full_from = at + (off_t)(len / 2);
+		full_to = at + (off_t)len;
+	}
+	return 1;
+}
+
 static ssize_t half_pwrite(int fd, const void *from, size_t len, off_t at)
 {
+	if (at >= full_from && at < full_to) {
+		errno = EFBIG;
+		return -1;
+	}
 	if (!strike("pwrite"))
 		return real.pwrite(fd, from, len, at);
-	if (armed.short_write && len > 1) {
-		/* The rest of it, the next call, fails. */
-		armed.at = counted + 1;
-		armed.short_write = 0;
-		return real.pwrite(fd, from, len / 2, at);
-	}
-	return -1;
+	return halve(len, at) ? real.pwrite(fd, from, len / 2, at) : -1;
 }
 
 static ssize_t half_write(int fd, const void *from, size_t len)
 {
 	if (!strike("write"))
 		return real.write(fd, from, len);
-	if (armed.short_write && len > 1) {
-		armed.at = counted + 1;
-		armed.short_write = 0;
-		return real.write(fd, from, len / 2);
-	}
-	return -1;
+	return halve(len, 0) ? real.write(fd, from, len / 2) : -1;
 }
 
 #define HF_SYS_CALL(result, name, params, args) \
@@ -76,6 +87,7 @@ void hf_fault_arm(const struct hf_fault *fault)
 	}
 	armed = *fault;
 	counted = struck = 0;
+	full_from = full_to = 0;
 	struck_call[0] = '\0';
 #define HF_SYS_CALL(result, name, params, args) hf_sys.name = fault_##name;
 #include "hf/sys/calls.def"

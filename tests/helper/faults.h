@@ -21,7 +21,7 @@ struct hf_fault {
 	int error;        /* errno to fail with */
 	int kill;         /* 1: SIGKILL ourselves before the call instead */
 	int persist;      /* 1: all later ones fail too */
-	int short_write;  /* 1: write and pwrite do half, then `error` */
+	int short_write;  /* 1: write and pwrite do half, then `error`; 2: the other half never works */
 };
 
 void hf_fault_arm(const struct hf_fault *fault);

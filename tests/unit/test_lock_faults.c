@@ -1,8 +1,8 @@
 /*
  * unit/test_lock_faults.c - every system call of acquire and release fails, or is the last.
  *
- * Whatever fails: no descriptor, channel or claim is left by a failure, a lock that was not
- * released can be released again, tokens rise, and nobody sleeps on.
+ * Whatever fails, or is done by half: no descriptor, channel or claim is left by a failure, a
+ * lock that was not released can be released again, tokens rise, and nobody sleeps on.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,7 +26,9 @@
 
 #define CALLS_MOST 400 /* no operation here makes more calls than this */
 
-static const int errors[] = { EIO, ENOSPC, EMFILE, EACCES, EINTR, ENOMEM };
+static const int errors[] = { EIO,    ENOSPC, EMFILE, EACCES, EINTR,  ENOMEM, EDQUOT, EROFS,
+			      ESTALE, ENFILE, EPERM,  ENOLCK, EAGAIN, ELOOP,  ENOENT, EEXIST,
+			      ENXIO,  EINVAL, ENOSYS, EFBIG };
 #define ERRORS (sizeof(errors) / sizeof(errors[0]))
 
 static struct hf_locks *locks;
@@ -184,7 +187,7 @@ static void another_gets_it(uint64_t above, const char *after)
 
 enum scene { FREE, CONTENDED, WAITING, WAITING_LONG, TAKE_OVER };
 
-static const int64_t waits[] = { [WAITING] = 10 * HF_MSEC,
+static const int64_t waits[] = { [WAITING] = 3 * HF_MSEC,
 				 [WAITING_LONG] = 60 * HF_MSEC,
 				 [TAKE_OVER] = 0 };
 
@@ -200,24 +203,32 @@ static uint64_t set_up(enum scene scene)
 	return token;
 }
 
+static const char *show_fault(const struct hf_fault *fault, int r)
+{
+	static char text[120];
+
+	snprintf(text, sizeof(text), "call %d (%s), %s: %d", fault->at, hf_fault_call(),
+		 fault->short_write ? "half of it" : strerror(fault->error), r);
+	return text;
+}
+
 /* One acquisition with the fault. Returns 0 when it made too few calls to be struck. */
-static int strike_acquire(enum scene scene, int at, int error)
+static int strike_acquire(enum scene scene, const struct hf_fault *fault)
 {
 	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = waits[scene] };
 	uint64_t held = set_up(scene), before = look().token;
 	int fds = hf_test_fd_count(), hit, r;
 	struct hf_lock *lock = NULL;
-	char struck[80];
+	const char *struck;
 
-	hf_fault_arm(&(struct hf_fault){ .at = at, .error = error });
+	hf_fault_arm(fault);
 	r = hf_lock_acquire(locks, "x", &opts, &lock, NULL, ERR);
 	hit = hf_fault_hit();
-	snprintf(struck, sizeof(struck), "scene %d, call %d (%s), %s: %d", (int)scene, at,
-		 hf_fault_call(), strerror(error), r);
+	struck = show_fault(fault, r);
 	hf_fault_disarm();
 	assert_int_equal(r == 0, lock != NULL);
 	if (hf_test_fd_count() != fds || look().ours != (r == 0))
-		print_error("%s: %d descriptors more, %d claims\n", struck,
+		print_error("scene %d, %s: %d descriptors more, %d claims\n", (int)scene, struck,
 			    hf_test_fd_count() - fds, look().ours);
 	assert_int_equal(hf_test_fd_count(), fds);
 	assert_int_equal(look().ours, r == 0);
@@ -241,8 +252,9 @@ static void strike_all(enum scene scene)
 	int struck = 0;
 
 	for (size_t e = 0; e < ERRORS; e++)
-		for (int at = 1; strike_acquire(scene, at, errors[e]); at++) {
-			assert_in_range(at, 1, CALLS_MOST);
+		for (struct hf_fault f = { .at = 1, .error = errors[e] }; strike_acquire(scene, &f);
+		     f.at++) {
+			assert_in_range(f.at, 1, CALLS_MOST);
 			struck++;
 		}
 	assert_true(struck >= 4 * (int)ERRORS);
@@ -269,8 +281,8 @@ static void failing_wait_leaves_nothing_L2_L4(void **state)
 static void failing_wait_that_looks_for_a_deadlock_leaves_nothing_L2_L4(void **state)
 {
 	(void)state;
-	for (int at = 1; strike_acquire(WAITING_LONG, at, EIO); at++)
-		assert_in_range(at, 1, CALLS_MOST);
+	for (struct hf_fault f = { .at = 1, .error = EIO }; strike_acquire(WAITING_LONG, &f); f.at++)
+		assert_in_range(f.at, 1, CALLS_MOST);
 }
 
 static void failing_take_over_leaves_nothing_L2_L4(void **state)
@@ -280,12 +292,12 @@ static void failing_take_over_leaves_nothing_L2_L4(void **state)
 }
 
 /* One release with the fault; with a waiter, which must get it. */
-static int strike_release(int with_waiter, int at, int error)
+static int strike_release(int with_waiter, const struct hf_fault *fault)
 {
 	struct hf_lock *lock = NULL;
 	uint64_t token;
 	pid_t waiter = 0;
-	char struck[80];
+	const char *struck;
 	int fds, hit, r;
 
 	ASSERT_OK(hf_lock_acquire(locks, "x", NULL, &lock, NULL, ERR));
@@ -295,15 +307,16 @@ static int strike_release(int with_waiter, int at, int error)
 		waiter = start(take_and_release, 5000);
 		AWAIT(look().n_waiters == 1);
 	}
-	hf_fault_arm(&(struct hf_fault){ .at = at, .error = error });
+	hf_fault_arm(fault);
 	r = hf_lock_release(lock, ERR);
 	hit = hf_fault_hit();
-	snprintf(struck, sizeof(struck), "release, call %d (%s), %s: %d", at, hf_fault_call(),
-		 strerror(error), r);
+	struck = show_fault(fault, r);
 	hf_fault_disarm();
 	if (hf_test_fd_count() > fds)
-		print_error("%s: descriptors\n", struck);
+		print_error("release, %s: descriptors\n", struck);
 	assert_true(hf_test_fd_count() <= fds); /* the spare one may be gone */
+	if (fault->short_write && r < 0)
+		assert_int_equal(look().ours, 1);
 	/* What could not be released is held still, and can be. */
 	if (r < 0 && look().ours)
 		ASSERT_OK(hf_lock_release(lock, ERR));
@@ -311,7 +324,7 @@ static int strike_release(int with_waiter, int at, int error)
 	if (with_waiter) {
 		assert_int_equal(reap(waiter), 0);
 		if (told->r != 0 || told->took_ns > 4 * HF_SEC)
-			print_error("%s: the waiter got %d\n", struck, told->r);
+			print_error("release, %s: the waiter got %d\n", struck, told->r);
 		assert_int_equal(told->r, 0);
 		assert_true(told->token > token);
 		token = told->token;
@@ -324,16 +337,68 @@ static void failing_release_can_be_repeated_and_frees_L2_L4(void **state)
 {
 	(void)state;
 	for (size_t e = 0; e < ERRORS; e++)
-		for (int at = 1; strike_release(0, at, errors[e]); at++)
-			assert_in_range(at, 1, CALLS_MOST);
+		for (struct hf_fault f = { .at = 1, .error = errors[e] }; strike_release(0, &f);
+		     f.at++)
+			assert_in_range(f.at, 1, CALLS_MOST);
 }
 
 static void failing_release_never_leaves_a_waiter_asleep_L4(void **state)
 {
 	(void)state;
 	for (size_t e = 0; e < ERRORS; e++)
-		for (int at = 1; strike_release(1, at, errors[e]); at++)
-			assert_in_range(at, 1, CALLS_MOST);
+		for (struct hf_fault f = { .at = 1, .error = errors[e] }; strike_release(1, &f);
+		     f.at++)
+			assert_in_range(f.at, 1, CALLS_MOST);
+}
+
+/* Of a record or of an entry in the queue only half can be written. */
+static void half_written_record_loses_no_holder_L1_L4(void **state)
+{
+	struct hf_fault f = { .call = "pwrite", .short_write = 2 };
+	int struck = 0;
+
+	(void)state;
+	for (int scene = FREE; scene <= TAKE_OVER; scene++)
+		for (f.at = 1; strike_acquire((enum scene)scene, &f); f.at++)
+			struck++;
+	for (int with_waiter = 0; with_waiter <= 1; with_waiter++)
+		for (f.at = 1; strike_release(with_waiter, &f); f.at++)
+			struck++;
+	assert_true(struck >= 8);
+}
+
+/* Beyond its limit the kernel writes a part, and then kills whoever goes on. */
+static void acquire_under_a_file_size_limit(int limit)
+{
+	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = HF_MSEC };
+	struct rlimit fsize = { (rlim_t)limit, (rlim_t)limit };
+	struct hf_lock *lock;
+	struct hf_locks *own;
+
+	MUST(setrlimit(RLIMIT_FSIZE, &fsize) == 0);
+	own = own_locks(0);
+	told->r = hf_lock_acquire(own, "x", &opts, &lock, NULL, NULL);
+	told->done = 1;
+}
+
+static void file_size_limit_tears_no_record_and_does_not_kill_L4_L13(void **state)
+{
+	static const int limits[] = { 0, 1, 100, 150, 200, 1024, 4095, 4096, 4100 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		uint64_t token;
+
+		/* The one it would write has a dead owner to take out, and then a living one. */
+		assert_int_equal(reap(start(take_and_die, 0)), 0);
+		assert_int_equal(reap(start(acquire_under_a_file_size_limit, limits[i])), 0);
+		assert_true(told->done && (told->r == 0 || told->r == -EFBIG));
+		ASSERT_OK(try_stranger(&token));
+		assert_int_equal(reap(start(acquire_under_a_file_size_limit, limits[i])), 0);
+		assert_true(told->done && told->r == -EFBIG);
+		ASSERT_OK(hf_lock_check_token(locks, "x", token, ERR));
+		ASSERT_OK(hf_lock_release_as(locks, "x", token, NULL, ERR));
+	}
 }
 
 /* -- dying -------------------------------------------------------------------- */
@@ -439,6 +504,8 @@ int main(void)
 		FAULT_TEST(failing_take_over_leaves_nothing_L2_L4),
 		FAULT_TEST(failing_release_can_be_repeated_and_frees_L2_L4),
 		FAULT_TEST(failing_release_never_leaves_a_waiter_asleep_L4),
+		FAULT_TEST(half_written_record_loses_no_holder_L1_L4),
+		FAULT_TEST(file_size_limit_tears_no_record_and_does_not_kill_L4_L13),
 		FAULT_TEST(death_at_any_call_of_acquire_lets_the_next_in_at_once_L2_L4),
 		FAULT_TEST(death_at_any_call_of_release_wakes_who_waits_L2_L4),
 	};

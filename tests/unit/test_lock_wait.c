@@ -690,6 +690,46 @@ static void stopped_waiter_alone_is_passed_over_by_a_newcomer_L4(void **state)
 	assert_idle("x");
 }
 
+/* A waiter is given the lock while it is stopped, and loses it before it can notice. */
+static void lose_before_noticing(int64_t ttl_ns, int broken)
+{
+	struct hf_lock *lock = take("x");
+	struct worker *first = worker("x", -1), *late = worker("x", 10 * HF_SEC);
+
+	first->opts.ttl_ns = ttl_ns;
+	late->keep = 1;
+	start_in_queue(first, "x", 1);
+	kill(first->pid, SIGSTOP);
+	await_stopped(first->pid);
+	give_back(lock);
+	if (broken)
+		assert_int_equal(hf_lock_break(locks, "x", "a test", ERR), 1);
+	start(late);
+	AWAIT(late->got);
+	kill(first->pid, SIGCONT);
+	AWAIT(first->got || look("x").n_waiters == 1);
+	assert_int_equal(first->got, 0);
+	late->go = 1;
+	finish(late);
+	finish(first);
+	assert_int_equal(first->r, 0);
+	assert_true(first->token > late->token);
+	assert_int_equal(sh->most_inside, 1);
+	assert_idle("x");
+}
+
+static void lease_that_ran_out_unnoticed_is_not_believed_later_L1_L5(void **state)
+{
+	(void)state;
+	lose_before_noticing(50 * HF_MSEC, 0);
+}
+
+static void lock_that_was_broken_unnoticed_is_not_believed_later_L1_L5(void **state)
+{
+	(void)state;
+	lose_before_noticing(0, 1);
+}
+
 static int (*real_flock)(int fd, int operation);
 static ssize_t (*real_read)(int fd, void *to, size_t len);
 static int misses;
@@ -1018,6 +1058,43 @@ static void timeout_holds_when_somebody_is_stopped_inside_another_guard(void **s
 	assert_idle("x");
 }
 
+/* -- what is no record ------------------------------------------------------- */
+
+static int (*real_statx)(int dirfd, const char *path, int flags, unsigned mask, struct statx *st);
+
+/* After the first look at what has the record's name, somebody else moves it away and takes the lock. */
+static int statx_and_lose(int dirfd, const char *path, int flags, unsigned mask, struct statx *st)
+{
+	int r = real_statx(dirfd, path, flags, mask, st);
+
+	if (strcmp(path, "x") == 0 && n_workers == 0) {
+		struct worker *w = worker("x", 0);
+
+		w->keep = 1;
+		start(w);
+		AWAIT(w->got);
+	}
+	return r;
+}
+
+static void record_that_replaced_a_symlink_is_not_moved_away_L1_L4(void **state)
+{
+	struct hf_lock_opts opts = { .size = sizeof(opts) };
+	struct hf_lock *none = NULL;
+
+	(void)state;
+	assert_int_equal(symlink("nowhere", hf_test_path("state/locks/x")), 0);
+	real_statx = hf_sys.statx;
+	hf_sys.statx = statx_and_lose;
+	ASSERT_ERR(hf_lock_acquire(locks, "x", &opts, &none, NULL, ERR), HF_E_BUSY);
+	hf_sys.statx = real_statx;
+	ASSERT_OK(hf_lock_check_token(locks, "x", sh->workers[0].token, ERR));
+	sh->workers[0].go = 1;
+	finish(&sh->workers[0]);
+	ASSERT_OK(sh->workers[0].r);
+	assert_idle("x");
+}
+
 /* -- deadlock ------------------------------------------------------------------ */
 
 static int deadlocks(void)
@@ -1111,6 +1188,93 @@ static void circle_closed_by_all_at_once_is_broken_by_one(void **state)
 		assert_idle(names[i]);
 }
 
+/*
+ * Two circles through one who wants to write: with a reader that waited before it, which is for it to
+ * find, and with one that waits a moment later and stands before the other in the record.
+ */
+static void circle_is_found_although_another_was_closed_by_somebody_else(void **state)
+{
+	struct worker *later = worker("alpha", 10 * HF_SEC), *earlier = worker("alpha", 10 * HF_SEC);
+	struct worker *writer = worker("beta", 10 * HF_SEC);
+	int refused = 0;
+
+	(void)state;
+	later->opts.mode = earlier->opts.mode = HF_LOCK_SHARED;
+	later->names[1] = earlier->names[1] = "beta";
+	writer->names[1] = "alpha";
+	for (int i = 0; i < 3; i++) {
+		sh->workers[i].keep_each = 1;
+		start(&sh->workers[i]);
+		AWAIT(sh->workers[i].got == 1);
+	}
+	earlier->go = 1;
+	AWAIT(look("beta").n_waiters == 1);
+	writer->go = 1;
+	AWAIT(look("alpha").n_waiters == 1);
+	later->go = 1;
+	for (int i = 0; i < 3; i++) {
+		finish(&sh->workers[i]);
+		assert_true(sh->workers[i].r == 0 || sh->workers[i].r == HF_E_DEADLOCK);
+		refused += sh->workers[i].r == HF_E_DEADLOCK;
+	}
+	assert_true(refused >= 1);
+	assert_idle("alpha");
+	assert_idle("beta");
+}
+
+static int (*real_openat)(int dirfd, const char *path, int flags, mode_t mode);
+static uint64_t scans;
+
+static int count_opens(int dirfd, const char *path, int flags, mode_t mode)
+{
+	scans += strcmp(path, ".") == 0;
+	return real_openat(dirfd, path, flags, mode);
+}
+
+/* Readers of one lock that all wait for the next, and so on: the ways are 8 to the power of 3. */
+static void search_for_a_circle_follows_each_party_once(void **state)
+{
+	static const char *const names[] = { "alpha", "beta", "gamma", "delta" };
+	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = 60 * HF_MSEC };
+	struct worker *last;
+	struct hf_lock *none;
+
+	(void)state;
+	for (int i = 0; i < 24; i++) {
+		struct worker *w = worker(names[i / 8], -1);
+
+		w->names[1] = names[i / 8 + 1];
+		w->opts.mode = HF_LOCK_SHARED;
+		w->keep_each = 1;
+		start(w);
+		AWAIT(w->got == 1);
+	}
+	/* Somebody who wants to write, so that the next ones wait behind. */
+	for (int i = 0; i < 3; i++) {
+		struct worker *w = worker(names[i], -1);
+
+		start_in_queue(w, names[i], 1);
+	}
+	last = worker(names[3], -1);
+	last->keep = 1;
+	start(last);
+	AWAIT(last->got);
+	for (int i = 0; i < 24; i++) {
+		sh->workers[i].go = 1;
+		AWAIT(look(names[i / 8 + 1]).n_waiters == (size_t)(i % 8 + 1 + (i < 16)));
+	}
+	real_openat = hf_sys.openat;
+	hf_sys.openat = count_opens;
+	ASSERT_ERR(hf_lock_acquire(locks, names[0], &opts, &none, NULL, ERR), HF_E_TIMEOUT);
+	hf_sys.openat = real_openat;
+	assert_in_range(scans, 1, 60);
+	last->go = 1;
+	for (int i = 0; i < 28; i++) {
+		finish(&sh->workers[i]);
+		ASSERT_OK(sh->workers[i].r);
+	}
+}
+
 static void traffic(void)
 {
 	struct hf_locks *own = own_locks(1);
@@ -1167,6 +1331,8 @@ int main(void)
 		WAIT_TEST(waiter_killed_right_after_release_does_not_stall_the_rest_L4),
 		WAIT_TEST(stopped_waiter_delays_the_rest_by_its_turn_and_gets_it_later_L4),
 		WAIT_TEST(stopped_waiter_alone_is_passed_over_by_a_newcomer_L4),
+		WAIT_TEST(lease_that_ran_out_unnoticed_is_not_believed_later_L1_L5),
+		WAIT_TEST(lock_that_was_broken_unnoticed_is_not_believed_later_L1_L5),
 		WAIT_TEST(waiter_that_knows_it_has_the_lock_is_not_passed_over_L1),
 		WAIT_TEST(idle_waiter_makes_no_system_calls),
 		WAIT_TEST(waiter_behind_one_who_waited_sleeps_without_a_clock),
@@ -1177,9 +1343,12 @@ int main(void)
 		WAIT_TEST(waiter_notices_that_the_file_was_deleted),
 		WAIT_TEST(timeout_holds_when_somebody_is_stopped_inside_the_guard),
 		WAIT_TEST(timeout_holds_when_somebody_is_stopped_inside_another_guard),
+		WAIT_TEST(record_that_replaced_a_symlink_is_not_moved_away_L1_L4),
 		WAIT_TEST(circle_of_two_is_found_and_only_its_closer_is_told),
 		WAIT_TEST(circle_of_three_is_found_and_only_its_closer_is_told),
 		WAIT_TEST(circle_closed_by_all_at_once_is_broken_by_one),
+		WAIT_TEST(circle_is_found_although_another_was_closed_by_somebody_else),
+		WAIT_TEST(search_for_a_circle_follows_each_party_once),
 		WAIT_TEST(traffic_in_one_order_is_never_taken_for_a_deadlock),
 	};
 
