@@ -95,13 +95,16 @@ int hf_local_release(void *store, const char *name, uint64_t token,
 	index = find_holder(&guard, "release", token, owner, err);
 	if (index < 0)
 		return index;
-	/*
-	 * The first waiter watches the holder. If we are another process and die between
-	 * the record and the message, only this makes it look.
-	 */
-	if (!hf_proc_same(&guard.record.holders[index].id, &guard.locks->self))
-		hf_queue_nudge(&guard, 0);
 	ticket = guard.record.holders[index].ticket;
+	if (!hf_proc_same(&guard.record.holders[index].id, &guard.locks->self)) {
+		/*
+		 * The first waiter watches the holder. If we are another process and die between
+		 * the record and the message, only this makes it look.
+		 */
+		hf_queue_nudge(&guard, 0);
+		/* And a holder that waited and has not noticed must not believe later that it has it. */
+		(void)hf_queue_take_back(&guard, ticket, guard.record.holders[index].token);
+	}
 	if (--guard.record.holders[index].count == 0)
 		hf_record_remove_token(&guard.record, guard.record.holders[index].token);
 	else

@@ -690,20 +690,32 @@ static void stopped_waiter_alone_is_passed_over_by_a_newcomer_L4(void **state)
 	assert_idle("x");
 }
 
-/* A waiter is given the lock while it is stopped, and loses it before it can notice. */
-static void lose_before_noticing(int64_t ttl_ns, int broken)
+enum loss { LEASE_RUNS_OUT, IS_BROKEN, IS_RELEASED_BY_ANOTHER };
+
+static void remember_token(void *arg, const struct hf_lock_info *info)
 {
+	*(uint64_t *)arg = info->token;
+}
+
+/* A waiter is given the lock while it is stopped, and loses it before it can notice. */
+static void lose_before_noticing(enum loss loss)
+{
+	uint64_t token = 0;
 	struct hf_lock *lock = take("x");
 	struct worker *first = worker("x", -1), *late = worker("x", 10 * HF_SEC);
 
-	first->opts.ttl_ns = ttl_ns;
+	first->opts.ttl_ns = loss == LEASE_RUNS_OUT ? 50 * HF_MSEC : 0;
 	late->keep = 1;
 	start_in_queue(first, "x", 1);
 	kill(first->pid, SIGSTOP);
 	await_stopped(first->pid);
 	give_back(lock);
-	if (broken)
+	if (loss == IS_BROKEN)
 		assert_int_equal(hf_lock_break(locks, "x", "a test", ERR), 1);
+	if (loss == IS_RELEASED_BY_ANOTHER) {
+		assert_int_equal(hf_lock_look(locks, "x", remember_token, &token, ERR), 0);
+		assert_int_equal(hf_lock_release_as(locks, "x", token, NULL, ERR), 0);
+	}
 	start(late);
 	AWAIT(late->got);
 	kill(first->pid, SIGCONT);
@@ -721,13 +733,19 @@ static void lose_before_noticing(int64_t ttl_ns, int broken)
 static void lease_that_ran_out_unnoticed_is_not_believed_later_L1_L5(void **state)
 {
 	(void)state;
-	lose_before_noticing(50 * HF_MSEC, 0);
+	lose_before_noticing(LEASE_RUNS_OUT);
 }
 
 static void lock_that_was_broken_unnoticed_is_not_believed_later_L1_L5(void **state)
 {
 	(void)state;
-	lose_before_noticing(0, 1);
+	lose_before_noticing(IS_BROKEN);
+}
+
+static void lock_that_another_released_unnoticed_is_not_believed_later_L1_L5(void **state)
+{
+	(void)state;
+	lose_before_noticing(IS_RELEASED_BY_ANOTHER);
 }
 
 static int (*real_flock)(int fd, int operation);
@@ -1333,6 +1351,7 @@ int main(void)
 		WAIT_TEST(stopped_waiter_alone_is_passed_over_by_a_newcomer_L4),
 		WAIT_TEST(lease_that_ran_out_unnoticed_is_not_believed_later_L1_L5),
 		WAIT_TEST(lock_that_was_broken_unnoticed_is_not_believed_later_L1_L5),
+		WAIT_TEST(lock_that_another_released_unnoticed_is_not_believed_later_L1_L5),
 		WAIT_TEST(waiter_that_knows_it_has_the_lock_is_not_passed_over_L1),
 		WAIT_TEST(idle_waiter_makes_no_system_calls),
 		WAIT_TEST(waiter_behind_one_who_waited_sleeps_without_a_clock),
