@@ -24,6 +24,7 @@ static int print_token(const struct cli *cli, const char *name, uint64_t token)
 int cmd_lock_acquire(struct cli *cli, int argc, char **argv)
 {
 	struct lock_options o = LOCK_OPTIONS_INIT;
+	char text[HF_ERR_TEXT_MAX];
 	const char *pid = NULL;
 	int reentrant = 0;
 	const struct option_spec specs[] = {
@@ -58,11 +59,11 @@ int cmd_lock_acquire(struct cli *cli, int argc, char **argv)
 		hf_lock_free(lock);
 		return status;
 	}
-	if (o.on_timeout == ON_TIMEOUT_PROCEED && r != HF_E_NAME) {
+	if (o.on_timeout == ON_TIMEOUT_PROCEED && r != HF_E_NAME && context.journal) {
 		/* No token: the caller can tell that it goes on without the lock. */
 		lock_journal_timeout(&context, HF_EV_LOCK_FAIL_OPEN, argv[0],
 				     hf_mono_now().ns - start.ns, &blocker, &err);
-		cli_say(cli, "going on WITHOUT the lock '%s': %s", argv[0], err.detail);
+		cli_say(cli, "going on WITHOUT the lock '%s': %s", argv[0], lock_why(&err, text));
 		return EXIT_DONE;
 	}
 	if (!lock_is_timeout(r))

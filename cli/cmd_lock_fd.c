@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
 #include "hf/base/parse.h"
 #include "hf/sys/io.h"
 #include "lock.h"
@@ -32,16 +33,19 @@ static void name_of(int fd, char *out, size_t cap)
 	out[n] = '\0';
 }
 
-static void journal_timeout(struct cli *cli, enum hf_event event, const char *name, int64_t waited)
+/* 1 when the event is written. */
+static int journal_timeout(struct cli *cli, enum hf_event event, const char *name, int64_t waited,
+			   const struct hf_err *err)
 {
 	struct lock_context context = { 0 };
 	struct hf_holder nobody = { 0 };
-	struct hf_err err = { .code = HF_E_TIMEOUT };
+	int journalled;
 
-	if (lock_open(cli, &context) != EXIT_DONE)
-		return;
-	lock_journal_timeout(&context, event, name, waited, &nobody, &err);
+	(void)lock_open(cli, &context);
+	journalled = context.journal != NULL;
+	lock_journal_timeout(&context, event, name, waited, &nobody, err);
 	lock_close(&context);
+	return journalled;
 }
 
 int cmd_lock_fd(struct cli *cli, int argc, char **argv)
@@ -57,6 +61,8 @@ int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 		{ 0 },
 	};
 	struct hf_mono start = hf_mono_now();
+	struct hf_holder nobody = { 0 };
+	struct hf_err err = HF_ERR_INIT;
 	char name[512];
 	uint64_t fd;
 	int64_t waited;
@@ -75,17 +81,18 @@ int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 	if (r == 0)
 		return EXIT_DONE;
 	if (r != -EWOULDBLOCK) {
-		cli_say(cli, "%s: %s (flock)", name, strerrordesc_np(-r));
-		return EXIT_OS;
+		(void)hf_fail_sys(&err, -r, "flock", name);
+		return cli_fail(cli, &err);
 	}
+	(void)FAIL(&err, o.wait_ns == 0 ? HF_E_BUSY : HF_E_TIMEOUT, "flock", name,
+		   "another open file of it has the flock; it ends when that is closed");
 	waited = hf_mono_now().ns - start.ns;
-	if (o.on_timeout == ON_TIMEOUT_PROCEED) {
-		journal_timeout(cli, HF_EV_LOCK_FAIL_OPEN, name, waited);
+	if (o.on_timeout == ON_TIMEOUT_PROCEED &&
+	    journal_timeout(cli, HF_EV_LOCK_FAIL_OPEN, name, waited, &err)) {
 		cli_say(cli, "%s: going on WITHOUT the lock", name);
 		return EXIT_DONE;
 	}
 	if (o.on_timeout == ON_TIMEOUT_SKIP)
-		journal_timeout(cli, HF_EV_LOCK_SKIPPED, name, waited);
-	cli_say(cli, "%s: locked by somebody else", name);
-	return (int)o.busy_status;
+		(void)journal_timeout(cli, HF_EV_LOCK_SKIPPED, name, waited, &err);
+	return lock_say_busy(cli, name, &nobody, &err, (int)o.busy_status);
 }

@@ -107,6 +107,7 @@ static void renew(struct cli *cli, struct renewal *renewal, const struct child *
 {
 	struct hf_err err = HF_ERR_INIT;
 	struct hf_mono begun = hf_mono_now();
+	char text[HF_ERR_TEXT_MAX];
 	int r;
 
 	if (renewal->lost) {
@@ -125,7 +126,7 @@ static void renew(struct cli *cli, struct renewal *renewal, const struct child *
 	renewal->next = hf_mono_in(renewal->ttl_ns / 10);
 	if (r != HF_E_STALE && hf_mono_left(renewal->lost_at) > 0)
 		return;
-	cli_say(cli, "the lease is lost, ending the command: %s", err.detail);
+	cli_say(cli, "the lease is lost, ending the command: %s", lock_why(&err, text));
 	renewal->lost = 1;
 	renewal->kill_at = hf_mono_in(GRACE_NS);
 	(void)hf_sys.pidfd_send_signal(child->pidfd, SIGTERM);

@@ -54,6 +54,9 @@ struct lock_context {
 int lock_open(struct cli *cli, struct lock_context *ret);
 void lock_close(struct lock_context *context);
 
+/* Its detail, or all of it where there is none. */
+const char *lock_why(const struct hf_err *err, char text[HF_ERR_TEXT_MAX]);
+
 /* Is it a refusal by time or by others, which the policy decides, and not an error? */
 int lock_is_timeout(int result);
 

@@ -47,9 +47,18 @@ struct hf_lock_opts lock_options_for(const struct lock_options *o, const struct 
 				      .owner = owner };
 }
 
+const char *lock_why(const struct hf_err *err, char text[HF_ERR_TEXT_MAX])
+{
+	if (err->detail[0])
+		return err->detail;
+	(void)hf_err_format(err, text, HF_ERR_TEXT_MAX);
+	return text;
+}
+
 int lock_open(struct cli *cli, struct lock_context *ret)
 {
 	struct hf_err err = HF_ERR_INIT;
+	char text[HF_ERR_TEXT_MAX];
 	int status = EXIT_DONE;
 	struct hf_state *state = cli_state(cli, 0, &status);
 
@@ -59,7 +68,8 @@ int lock_open(struct cli *cli, struct lock_context *ret)
 		return status;
 	/* Locks work without their journal; that it is missing is said. */
 	if (hf_journal_open(state, NULL, &ret->journal, &err) < 0) {
-		cli_say(cli, "no journal: %s: %s", err.subject, err.detail);
+		(void)hf_err_format(&err, text, sizeof(text));
+		cli_say(cli, "no journal: %s", text);
 		ret->journal = NULL;
 	}
 	if (hf_locks_open(state, ret->journal, &ret->locks, &ret->err) < 0) {
@@ -93,12 +103,11 @@ void lock_journal_timeout(const struct lock_context *context, enum hf_event even
 			  const struct hf_err *err)
 {
 	const struct hf_err_info *info = hf_err_info(err->code);
-	char holder[HF_EVIDENCE_MAX + 24];
+	char holder[HF_EVIDENCE_MAX + 24], text[HF_ERR_TEXT_MAX];
 	struct hf_field fields[] = {
 		HF_FIELD_INT("waited_ms", waited_ns / HF_MSEC),
-		HF_FIELD_TEXT("cause", lock_is_timeout(err->code) && info ? info->name :
-			      err->detail[0]				  ? err->detail :
-									    "storage error"),
+		HF_FIELD_TEXT("cause", lock_is_timeout(err->code) && info ? info->name
+									  : lock_why(err, text)),
 		HF_FIELD_TEXT("holder", holder),
 	};
 
@@ -188,11 +197,13 @@ int lock_settle(struct cli *cli, const struct lock_context *context, const struc
 {
 	int64_t waited = hf_mono_now().ns - start.ns;
 	int usage = hf_err_exit_status(r) == EXIT_USAGE;
+	char text[HF_ERR_TEXT_MAX];
 
 	*ret_go = 0;
-	if (o->on_timeout == ON_TIMEOUT_PROCEED && !usage) {
+	/* Never without its event (L8). */
+	if (o->on_timeout == ON_TIMEOUT_PROCEED && !usage && context->journal) {
 		lock_journal_timeout(context, HF_EV_LOCK_FAIL_OPEN, name, waited, blocker, err);
-		cli_say(cli, "running WITHOUT the lock '%s': %s", name, err->detail);
+		cli_say(cli, "running WITHOUT the lock '%s': %s", name, lock_why(err, text));
 		*ret_go = 1;
 		return EXIT_DONE;
 	}

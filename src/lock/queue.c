@@ -4,6 +4,11 @@
  * Everything here runs under the guard. A waiter's place is its ticket; its
  * entry stands in the ring behind the record, at ticket modulo the ring's size.
  * Whoever comes upon an entry whose process has died takes it out.
+ *
+ * While somebody patient waits in front, others come and give up, and more tickets may be given
+ * than the ring has places; those whose place is taken by one who waits are passed over.
+ * So between two who wait there can be any number of tickets that are nobody's: after NEAR of
+ * them, the ring is looked through at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +21,9 @@
 #include "hf/lock/local.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+
+#define NEAR  64  /* tickets that are looked at one by one */
+#define CHUNK 128 /* entries that are read at once */
 
 static off_t entry_at(uint64_t ticket)
 {
@@ -47,30 +55,6 @@ static int write_entry(struct hf_guard *guard, const struct hf_lock_entry *entry
 	hf_lock_entry_encode(entry, bytes);
 	return hf_pwrite_all(guard->fd, (const char *)bytes, sizeof(bytes),
 			     entry_at(entry->ticket), &done);
-}
-
-int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, struct hf_err *err)
-{
-	uint64_t now_us = (uint64_t)(hf_wall_now().ns / HF_USEC);
-	int r;
-
-	if (guard->record.next - guard->record.first >= HF_LOCK_QUEUE_MAX)
-		return FAIL(err, -EAGAIN, "queue", guard->name, "%d waiters are the most",
-			    HF_LOCK_QUEUE_MAX);
-	/* Like tokens, so that waiters of a record that was deleted are never taken for these. */
-	if (guard->record.first == guard->record.next && guard->record.next < now_us)
-		guard->record.first = guard->record.next = now_us;
-	entry->ticket = guard->record.next;
-	entry->state = HF_ENTRY_WAITING;
-	r = write_entry(guard, entry);
-	if (r < 0)
-		return hf_fail_sys(err, -r, "queue", guard->name);
-	if (guard->record.first == guard->record.next) {
-		guard->record.front = *entry;
-		guard->record.has_front = 1;
-	}
-	guard->record.next++;
-	return 0;
 }
 
 void hf_queue_leave(struct hf_guard *guard, const struct hf_lock_entry *entry)
@@ -109,24 +93,6 @@ static int examine(struct hf_guard *guard, uint64_t ticket, struct hf_lock_entry
 	return 0;
 }
 
-int hf_queue_first(struct hf_guard *guard, uint64_t from, struct hf_lock_entry *ret)
-{
-	uint64_t ticket = from > guard->record.first ? from : guard->record.first;
-
-	for (; ticket < guard->record.next; ticket++)
-		if (examine(guard, ticket, ret))
-			return 1;
-	return 0;
-}
-
-int hf_queue_previous(struct hf_guard *guard, uint64_t before, struct hf_lock_entry *ret)
-{
-	for (uint64_t ticket = before; ticket > guard->record.first; ticket--)
-		if (examine(guard, ticket - 1, ret))
-			return 1;
-	return 0;
-}
-
 /* Reads the ring from `ticket` on, at most up to its end. Returns entries read or -errno. */
 static ssize_t read_run(struct hf_guard *guard, uint64_t ticket, uint64_t end, uint8_t *to)
 {
@@ -139,28 +105,157 @@ static ssize_t read_run(struct hf_guard *guard, uint64_t ticket, uint64_t end, u
 	return n < 0 ? n : n / HF_LOCK_ENTRY_SIZE;
 }
 
+/*
+ * Looks through the whole ring for the lowest ticket from `from` to before `to` that seems to
+ * wait, or the highest. 1, or 0 none.
+ */
+__attribute__((noinline)) /* those who do not need it keep their stack small */
+static int search_ring(struct hf_guard *guard, uint64_t from, uint64_t to, int highest,
+		       uint64_t *ret)
+{
+	uint8_t bytes[CHUNK * HF_LOCK_ENTRY_SIZE];
+	int found = 0;
+
+	for (uint64_t at = 0; at < HF_LOCK_QUEUE_MAX; at += CHUNK) {
+		ssize_t got = read_run(guard, at, at + CHUNK, bytes);
+
+		if (got <= 0)
+			break;
+		for (ssize_t i = 0; i < got; i++) {
+			uint64_t ticket = hf_lock_entry_waiting(bytes + i * HF_LOCK_ENTRY_SIZE);
+
+			if (ticket == 0 || ticket < from || ticket >= to ||
+			    (found && (highest ? ticket < *ret : ticket > *ret)))
+				continue;
+			*ret = ticket;
+			found = 1;
+		}
+	}
+	return found;
+}
+
+/* 1 after every NEAR tickets. */
+static int is_far(int *looked)
+{
+	if ((*looked)++ < NEAR)
+		return 0;
+	*looked = 0;
+	return 1;
+}
+
+int hf_queue_first(struct hf_guard *guard, uint64_t from, struct hf_lock_entry *ret)
+{
+	struct hf_lock_record *record = &guard->record;
+	uint64_t ticket = from > record->first ? from : record->first;
+
+	for (int looked = 0; ticket < record->next; ticket++) {
+		int at_front = ticket == record->first;
+
+		if (is_far(&looked) && !search_ring(guard, ticket, record->next, 0, &ticket))
+			ticket = record->next;
+		if (at_front)
+			record->first = ticket;
+		if (ticket < record->next && examine(guard, ticket, ret))
+			return 1;
+	}
+	return 0;
+}
+
+int hf_queue_previous(struct hf_guard *guard, uint64_t before, struct hf_lock_entry *ret)
+{
+	uint64_t ticket = before;
+
+	for (int looked = 0; ticket > guard->record.first;) {
+		ticket--;
+		if (is_far(&looked) &&
+		    !search_ring(guard, guard->record.first, ticket + 1, 1, &ticket))
+			return 0;
+		if (examine(guard, ticket, ret))
+			return 1;
+	}
+	return 0;
+}
+
+/* 1 when the place of that ticket in the ring belongs to somebody else who waits. */
+static int place_is_taken(struct hf_guard *guard, uint64_t ticket)
+{
+	uint8_t bytes[HF_LOCK_ENTRY_SIZE];
+	struct hf_lock_entry entry;
+	uint64_t other;
+
+	if (hf_pread_all(guard->fd, (char *)bytes, sizeof(bytes), entry_at(ticket)) !=
+	    sizeof(bytes))
+		return 0;
+	other = hf_lock_entry_waiting(bytes);
+	return other >= guard->record.first && other < guard->record.next &&
+	       examine(guard, other, &entry);
+}
+
+int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, struct hf_err *err)
+{
+	uint64_t now_us = (uint64_t)(hf_wall_now().ns / HF_USEC);
+	uint64_t passed = 0;
+	int r;
+
+	while (guard->record.next - guard->record.first >= HF_LOCK_QUEUE_MAX &&
+	       place_is_taken(guard, guard->record.next)) {
+		guard->record.next++;
+		if (++passed == HF_LOCK_QUEUE_MAX)
+			return FAIL(err, -EAGAIN, "queue", guard->name, "%d waiters are the most",
+				    HF_LOCK_QUEUE_MAX);
+	}
+	/* Like tokens, so that waiters of a record that was deleted are never taken for these. */
+	if (guard->record.first == guard->record.next && guard->record.next < now_us)
+		guard->record.first = guard->record.next = now_us;
+	entry->ticket = guard->record.next;
+	entry->state = HF_ENTRY_WAITING;
+	r = write_entry(guard, entry);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "queue", guard->name);
+	if (guard->record.first == guard->record.next) {
+		guard->record.front = *entry;
+		guard->record.has_front = 1;
+	}
+	guard->record.next++;
+	return 0;
+}
+
+static int by_ticket(const void *a, const void *b)
+{
+	const struct hf_lock_entry *x = a, *y = b;
+
+	return x->ticket < y->ticket ? -1 : x->ticket > y->ticket;
+}
+
 int hf_queue_snapshot(struct hf_guard *guard, struct hf_lock_entry **ret_entries, size_t *ret_n)
 {
 	uint64_t first = guard->record.first, next = guard->record.next;
-	size_t room = (size_t)(next - first), n = 0;
+	/* Each place in the ring once. */
+	uint64_t from = next - first > HF_LOCK_QUEUE_MAX ? next - HF_LOCK_QUEUE_MAX : first;
+	size_t room = (size_t)(next - from), n = 0;
 	AUTO_FREE struct hf_lock_entry *entries = calloc(room + 1, sizeof(*entries));
 	AUTO_FREE uint8_t *bytes = malloc((room + 1) * HF_LOCK_ENTRY_SIZE);
 
 	if (!entries || !bytes)
 		return -ENOMEM;
-	for (uint64_t ticket = first; ticket < next;) {
+	for (uint64_t ticket = from; ticket < next;) {
 		ssize_t got = read_run(guard, ticket, next, bytes);
 
 		if (got < 0)
 			return (int)got;
-		if (got == 0)
-			break;
-		for (ssize_t i = 0; i < got; i++, ticket++)
-			if (hf_lock_entry_decode(bytes + i * HF_LOCK_ENTRY_SIZE, ticket,
-						 &entries[n]) == 0 &&
-			    entries[n].state == HF_ENTRY_WAITING)
+		if (got == 0) /* the file is shorter than the ring: on with its begin */
+			ticket += HF_LOCK_QUEUE_MAX - ticket % HF_LOCK_QUEUE_MAX;
+		for (ssize_t i = 0; i < got; i++, ticket++) {
+			const uint8_t *at = bytes + i * HF_LOCK_ENTRY_SIZE;
+			uint64_t found = hf_lock_entry_waiting(at);
+
+			if (found >= first && found < next &&
+			    found % HF_LOCK_QUEUE_MAX == ticket % HF_LOCK_QUEUE_MAX &&
+			    hf_lock_entry_decode(at, found, &entries[n]) == 0)
 				n++;
+		}
 	}
+	qsort(entries, n, sizeof(*entries), by_ticket);
 	*ret_entries = ptr_take(&entries);
 	*ret_n = n;
 	return 0;
@@ -215,6 +310,7 @@ static int held_alone(const struct hf_lock_record *record)
 static void choose(struct hf_guard *guard, struct grants *grants)
 {
 	struct hf_lock_record *record = &guard->record;
+	int looked = 0;
 
 	while (record->first < record->next && !held_alone(record) &&
 	       grants->count < HF_LOCK_SLOTS_MAX) {
@@ -222,7 +318,11 @@ static void choose(struct hf_guard *guard, struct grants *grants)
 		int channel, r = hf_queue_read(guard, record->first, &entry);
 
 		if (r == HF_E_FORMAT || (r == 0 && entry.state == HF_ENTRY_GONE)) {
-			record->first++;
+			if (!is_far(&looked))
+				record->first++;
+			else if (!search_ring(guard, record->first + 1, record->next, 0,
+					      &record->first))
+				record->first = record->next;
 			continue;
 		}
 		if (r < 0 || !hf_record_admits(record, entry.mode) ||

@@ -140,6 +140,11 @@ void hf_lock_entry_encode(const struct hf_lock_entry *entry, uint8_t out[HF_LOCK
 	put64(out, XXH3_64bits(out + 8, HF_LOCK_ENTRY_SIZE - 8));
 }
 
+uint64_t hf_lock_entry_waiting(const uint8_t bytes[HF_LOCK_ENTRY_SIZE])
+{
+	return bytes[24] == HF_ENTRY_WAITING ? get64(bytes + 8) : 0;
+}
+
 int hf_lock_entry_decode(const uint8_t bytes[HF_LOCK_ENTRY_SIZE], uint64_t ticket,
 			 struct hf_lock_entry *ret)
 {

@@ -92,6 +92,9 @@ int hf_lock_record_decode(const uint8_t *bytes, size_t len, struct hf_lock_recor
 
 void hf_lock_entry_encode(const struct hf_lock_entry *entry, uint8_t out[HF_LOCK_ENTRY_SIZE]);
 
+/* The ticket of an entry that waits, by its looks: not yet checked. 0: it does not. */
+uint64_t hf_lock_entry_waiting(const uint8_t bytes[HF_LOCK_ENTRY_SIZE]);
+
 /* Returns 0, or HF_E_FORMAT for bytes that are no entry (or one of another ticket). */
 int hf_lock_entry_decode(const uint8_t bytes[HF_LOCK_ENTRY_SIZE], uint64_t ticket,
 			 struct hf_lock_entry *ret);

@@ -241,6 +241,25 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     is_json '.name == "build" and (.cause | contains("directory"))'
 }
 
+@test "--on-timeout proceed does not go on where there is no journal to say so (L8)" {
+    holding build
+    flock f true
+    exec 8<>f
+    flock 8
+    mv "$HOLDFAST_DIR/journal" "$HOLDFAST_DIR/away"
+    touch "$HOLDFAST_DIR/journal"
+    expect 1 hf lock run build -n --on-timeout proceed -- touch ran
+    says "no journal: "
+    expect 1 hf lock run build -n --ttl 5s --on-timeout proceed -- touch ran
+    expect 1 hf lock acquire build -n --on-timeout proceed
+    [ ! -e ran ]
+    expect 1 bash -c 'exec 8>&- 9<>f; "$HOLDFAST" lock fd 9 -n --on-timeout proceed'
+    rm "$HOLDFAST_DIR/journal"
+    mv "$HOLDFAST_DIR/away" "$HOLDFAST_DIR/journal"
+    expect 0 hf lock run build -n --on-timeout proceed -- touch ran
+    [ -e ran ]
+}
+
 @test "a cycle over two locks: one is told, with the names; nobody waits for ever" {
     spawn bash -c '"$HOLDFAST" lock run one -- bash -c "touch a; until [ -e b ]; do sleep 0.02; done; \"\$HOLDFAST\" lock acquire two --pid \$\$ >out1 2>err1; echo \$? >status1"'
     spawn bash -c '"$HOLDFAST" lock run two -- bash -c "touch b; until [ -e a ]; do sleep 0.02; done; \"\$HOLDFAST\" lock acquire one --pid \$\$ >out2 2>err2; echo \$? >status2"'
@@ -343,6 +362,18 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     is_json '.name | endswith("/side")'
     expect 2 hf lock fd 99
     expect 2 hf lock fd nine
+}
+
+@test "fd: refused, it says so as JSON as well" {
+    flock f true
+    exec 8<>f
+    flock 8
+    run --separate-stderr bash -c 'exec 8>&- 9<>f; "$HOLDFAST" --json lock fd 9 -w 0.01 -E 9'
+    [ "$status" -eq 9 ]
+    is_json '.conflict and .error.code == "TIMEOUT" and .error.exit == 9 and (.name | endswith("/f"))'
+    run --separate-stderr bash -c 'exec 8>&- 9<>f; "$HOLDFAST" --json lock fd 9 -n'
+    [ "$status" -eq 1 ]
+    is_json '.error.code == "BUSY"'
 }
 
 @test "options that make no sense are refused with exit 2" {

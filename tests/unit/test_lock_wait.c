@@ -23,6 +23,7 @@
 #include "helper/lock_helper.h"
 #include "helper/proc_helper.h"
 #include "helper/test.h"
+#include "hf/lock/record.h"
 #include "hf/sys/calls.h"
 #include "holdfast/journal.h"
 #include "holdfast/lock.h"
@@ -1076,6 +1077,53 @@ static void timeout_holds_when_somebody_is_stopped_inside_another_guard(void **s
 	assert_idle("x");
 }
 
+/* As if so many had come, and given up, since the last of those who wait. */
+static void pass_tickets(uint64_t n)
+{
+	uint8_t page[HF_LOCK_RECORD_MAX];
+	struct hf_lock_record record;
+	const char *why;
+	int fd = open(hf_test_path("state/locks/x"), O_RDWR | O_CLOEXEC), len;
+
+	assert_true(fd >= 0 && flock(fd, LOCK_EX) == 0);
+	assert_int_equal(pread(fd, page, sizeof(page), 0), sizeof(page));
+	ASSERT_OK(hf_lock_record_decode(page, sizeof(page), &record, &why));
+	record.next += n;
+	len = hf_lock_record_encode(&record, page);
+	assert_int_equal(pwrite(fd, page, (size_t)len, 0), len);
+	close(fd);
+}
+
+/* The ring has a place for each who waits, not for each who ever did. */
+static void those_who_gave_up_take_no_place_from_others(void **state)
+{
+	static const uint64_t gaps[] = { 100, HF_LOCK_QUEUE_MAX - 102, HF_LOCK_QUEUE_MAX - 1,
+					 3 * HF_LOCK_QUEUE_MAX + 5, UINT64_C(1) << 40 };
+	const int n = sizeof(gaps) / sizeof(gaps[0]);
+	struct hf_lock *lock = take("x");
+
+	(void)state;
+	for (int i = 0; i <= n; i++) {
+		start_in_queue(worker("x", -1), "x", i + 1);
+		if (i < n)
+			pass_tickets(gaps[i]);
+	}
+	/* Gives up as well, and leaves the others as they are. */
+	start_in_queue(worker("x", 200 * HF_MSEC), "x", n + 2);
+	finish(&sh->workers[n + 1]);
+	assert_int_equal(sh->workers[n + 1].r, HF_E_TIMEOUT);
+	assert_int_equal(look("x").n_waiters, n + 1);
+	give_back(lock);
+	for (int i = 0; i <= n; i++) {
+		finish(&sh->workers[i]);
+		ASSERT_OK(sh->workers[i].r);
+		assert_int_equal(sh->workers[i].order, i + 1);
+		assert_true(sh->workers[i].took_ns < 20 * HF_SEC);
+	}
+	assert_int_equal(sh->most_inside, 1);
+	assert_idle("x");
+}
+
 /* -- what is no record ------------------------------------------------------- */
 
 static int (*real_statx)(int dirfd, const char *path, int flags, unsigned mask, struct statx *st);
@@ -1362,6 +1410,7 @@ int main(void)
 		WAIT_TEST(waiter_notices_that_the_file_was_deleted),
 		WAIT_TEST(timeout_holds_when_somebody_is_stopped_inside_the_guard),
 		WAIT_TEST(timeout_holds_when_somebody_is_stopped_inside_another_guard),
+		WAIT_TEST(those_who_gave_up_take_no_place_from_others),
 		WAIT_TEST(record_that_replaced_a_symlink_is_not_moved_away_L1_L4),
 		WAIT_TEST(circle_of_two_is_found_and_only_its_closer_is_told),
 		WAIT_TEST(circle_of_three_is_found_and_only_its_closer_is_told),
