@@ -275,6 +275,9 @@ int hf_keeper_environment(struct hf_keeper *k)
 /* Everything that a tree needs before its first process. */
 static int prepare(struct hf_keeper *k, struct hf_err *err)
 {
+	/* What outlives us goes on writing; nobody would read a pipe then. */
+	int bounded = k->o.log_max != HF_RUN_LOG_UNLIMITED &&
+		      !(k->detached && k->o.flags & HF_RUN_LEAVE_RUNNING);
 	int r;
 
 	(void)hf_mark_prefix(k->sessions, k->name, k->tree.mark);
@@ -286,11 +289,12 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 	k->record.logged = k->detached || (k->o.flags & HF_RUN_LOG) != 0;
 	r = hf_session_save_command(k->sessions, k->name, k->o.argv, err);
 	if (r == 0 && k->record.logged)
-		r = hf_session_open_log(k->sessions, k->name, (k->o.flags & HF_RUN_RESUME) != 0,
-					&k->output.log, err);
+		r = hf_log_begin(&k->output.log, k->sessions, k->name, k->record.token,
+				 (k->o.flags & HF_RUN_RESUME) != 0, bounded ? k->o.log_max : 0, err);
 	if (r < 0)
 		return r;
-	k->output.direct = k->detached;
+	k->output.direct = k->detached && !bounded;
+	k->output.alone = k->detached && bounded;
 	if (k->o.tree != HF_TREE_WALK) {
 		r = hf_cgroup_make(k->record.token, &k->tree.group);
 		if (r < 0 && k->o.tree == HF_TREE_CGROUP)

@@ -3,7 +3,7 @@
  *
  *   sessions/<key>/session.jsonl   the record (record.h); the last line counts
  *   sessions/<key>/command.json    the command's words, for --resume
- *   sessions/<key>/log, log.1      its output, and that of the run before
+ *   sessions/<key>/log.*           its output, and that of the run before (log.h)
  *
  * Who holds the session's lock may write; each append is made under the guard of that
  * lock with the token proven, so a keeper that lost it cannot overwrite its successor (L5).
@@ -60,10 +60,6 @@ int hf_session_save_command(struct hf_sessions *sessions, const char *name, char
 			    struct hf_err *err);
 int hf_session_load_command(struct hf_sessions *sessions, const char *name, char ***ret_argv,
 			    struct hf_err *err);
-
-/* Begins a new log; the old one becomes log.1. With `keep` the old one is gone on with. */
-int hf_session_open_log(struct hf_sessions *sessions, const char *name, int keep, int *ret_fd,
-			struct hf_err *err);
 
 /* What a terminal and JSON can carry: other bytes become '?'. At most cap - 1 bytes. */
 void hf_session_clean_text(char *out, size_t cap, const char *text);

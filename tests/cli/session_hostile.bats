@@ -165,10 +165,11 @@ all_survive() {
     touch target
     for kind in symlink fifo; do
         hf run x --log -- echo one >/dev/null
-        rm "$HOLDFAST_DIR/sessions/x/log"
+        log=$(ls -d "$HOLDFAST_DIR/sessions/x"/log.*)
+        rm "$log"
         case $kind in
-        symlink) ln -s "$PWD/target" "$HOLDFAST_DIR/sessions/x/log" ;;
-        fifo) mkfifo -m 600 "$HOLDFAST_DIR/sessions/x/log" ;;
+        symlink) ln -s "$PWD/target" "$log" ;;
+        fifo) mkfifo -m 600 "$log" ;;
         esac
         run hf logs x
         [ "$status" -ne 0 ]
