@@ -1,0 +1,105 @@
+/*
+ * run/takeover.c - the supervisor without its keeper, which was killed or does not act.
+ *
+ * As a subreaper it has inherited the whole tree: it ends that, completes the record, and
+ * frees the lock, of which it is the second owner.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/run/supervise.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+
+#define STATUS_AROUND 125
+
+/* All that is below us ends here; it was the keeper's, and nobody else looks after it. */
+static void end_tree(struct hf_supervisor *s)
+{
+	(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGKILL);
+	/* Only when it is gone is all of the tree ours, and can be told from others' children. */
+	while (waitid(P_PID, (id_t)s->keeper, &(siginfo_t){ 0 }, WEXITED) < 0 && errno == EINTR)
+		continue;
+	while (hf_tree_reap(&s->tree)) {
+		struct pollfd fds[] = { { .fd = s->signals, .events = POLLIN } };
+		struct signalfd_siginfo info;
+
+		hf_tree_kill(&s->tree);
+		(void)hf_sys.poll(fds, 1, 20);
+		while (read(s->signals, &info, sizeof(info)) == sizeof(info))
+			continue;
+	}
+}
+
+static void complete_record(struct hf_supervisor *s, struct hf_sessions *sessions,
+			    struct hf_session_record *record)
+{
+	struct hf_field killed[] = { HF_FIELD_INT("count", s->tree.killed),
+				     HF_FIELD_TEXT("cause", "the keeper was killed") };
+
+	/* Between two attempts of a loop the last one has its outcome already. */
+	if (record->phase != HF_PHASE_WAITING) {
+		record->ended = hf_wall_now();
+		record->ran_ns = record->began_ns ? hf_boot_now().ns - record->began_ns : 0;
+	}
+	record->kills = s->tree.killed > 0;
+	/* Who lost the lock has nothing to tell: its successor does. */
+	if (hf_lock_check_token(sessions->locks, s->name, record->token, NULL) < 0)
+		return;
+	if (s->tree.killed > 0)
+		hf_session_event(sessions, HF_EV_SESSION_KILLED, s->name, killed, 2);
+	if (record->phase != HF_PHASE_WAITING)
+		hf_session_conclude(sessions, record, HF_OUTCOME_ABANDONED, STATUS_AROUND,
+				    "the keeper was killed");
+	record->phase = HF_PHASE_ENDED;
+	(void)hf_session_save(sessions, record, record->token, NULL);
+}
+
+static void fill_last(struct hf_supervisor *s, const struct hf_session_record *record)
+{
+	s->last.kind = HF_LINK_ENDED;
+	s->last.result = 0;
+	s->last.report.token = record->token;
+	s->last.report.attempt = record->attempt;
+	s->last.report.outcome = HF_OUTCOME_ABANDONED;
+	s->last.report.exit_status = STATUS_AROUND;
+	hf_copy_text(s->last.report.cause, sizeof(s->last.report.cause), "the keeper was killed");
+}
+
+void hf_take_over(struct hf_supervisor *s)
+{
+	struct hf_session_record record = { 0 };
+	struct hf_sessions *sessions = NULL;
+	struct hf_journal *journal = NULL;
+	int known, released = 0;
+
+	if (hf_journal_open(s->state, NULL, &journal, NULL) < 0)
+		journal = NULL;
+	if (hf_sessions_open(s->state, journal, &sessions, NULL) < 0)
+		sessions = NULL;
+	/* Ours, if the keeper came so far as to write it. */
+	known = sessions && s->token != 0 &&
+		hf_session_load(sessions, s->name, &record, NULL) == 0 && record.token == s->token;
+	if (known && record.cgroup[0])
+		(void)hf_cgroup_open(record.cgroup, record.cgroup_inode, &s->tree.group);
+	if (sessions)
+		(void)hf_mark_prefix(sessions, s->name, s->tree.mark);
+	s->tree.leader = record.leader.pid;
+	end_tree(s);
+	if (known && record.phase != HF_PHASE_ENDED)
+		complete_record(s, sessions, &record);
+	hf_cgroup_remove(&s->tree.group);
+	/* Refused when it was lost: the successor is untouched. */
+	if (sessions && s->token != 0)
+		released = hf_lock_release_as(sessions->locks, s->name, s->token, NULL, NULL);
+	(void)released;
+	fill_last(s, &record);
+	hf_sessions_free(sessions);
+	hf_journal_free(journal);
+}
