@@ -66,10 +66,20 @@ void hf_session_clean_text(char *out, size_t cap, const char *text);
 
 /*
  * Brings the attempt on record to its outcome: counts, compares it with the one before, and
- * leaves its session_ended event. The caller has set ended and ran_ns, and saves.
+ * leaves its session_ended event. The caller has set ended and ran_ns, and saves. For the keeper.
  */
 void hf_session_conclude(struct hf_sessions *sessions, struct hf_session_record *record,
 			 enum hf_outcome outcome, int exit_status, const char *cause);
+
+/*
+ * Brings a run whose keeper is dead to its end: what its own event says, where it came to
+ * write one, else abandoned, with the event. The caller has set ended and ran_ns for that, and saves.
+ */
+void hf_session_complete(struct hf_sessions *sessions, struct hf_session_record *record, int exit_status,
+			 const char *cause);
+
+/* 1 when that run's session_reaped event was written, by who was killed before the record was. */
+int hf_session_is_reaped(struct hf_sessions *sessions, struct hf_session_record *record);
 
 /* One event about a session; without a journal, or when it cannot be written, nothing. */
 void hf_session_event(const struct hf_sessions *sessions, enum hf_event event, const char *name,

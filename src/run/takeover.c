@@ -18,6 +18,7 @@
 #include "hf/sys/io.h"
 
 #define STATUS_AROUND 125
+#define KEEPER_KILLED "the keeper was killed"
 
 /* All that is below us ends here; it was the keeper's, and nobody else looks after it. */
 static void end_tree(struct hf_supervisor *s)
@@ -41,7 +42,7 @@ static void complete_record(struct hf_supervisor *s, struct hf_sessions *session
 			    struct hf_session_record *record)
 {
 	struct hf_field killed[] = { HF_FIELD_INT("count", s->tree.killed),
-				     HF_FIELD_TEXT("cause", "the keeper was killed") };
+				     HF_FIELD_TEXT("cause", KEEPER_KILLED) };
 
 	/* Between two attempts of a loop the last one has its outcome already. */
 	if (record->phase != HF_PHASE_WAITING) {
@@ -54,22 +55,28 @@ static void complete_record(struct hf_supervisor *s, struct hf_sessions *session
 		return;
 	if (s->tree.killed > 0)
 		hf_session_event(sessions, HF_EV_SESSION_KILLED, s->name, killed, 2);
-	if (record->phase != HF_PHASE_WAITING)
-		hf_session_conclude(sessions, record, HF_OUTCOME_ABANDONED, STATUS_AROUND,
-				    "the keeper was killed");
-	record->phase = HF_PHASE_ENDED;
+	hf_session_complete(sessions, record, STATUS_AROUND, KEEPER_KILLED);
 	(void)hf_session_save(sessions, record, record->token, NULL);
 }
 
+/* `record` NULL: it has not come to an outcome that anybody could look up. */
 static void fill_last(struct hf_supervisor *s, const struct hf_session_record *record)
 {
+	struct hf_run_report *report = &s->last.report;
+	int ended = record && record->outcome != HF_OUTCOME_NONE;
+
 	s->last.kind = HF_LINK_ENDED;
 	s->last.result = 0;
-	s->last.report.token = record->token;
-	s->last.report.attempt = record->attempt;
-	s->last.report.outcome = HF_OUTCOME_ABANDONED;
-	s->last.report.exit_status = STATUS_AROUND;
-	hf_copy_text(s->last.report.cause, sizeof(s->last.report.cause), "the keeper was killed");
+	report->outcome = ended ? record->outcome : HF_OUTCOME_ABANDONED;
+	report->exit_status = ended ? record->exit_status : STATUS_AROUND;
+	hf_copy_text(report->cause, sizeof(report->cause), ended ? record->cause : KEEPER_KILLED);
+}
+
+/* The record, if the keeper came so far as to write it. */
+static int load_own(struct hf_supervisor *s, struct hf_sessions *sessions, struct hf_session_record *ret)
+{
+	return sessions && s->token != 0 && hf_session_load(sessions, s->name, ret, NULL) == 0 &&
+	       ret->token == s->token;
 }
 
 void hf_take_over(struct hf_supervisor *s)
@@ -77,21 +84,23 @@ void hf_take_over(struct hf_supervisor *s)
 	struct hf_session_record record = { 0 };
 	struct hf_sessions *sessions = NULL;
 	struct hf_journal *journal = NULL;
-	int known, released = 0;
+	int known, waiting, released = 0;
 
 	if (hf_journal_open(s->state, NULL, &journal, NULL) < 0)
 		journal = NULL;
 	if (hf_sessions_open(s->state, journal, &sessions, NULL) < 0)
 		sessions = NULL;
-	/* Ours, if the keeper came so far as to write it. */
-	known = sessions && s->token != 0 &&
-		hf_session_load(sessions, s->name, &record, NULL) == 0 && record.token == s->token;
+	known = load_own(s, sessions, &record);
 	if (known && record.cgroup[0])
 		(void)hf_cgroup_open(record.cgroup, record.cgroup_inode, &s->tree.group);
 	if (sessions)
 		(void)hf_mark_prefix(sessions, s->name, s->tree.mark);
-	s->tree.leader = record.leader.pid;
+	s->tree.leader = known ? record.leader.pid : 0;
 	end_tree(s);
+	/* Now that the keeper is dead nobody else writes it; it may have come further. */
+	known = load_own(s, sessions, &record);
+	/* A loop that is ended between two attempts has not come to what it was for. */
+	waiting = known && record.phase == HF_PHASE_WAITING;
 	if (known && record.phase != HF_PHASE_ENDED)
 		complete_record(s, sessions, &record);
 	hf_cgroup_remove(&s->tree.group);
@@ -99,7 +108,9 @@ void hf_take_over(struct hf_supervisor *s)
 	if (sessions && s->token != 0)
 		released = hf_lock_release_as(sessions->locks, s->name, s->token, NULL, NULL);
 	(void)released;
-	fill_last(s, &record);
+	fill_last(s, known && !waiting && record.phase == HF_PHASE_ENDED ? &record : NULL);
+	s->last.report.token = s->token;
+	s->last.report.attempt = known ? record.attempt : 0;
 	hf_sessions_free(sessions);
 	hf_journal_free(journal);
 }
