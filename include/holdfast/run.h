@@ -40,8 +40,8 @@
  * Limits. Without a cgroup, and only then: if supervisor and keeper are both killed, a
  * process that cleared its environment (or whose environment may not be read) is not found
  * by the reaping; and if the keeper is killed below a supervisor that had children before
- * it became one, such a process, orphaned, is not told from theirs and lives on. A place
- * in a group is the keeper's alone: if it is killed, it is free before the tree is empty.
+ * it became one, such a process, orphaned, is not told from theirs and lives on. In a group
+ * of more than 32 places not all have two owners: the others are free when the keeper is killed.
  * After HF_RUN_LEAVE_RUNNING what was left belongs to whoever reaps the caller's orphans.
  */
 #ifndef HOLDFAST_RUN_H

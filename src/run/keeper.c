@@ -118,6 +118,11 @@ static int check_depth(struct hf_keeper *k, struct hf_err *err)
 	return refuse(k, err);
 }
 
+int hf_group_name(const char *group, char out[HF_NAME_MAX + 1])
+{
+	return (size_t)snprintf(out, HF_NAME_MAX + 1, "group:%s", group) > HF_NAME_MAX ? -1 : 0;
+}
+
 /* A place among those of the group that may run at once. */
 static int take_slot(struct hf_keeper *k, struct hf_err *err)
 {
@@ -130,9 +135,15 @@ static int take_slot(struct hf_keeper *k, struct hf_err *err)
 
 	if (k->o.max_active == 0)
 		return 0;
-	if ((size_t)snprintf(name, sizeof(name), "group:%s", k->o.group) >= sizeof(name))
+	if (hf_group_name(k->o.group, name) < 0)
 		return FAIL(err, HF_E_NAME, "group", k->name, "the group's name is too long");
 	r = hf_lock_acquire(k->sessions->locks, name, &opts, &k->slot, NULL, err);
+	/* For both of us, as the name is: it is free when the tree is empty. Of more than half of
+	 * all slots there can be, some have to do with one. */
+	if (r == 0)
+		r = hf_lock_add_owner(k->slot, &k->record.supervisor, err);
+	if (r == -ENOSPC)
+		r = 0;
 	if (r == 0 || (r != HF_E_BUSY && r != HF_E_MODE))
 		return r;
 	if (r == HF_E_MODE)

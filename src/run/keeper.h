@@ -114,6 +114,9 @@ int hf_keeper_save(struct hf_keeper *keeper);
 /* Runs the notify command when the outcome is new or its turn has come (notify.c). */
 void hf_keeper_notify(struct hf_keeper *keeper);
 
+/* The name of the lock that has the places of a group; -1 when it is too long. */
+int hf_group_name(const char *group, char out[HF_NAME_MAX + 1]);
+
 /* "deadline", "stopped by a signal", … */
 const char *hf_end_text(enum hf_end end);
 

@@ -7,12 +7,14 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/run/keeper.h"
 #include "hf/run/supervise.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -79,6 +81,38 @@ static int load_own(struct hf_supervisor *s, struct hf_sessions *sessions, struc
 	       ret->token == s->token;
 }
 
+struct place {
+	struct hf_proc_id self;
+	uint64_t token; /* of ours; 0: we have none */
+};
+
+static void find_place(void *arg, const struct hf_lock_info *info)
+{
+	struct place *place = arg;
+	char self[HF_PROC_TEXT_MAX], other[HF_PROC_TEXT_MAX];
+
+	(void)hf_proc_format(&place->self, self);
+	for (size_t i = 0; i < info->n_holders; i++) {
+		(void)hf_proc_format(&info->holders[i].id, other);
+		if (strcmp(self, other) == 0)
+			place->token = info->holders[i].token;
+	}
+}
+
+/* The place in the group, of which we are the second owner, as of the name. */
+static void free_place(struct hf_supervisor *s, struct hf_sessions *sessions)
+{
+	struct place place = { .token = 0 };
+	char group[HF_NAME_MAX + 1];
+
+	if (s->o->max_active == 0 || hf_group_name(s->o->group, group) < 0 ||
+	    hf_proc_self(&place.self, NULL) < 0 ||
+	    hf_lock_look(sessions->locks, group, find_place, &place, NULL) < 0 || place.token == 0)
+		return;
+	if (hf_lock_release_as(sessions->locks, group, place.token, NULL, NULL) < 0)
+		return; /* its lease has run out, and somebody else has it */
+}
+
 void hf_take_over(struct hf_supervisor *s)
 {
 	struct hf_session_record record = { 0 };
@@ -104,6 +138,8 @@ void hf_take_over(struct hf_supervisor *s)
 	if (known && record.phase != HF_PHASE_ENDED)
 		complete_record(s, sessions, &record);
 	hf_cgroup_remove(&s->tree.group);
+	if (sessions)
+		free_place(s, sessions);
 	/* Refused when it was lost: the successor is untouched. */
 	if (sessions && s->token != 0)
 		released = hf_lock_release_as(sessions->locks, s->name, s->token, NULL, NULL);

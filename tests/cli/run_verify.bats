@@ -145,6 +145,32 @@ load session_helper
     expect 0 hf run c --max-active 2 --group g -- "$HOLDFAST" run d --max-active 2 --group g -- true
 }
 
+@test "max-active: a place is free when the tree is empty, and not before: keeper or supervisor killed (L7)" {
+    for victim in keeper supervisor; do
+        running a --max-active 1 --group g --tree walk
+        leader=$(field a .leader.pid) keeper=$(field a .keeper.pid)
+        if [ "$victim" = keeper ]; then other=$spawned_pid victim=$keeper; else other=$keeper victim=$spawned_pid; fi
+        # Who is left is stopped before it can act: the place stays taken.
+        kill -STOP "$other"
+        kill -KILL "$victim"
+        wait_until 5 is_dead "$victim"
+        expect 1 hf run c --max-active 1 --group g -- touch ran
+        says "1 of 1 sessions"
+        spawn "$HOLDFAST" lock run group:g --slots 1 -w 20 -- bash -c 'grep -sE "^State:.[^ZX]" "/proc/$0/status" >at-place; touch had-it' "$leader"
+        wait_until 5 bash -c '[ "$("$0" lock list --json | jq "[.locks[].waiters[]] | length")" = 1 ]' "$HOLDFAST"
+        kill -CONT "$other"
+        wait_until 10 test -e had-it
+        [ ! -s at-place ]
+        wait_until 5 is_dead "$other"
+        [ ! -e ran ]
+        # Nobody had to take it from the dead.
+        hf journal query --event lock_taken_over --name group:g --json >taken
+        [ ! -s taken ]
+        rm -f had-it at-place up-a
+        expect 0 hf run c --max-active 1 --group g -- true
+    done
+}
+
 @test "max-active: another number while the group is busy is refused, and said" {
     running a --max-active 2 --group g
     expect 1 hf run c --max-active 3 --group g -- touch ran
