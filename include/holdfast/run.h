@@ -20,8 +20,9 @@
  * sessions, children of killed parents) comes back to the one or the other. Each
  * watches the other: if either is killed, the one that is left ends the tree. If both
  * are, hf_session_reap, also run by the next start of that name, ends what remains by
- * proven identity. Where a cgroup (v2) may be made, the tree lives in one, and is
- * killed through it as well.
+ * proven identity. A supervisor that had children before it became one puts a third process,
+ * which only reaps, between itself and the keeper, so that their orphans and the tree's do not
+ * mix. Where a cgroup (v2) may be made, the tree lives in one, and is killed through it as well.
  *
  * Laws. A session's lock is freed only when its tree is empty (L7). No signal goes to a
  * process that was not proven to be of the tree (L6). The intent to start is on disk
@@ -39,9 +40,8 @@
  *
  * Limits. Without a cgroup, and only then: if supervisor and keeper are both killed, a
  * process that cleared its environment (or whose environment may not be read) is not found
- * by the reaping; and if the keeper is killed below a supervisor that had children before
- * it became one, such a process, orphaned, is not told from theirs and lives on. In a group
- * of more than 32 places not all have two owners: the others are free when the keeper is killed.
+ * by the reaping. In a group of more than 32 places not every place has two owners: such a one
+ * is free when the keeper is killed.
  * After HF_RUN_LEAVE_RUNNING what was left belongs to whoever reaps the caller's orphans.
  */
 #ifndef HOLDFAST_RUN_H

@@ -12,6 +12,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
+#include "hf/proc/here.h"
 #include "hf/run/keeper.h"
 #include "hf/run/remains.h"
 #include "hf/sys/calls.h"
@@ -42,6 +43,12 @@ void hf_keeper_tell(struct hf_keeper *k, const struct hf_link_news *news, int fd
 
 /* -- who we are ------------------------------------------------------------------- */
 
+/* Is the supervisor gone? */
+static int is_orphan(const struct hf_keeper *k)
+{
+	return getppid() != k->parent || (k->parent != k->supervisor && hf_pidfd_exited(k->supervisor_fd) != 0);
+}
+
 static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *err)
 {
 	static const int wanted[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD };
@@ -63,14 +70,15 @@ static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *er
 	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (k->signals < 0)
 		return FAIL_SYS(err, "signalfd", k->name);
-	k->supervisor_fd = hf_sys.pidfd_open(k->supervisor, 0);
+	if (k->supervisor_fd < 0)
+		k->supervisor_fd = hf_sys.pidfd_open(k->supervisor, 0);
 	if (k->supervisor_fd < 0)
 		return FAIL_SYS(err, "pidfd_open", "the supervisor");
 	/* While it waits for the lock it looks at nothing else: its place in the queue ends with
 	 * whom it waits for. Tied to the thread that forked us, which is the only one there. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* Opened first, still our parent after: it is the one. */
-	if (getppid() != k->supervisor)
+	if (is_orphan(k))
 		return FAIL(err, HF_E_GONE, "supervisor", k->name, "it is gone already");
 	/* Supervision works without its journal. */
 	if (hf_journal_open(state, NULL, &journal, NULL) < 0)
@@ -176,7 +184,7 @@ static int take_lock(struct hf_keeper *k, struct hf_holder *ret_blocker, struct 
 	news.report.token = k->record.token;
 	if (r == 0)
 		hf_keeper_tell(k, &news, -1);
-	if (r == 0 && getppid() != k->supervisor)
+	if (r == 0 && is_orphan(k))
 		r = FAIL(err, HF_E_GONE, "supervisor", k->name, "it is gone already");
 	return r;
 }
@@ -360,8 +368,11 @@ static void finish(struct hf_keeper *k)
 _Noreturn void hf_keeper_main(struct hf_keeper *k, struct hf_state *state)
 {
 	struct hf_link_news news = { .kind = HF_LINK_ENDED };
-	int r = set_up(k, state, &news.err);
+	int r;
 
+	for (int i = 0; i < 2; i++)
+		hf_auto_close(&k->not_ours[i]);
+	r = set_up(k, state, &news.err);
 	if (r == 0)
 		r = check_depth(k, &news.err);
 	if (r == 0)

@@ -38,8 +38,10 @@ struct hf_keeper {
 	int own_session;        /* in the terminal's sense: the command gets a pty */
 	int link;               /* to the supervisor */
 	pid_t supervisor;
-	int supervisor_fd;      /* its pidfd */
+	int supervisor_fd;      /* its pidfd; -1: not opened yet */
+	pid_t parent;           /* the supervisor, or who stands between (reaper.c) */
 	int signals;            /* signalfd */
+	int not_ours[2];        /* descriptors of the supervisor's that the fork has copied */
 	sigset_t mask;          /* the caller's, for the command */
 	pid_t group;            /* the supervisor's process group */
 	struct hf_lock *lock;
@@ -72,6 +74,9 @@ struct hf_watched {
 
 /* Runs a session to its end, as the process that hf_run_supervise forked. Never returns. */
 _Noreturn void hf_keeper_main(struct hf_keeper *keeper, struct hf_state *state);
+
+/* Forks the keeper below a reaper of its own. Returns the reaper's pid, or -1 and errno. */
+pid_t hf_reaper_start(struct hf_keeper *keeper, struct hf_state *state);
 
 /* Is its output captured while somebody sits at a terminal? */
 int hf_keeper_wants_pty(const struct hf_keeper *keeper);

@@ -85,6 +85,10 @@ static void hear(struct hf_supervisor *s)
 		case HF_LINK_TERMINAL:
 			hf_terminal_take(&s->terminal, fd);
 			break;
+		case HF_LINK_KEEPER:
+			s->keeper = news.report.pid;
+			s->keeper_fd = fd;
+			break;
 		case HF_LINK_SUSPENDED:
 			suspend(s);
 			break;
@@ -226,6 +230,17 @@ static void signal_sets(sigset_t *ret_block, sigset_t *ret_read)
 	sigaddset(ret_block, SIGTTOU);
 }
 
+/* Until who stands between has told which the keeper is; that one may have spoken before. */
+static void hear_of_keeper(struct hf_supervisor *s)
+{
+	struct pollfd fd = { .fd = s->link, .events = POLLIN };
+
+	while (s->keeper_fd < 0 && !(fd.revents & POLLHUP)) {
+		(void)hf_sys.poll(&fd, 1, -1);
+		hear(s);
+	}
+}
+
 /* Forks the keeper. Returns 0 or -errno. */
 static int start_keeper(struct hf_supervisor *s, int detached, const sigset_t *mask)
 {
@@ -233,8 +248,10 @@ static int start_keeper(struct hf_supervisor *s, int detached, const sigset_t *m
 				    .o = *s->o,
 				    .detached = detached,
 				    .supervisor = getpid(),
+				    .parent = getpid(),
 				    .supervisor_fd = -1,
 				    .signals = -1,
+				    .not_ours = { s->signals, -1 },
 				    .mask = *mask,
 				    .group = getpgrp(),
 				    .tree = HF_TREE_INIT };
@@ -244,20 +261,58 @@ static int start_keeper(struct hf_supervisor *s, int detached, const sigset_t *m
 		return -errno;
 	hf_output_init(&keeper.output);
 	hf_copy_text(keeper.record.name, sizeof(keeper.record.name), s->name);
-	s->keeper = fork();
-	if (s->keeper == 0) {
-		(void)close(ends[0]);
-		(void)close(s->signals);
-		keeper.link = ends[1];
-		hf_keeper_main(&keeper, s->state);
+	keeper.link = ends[1];
+	s->link = keeper.not_ours[1] = ends[0];
+	if (s->tree.n_others > 0) {
+		s->tree.reaper = (int32_t)hf_reaper_start(&keeper, s->state);
+	} else {
+		s->keeper = fork();
+		if (s->keeper == 0)
+			hf_keeper_main(&keeper, s->state);
 	}
 	(void)close(ends[1]);
-	s->link = ends[0];
-	if (s->keeper < 0)
+	if (s->keeper < 0 || s->tree.reaper < 0)
 		return -errno;
 	/* Ours and not yet reaped: the number is its own. */
-	s->keeper_fd = hf_sys.pidfd_open(s->keeper, 0);
-	return s->keeper_fd < 0 ? -errno : 0;
+	if (s->tree.reaper == 0)
+		s->keeper_fd = hf_sys.pidfd_open(s->keeper, 0);
+	else
+		hear_of_keeper(s);
+	return s->keeper_fd >= 0 ? 0 : s->tree.reaper ? -ECHILD : -errno;
+}
+
+void hf_await_keeper(struct hf_supervisor *s)
+{
+	struct pollfd exited = { .fd = s->keeper_fd, .events = POLLIN };
+
+	/* The reaper's child: only where that was killed is it for us to reap. */
+	if (s->tree.reaper > 0) {
+		while (hf_sys.poll(&exited, 1, -1) < 0 && errno == EINTR)
+			continue;
+		(void)waitid(P_PIDFD, (id_t)s->keeper_fd, &(siginfo_t){ 0 }, WEXITED | WNOHANG);
+		return;
+	}
+	while (waitid(P_PID, (id_t)s->keeper, &(siginfo_t){ 0 }, WEXITED) < 0 && errno == EINTR)
+		continue;
+}
+
+/* The keeper is gone, and whoever it left is left alone: they are ours then, as without a reaper. */
+static void end_reaper(struct hf_supervisor *s)
+{
+	AUTO_FD pidfd = -1;
+
+	if (s->tree.reaper <= 0)
+		return;
+	/* Our child, not reaped: the number is its own. */
+	pidfd = hf_sys.pidfd_open(s->tree.reaper, 0);
+	if (pidfd >= 0)
+		(void)hf_sys.pidfd_send_signal(pidfd, SIGKILL);
+	while (waitid(P_PID, (id_t)s->tree.reaper, &(siginfo_t){ 0 }, WEXITED) < 0 && errno == EINTR)
+		continue;
+	s->tree.reaper = 0;
+	/* It may not have come to it. */
+	if (s->keeper_fd >= 0)
+		(void)waitid(P_PIDFD, (id_t)s->keeper_fd, &(siginfo_t){ 0 }, WEXITED | WNOHANG);
 }
 
 int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_opts *o, int detached,
@@ -294,8 +349,9 @@ int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_o
 		if (s.last.kind != HF_LINK_ENDED)
 			hf_take_over(&s); /* and the keeper is reaped */
 		else
-			(void)waitid(P_PID, (id_t)s.keeper, &(siginfo_t){ 0 }, WEXITED);
+			hf_await_keeper(&s);
 	}
+	end_reaper(&s);
 	hf_terminal_restore(&s.terminal);
 	hf_terminal_done(&s.terminal);
 	hf_tree_done(&s.tree);

@@ -27,7 +27,7 @@ struct hf_supervisor {
 	const struct hf_run_opts *o;
 	int link;
 	int signals;
-	pid_t keeper;
+	pid_t keeper;    /* tree.reaper, where there is one, is its parent */
 	int keeper_fd;
 	uint64_t token;  /* 0: the keeper does not have the lock yet */
 	int aborted;     /* by a signal, before there was anything to stop */
@@ -51,6 +51,9 @@ int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_o
  * the record, frees the lock, and fills in what was to be the keeper's last word.
  */
 void hf_take_over(struct hf_supervisor *supervisor);
+
+/* Sleeps until the keeper has exited, and reaps it if it is ours. */
+void hf_await_keeper(struct hf_supervisor *supervisor);
 
 /* Takes the pty and hands keys over from now on. A later one replaces it; -1: there is none now. */
 void hf_terminal_take(struct hf_terminal *terminal, int pty);

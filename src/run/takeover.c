@@ -4,12 +4,10 @@
  * As a subreaper it has inherited the whole tree: it ends that, completes the record, and
  * frees the lock, of which it is the second owner.
  */
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
@@ -27,8 +25,7 @@ static void end_tree(struct hf_supervisor *s)
 {
 	(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGKILL);
 	/* Only when it is gone is all of the tree ours, and can be told from others' children. */
-	while (waitid(P_PID, (id_t)s->keeper, &(siginfo_t){ 0 }, WEXITED) < 0 && errno == EINTR)
-		continue;
+	hf_await_keeper(s);
 	while (hf_tree_reap(&s->tree)) {
 		struct pollfd fds[] = { { .fd = s->signals, .events = POLLIN } };
 		struct signalfd_siginfo info;
