@@ -93,6 +93,7 @@ enum option_kind {
 	OPTION_TEXT,     /* const char * */
 	OPTION_DURATION, /* int64_t, nanoseconds */
 	OPTION_COUNT,    /* uint64_t */
+	OPTION_SIZE,     /* uint64_t, bytes */
 };
 
 struct option_spec {

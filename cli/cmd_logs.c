@@ -2,52 +2,52 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/inotify.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "session.h"
 
 #define LOOK_AGAIN_MS 50
 
-/* Copies from the file's position to its end. Returns 0, or -1 when nobody reads it. */
-static int copy_rest(int fd)
-{
-	char chunk[65536];
-	ssize_t n;
+struct logs {
+	struct cli *cli;
+	struct session_context *context;
+	const char *name;
+	struct hf_log *log;
+	uint64_t told; /* of what was dropped */
+	int shown;     /* something was */
+};
 
-	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
-		if (fwrite(chunk, 1, (size_t)n, stdout) != (size_t)n)
-			return -1;
-	return fflush(stdout) == 0 ? 0 : -1;
+/* Once for what was gone when it was opened; again for what went while nobody took it. */
+static void tell_dropped(struct logs *logs)
+{
+	AUTO(hf_buf_done) struct hf_buf size = HF_BUF_INIT;
+	uint64_t dropped = hf_log_dropped(logs->log);
+
+	if (dropped == logs->told)
+		return;
+	session_add_size(&size, (int64_t)(dropped - logs->told));
+	cli_say(logs->cli, "%s %s of the output were dropped (--log-max)",
+		logs->shown ? "here" : "the first", size.s);
+	logs->told = dropped;
 }
 
-/* Puts the position so that `lines` lines are left. */
-static void seek_lines(int fd, uint64_t lines)
+/* Copies what there is. EXIT_DONE, or the status after saying why; *ret_gone: nobody reads it. */
+static int copy_rest(struct logs *logs, int *ret_gone)
 {
-	off_t at = lseek(fd, 0, SEEK_END);
-	char chunk[4096], last = '\n';
-	uint64_t seen = 0;
+	struct hf_err err = HF_ERR_INIT;
+	char chunk[65536];
+	int n;
 
-	/* A last line without its newline counts as one. */
-	if (at > 0 && pread(fd, &last, 1, at - 1) == 1 && last != '\n')
-		seen = 1;
-	while (at > 0) {
-		off_t from = at > (off_t)sizeof(chunk) ? at - (off_t)sizeof(chunk) : 0;
-		ssize_t n = pread(fd, chunk, (size_t)(at - from), from);
-
-		if (n <= 0)
-			break;
-		for (ssize_t i = n - 1; i >= 0; i--)
-			if (chunk[i] == '\n' && seen++ == lines) {
-				(void)lseek(fd, from + i + 1, SEEK_SET);
-				return;
-			}
-		at = from;
+	*ret_gone = 0;
+	while ((n = hf_log_read(logs->log, chunk, sizeof(chunk), &err)) > 0) {
+		tell_dropped(logs);
+		logs->shown = 1;
+		*ret_gone = fwrite(chunk, 1, (size_t)n, stdout) != (size_t)n;
+		if (*ret_gone)
+			return EXIT_DONE;
 	}
-	(void)lseek(fd, 0, SEEK_SET);
+	*ret_gone = fflush(stdout) != 0;
+	return n < 0 ? cli_fail(logs->cli, &err) : EXIT_DONE;
 }
 
 struct follow {
@@ -66,28 +66,24 @@ static void note_state(void *arg, const struct hf_session_info *info)
 }
 
 /* Until the session has ended and all of it is shown. */
-static int follow(struct cli *cli, struct session_context *context, const char *name, int fd)
+static int follow(struct logs *logs)
 {
-	AUTO_FD notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	struct follow state = { 0 };
 	struct hf_err err = HF_ERR_INIT;
-	char path[40];
+	int gone, status, notify = hf_log_fd(logs->log, &err);
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (notify < 0 || inotify_add_watch(notify, path, IN_MODIFY) < 0) {
-		cli_say(cli, "the log cannot be watched: %s", strerrordesc_np(errno));
-		return EXIT_OS;
-	}
+	if (notify < 0)
+		return cli_fail(logs->cli, &err);
 	for (;;) {
 		AUTO_FD pidfd = -1;
 		struct pollfd fds[2];
-		char events[4096];
 
-		if (hf_session_look(context->sessions, name, note_state, &state, &err) < 0)
-			return cli_fail(cli, &err);
+		if (hf_session_look(logs->context->sessions, logs->name, note_state, &state, &err) < 0)
+			return cli_fail(logs->cli, &err);
 		/* What was written before it ended is there now. */
-		if (copy_rest(fd) < 0 || state.ended)
-			return EXIT_DONE;
+		status = copy_rest(logs, &gone);
+		if (status != EXIT_DONE || gone || state.ended)
+			return status;
 		if (hf_proc_open(&state.keeper, 0, &pidfd, NULL) < 0 &&
 		    hf_proc_open(&state.supervisor, 0, &pidfd, NULL) < 0) {
 			/* It ends just now, or cannot be judged from here: look again. */
@@ -98,12 +94,24 @@ static int follow(struct cli *cli, struct session_context *context, const char *
 		fds[1] = (struct pollfd){ .fd = pidfd, .events = POLLIN };
 		do {
 			(void)poll(fds, 2, -1);
-			while (read(notify, events, sizeof(events)) > 0)
-				continue;
-			if (copy_rest(fd) < 0)
-				return EXIT_DONE;
+			status = copy_rest(logs, &gone);
+			if (status != EXIT_DONE || gone)
+				return status;
 		} while (!(fds[1].revents & POLLIN));
 	}
+}
+
+static int show(struct logs *logs, uint64_t lines, int follows)
+{
+	struct hf_err err = HF_ERR_INIT;
+	int gone, status;
+
+	if (lines != UINT32_MAX && hf_log_tail(logs->log, lines, &err) < 0)
+		return cli_fail(logs->cli, &err);
+	if (follows)
+		return follow(logs);
+	status = copy_rest(logs, &gone);
+	return status == EXIT_DONE && gone ? EXIT_OS : status;
 }
 
 int cmd_logs(struct cli *cli, int argc, char **argv)
@@ -117,27 +125,26 @@ int cmd_logs(struct cli *cli, int argc, char **argv)
 		{ 0 },
 	};
 	AUTO(session_close) struct session_context context = { 0 };
+	struct logs logs = { .cli = cli, .context = &context };
 	struct hf_err err = HF_ERR_INIT;
-	AUTO_FD fd = -1;
 	int r, status, n = cli_options(cli, specs, argc, argv, 1, 1);
 
 	if (n < 0)
 		return cli_options_status(n);
 	if (follows && previous)
 		return cli_usage(cli, "the log of the run before does not grow");
+	logs.name = argv[0];
 	status = session_open(cli, &context);
 	if (status != EXIT_DONE)
 		return status;
-	r = hf_session_log(context.sessions, argv[0], previous ? 1 : 0, &fd, &err);
+	r = hf_session_log(context.sessions, logs.name, previous ? 1 : 0, &logs.log, &err);
 	if (r == -ENOENT) {
 		cli_say(cli, "session '%s' has no log; run it with --log or --detach", argv[0]);
 		return EXIT_NO;
 	}
 	if (r < 0)
 		return cli_fail(cli, &err);
-	if (lines != UINT32_MAX)
-		seek_lines(fd, lines);
-	if (follows)
-		return follow(cli, &context, argv[0], fd);
-	return copy_rest(fd) < 0 ? EXIT_OS : EXIT_DONE;
+	status = show(&logs, lines, follows);
+	hf_log_free(logs.log);
+	return status;
 }

@@ -34,16 +34,6 @@ static const char *colour_of(enum hf_session_state state)
 	}
 }
 
-static void add_memory(struct hf_buf *out, int64_t bytes)
-{
-	if (bytes < 0)
-		hf_buf_add_char(out, '-');
-	else if (bytes < INT64_C(10) << 20)
-		hf_buf_add_format(out, "%lldK", (long long)(bytes >> 10));
-	else
-		hf_buf_add_format(out, "%lldM", (long long)(bytes >> 20));
-}
-
 static void print_row(struct show *show, const struct hf_session_info *info)
 {
 	AUTO(hf_buf_done) struct hf_buf name = HF_BUF_INIT;
@@ -61,7 +51,7 @@ static void print_row(struct show *show, const struct hf_session_info *info)
 	hf_buf_add_shown(&name, info->name, strlen(info->name));
 	session_add_duration(&age, info->age_ns);
 	session_add_duration(&left, info->deadline_left_ns);
-	add_memory(&memory, info->memory_bytes);
+	session_add_size(&memory, info->memory_bytes);
 	session_add_duration(&cpu, info->cpu_ns);
 	session_add_duration(&output, info->output_age_ns);
 	hf_buf_add_shown(&tail, info->command, strlen(info->command));
@@ -69,6 +59,11 @@ static void print_row(struct show *show, const struct hf_session_info *info)
 		hf_buf_add_text(&tail, "  (");
 		hf_buf_add_shown(&tail, info->cause, strlen(info->cause));
 		hf_buf_add_char(&tail, ')');
+	}
+	if (info->log_dropped_bytes > 0) {
+		hf_buf_add_text(&tail, "  [log: the first ");
+		session_add_size(&tail, info->log_dropped_bytes);
+		hf_buf_add_text(&tail, " dropped]");
 	}
 	printf("%-20s  ", name.s);
 	cli_colour(show->cli, colour_of(info->state));

@@ -6,7 +6,7 @@
 #include "lock.h"
 #include "session.h"
 
-#define NOT_GIVEN UINT64_MAX /* beyond what a count on the command line can be */
+#define NOT_GIVEN UINT64_MAX /* beyond what a number on the command line can be */
 
 struct run {
 	struct cli *cli;
@@ -14,7 +14,7 @@ struct run {
 	struct lock_options lock;
 	struct hf_run_opts o;
 	int64_t grace_ns;
-	uint64_t max_runs, max_depth, max_active;
+	uint64_t max_runs, max_depth, max_active, log_max;
 	const char *tree_word;
 	int detach, resume, leave_running, log;
 };
@@ -35,6 +35,14 @@ static int check_limits(struct run *run)
 		return cli_usage(run->cli, "--max-active goes from 1 to %d", HF_LOCK_SLOTS_MAX);
 	if (run->o.group && run->max_active == NOT_GIVEN)
 		return cli_usage(run->cli, "--group needs --max-active N");
+	if (run->log_max != NOT_GIVEN && !run->log && !run->detach)
+		return cli_usage(run->cli, "--log-max needs --log or --detach");
+	if (run->log_max != NOT_GIVEN && run->log_max != 0 && run->log_max < HF_RUN_LOG_MIN)
+		return cli_usage(run->cli, "--log-max is at least %dK, or 0 for no limit",
+				 HF_RUN_LOG_MIN >> 10);
+	if (run->log_max != NOT_GIVEN && run->log_max != 0 && run->detach && run->leave_running)
+		return cli_usage(run->cli, "what --leave-running leaves writes to the log itself; "
+					   "--log-max would not hold");
 	if (!run->tree_word || strcmp(run->tree_word, "auto") == 0)
 		run->o.tree = HF_TREE_AUTO;
 	else if (strcmp(run->tree_word, "cgroup") == 0)
@@ -66,6 +74,7 @@ static void fill_options(struct run *run, char **command)
 	o->max_runs = given(run->max_runs);
 	o->max_depth = given(run->max_depth);
 	o->max_active = given(run->max_active);
+	o->log_max = run->log_max == NOT_GIVEN ? 0 : run->log_max ? run->log_max : HF_RUN_LOG_UNLIMITED;
 }
 
 /* -- what came of it -------------------------------------------------------------- */
@@ -201,7 +210,8 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 			   .grace_ns = HF_RUN_GRACE_NS,
 			   .max_runs = NOT_GIVEN,
 			   .max_depth = NOT_GIVEN,
-			   .max_active = NOT_GIVEN };
+			   .max_active = NOT_GIVEN,
+			   .log_max = NOT_GIVEN };
 	struct hf_run_opts *o = &run.o;
 	const struct option_spec specs[] = {
 		{ "deadline", 0, OPTION_DURATION, &o->deadline_ns, "DUR", "end each attempt after DUR (exit 124)" },
@@ -212,6 +222,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		{ "verify-deadline", 0, OPTION_DURATION, &o->verify_ns, "DUR", "for the verifier (10m)" },
 		{ "detach", 'd', OPTION_FLAG, &run.detach, NULL, "in the background; output to the log" },
 		{ "log", 0, OPTION_FLAG, &run.log, NULL, "output also to the session's log" },
+		{ "log-max", 0, OPTION_SIZE, &run.log_max, "SIZE", "what the log takes at most; the oldest goes (64M; 0: no limit)" },
 		{ "resume", 0, OPTION_FLAG, &run.resume, NULL, "go on with the next attempt; the command may be left out" },
 		{ "leave-running", 0, OPTION_FLAG, &run.leave_running, NULL, "what outlives the command is left alone" },
 		{ "every", 0, OPTION_DURATION, &o->every_ns, "DUR", "repeat, DUR from start to start" },

@@ -49,6 +49,11 @@ static int store(const struct cli *cli, const struct option_spec *spec, const ch
 			return 0;
 		(void)cli_usage(cli, "--%s: '%s' is not a number", spec->name, value);
 		return -1;
+	case OPTION_SIZE:
+		if (hf_parse_size(value, len, spec->target) == 0)
+			return 0;
+		(void)cli_usage(cli, "--%s: '%s' is not a size (500K 10M 2G, or bytes)", spec->name, value);
+		return -1;
 	case OPTION_FLAG:
 	default:
 		return 0;

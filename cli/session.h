@@ -22,6 +22,9 @@ json_t *session_json(const struct hf_session_info *info);
 /* A process as {"pid":…,"id":…}, or null. */
 json_t *session_process_json(const struct hf_proc_id *id);
 
+/* "500K", "12M", or "-" when it is not known. */
+void session_add_size(struct hf_buf *out, int64_t bytes);
+
 /* "3m20s", or "-" when it is not known. */
 void session_add_duration(struct hf_buf *out, int64_t ns);
 

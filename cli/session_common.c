@@ -39,6 +39,16 @@ void session_add_duration(struct hf_buf *out, int64_t ns)
 		hf_buf_add_duration(out, ns);
 }
 
+void session_add_size(struct hf_buf *out, int64_t bytes)
+{
+	if (bytes < 0)
+		hf_buf_add_char(out, '-');
+	else if (bytes < INT64_C(10) << 20)
+		hf_buf_add_format(out, "%lldK", (long long)(bytes >> 10));
+	else
+		hf_buf_add_format(out, "%lldM", (long long)(bytes >> 20));
+}
+
 static json_t *known(int64_t value, int64_t unit)
 {
 	return value < 0 ? json_null() : json_integer(value / unit);
@@ -97,6 +107,8 @@ json_t *session_json(const struct hf_session_info *info)
 	cli_set(object, "processes", known(info->processes, 1));
 	cli_set(object, "memory_bytes", known(info->memory_bytes, 1));
 	cli_set(object, "cpu_ms", known(info->cpu_ns, HF_MSEC));
+	cli_set(object, "log_bytes", known(info->log_bytes, 1));
+	cli_set(object, "log_dropped_bytes", known(info->log_dropped_bytes, 1));
 	if (info->evidence[0])
 		cli_set(object, "evidence", cli_text(info->evidence));
 	return object;

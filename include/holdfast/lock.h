@@ -143,10 +143,11 @@ HF_API int hf_lock_renew(struct hf_lock *lock, int64_t ttl_ns, struct hf_err *er
 HF_API int hf_lock_release(struct hf_lock *lock, struct hf_err *err);
 
 /*
- * Adds a second owner to an exclusive lock: from then on it counts as dead only when both
- * are, and either may renew or release it by its token. For a pair of processes that
- * watch over each other. Returns 0; HF_E_STALE when it was lost; HF_E_GONE when `owner`
- * has ended; -EINVAL when it is shared, has slots, or has two owners already.
+ * Adds a second owner to an exclusive lock or to a slot: from then on it counts as dead only
+ * when both are, and either may renew or release it by its token. For a pair of processes
+ * that watch over each other. Returns 0; HF_E_STALE when it was lost; HF_E_GONE when `owner`
+ * has ended; -EINVAL when it is shared or has two owners already; -ENOSPC when there is no
+ * room for one: of a lock with more than HF_LOCK_SLOTS_MAX / 2 slots not every slot can have two.
  */
 HF_API int hf_lock_add_owner(struct hf_lock *lock, const struct hf_proc_id *owner,
 			     struct hf_err *err) HF_MUST_CHECK;

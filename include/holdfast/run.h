@@ -20,8 +20,9 @@
  * sessions, children of killed parents) comes back to the one or the other. Each
  * watches the other: if either is killed, the one that is left ends the tree. If both
  * are, hf_session_reap, also run by the next start of that name, ends what remains by
- * proven identity. Where a cgroup (v2) may be made, the tree lives in one, and is
- * killed through it as well.
+ * proven identity. A supervisor that had children before it became one puts a third process,
+ * which only reaps, between itself and the keeper, so that their orphans and the tree's do not
+ * mix. Where a cgroup (v2) may be made, the tree lives in one, and is killed through it as well.
  *
  * Laws. A session's lock is freed only when its tree is empty (L7). No signal goes to a
  * process that was not proven to be of the tree (L6). The intent to start is on disk
@@ -39,9 +40,8 @@
  *
  * Limits. Without a cgroup, and only then: if supervisor and keeper are both killed, a
  * process that cleared its environment (or whose environment may not be read) is not found
- * by the reaping; and if the keeper is killed below a supervisor that had children before
- * it became one, such a process, orphaned, is not told from theirs and lives on. A place
- * in a group is the keeper's alone: if it is killed, it is free before the tree is empty.
+ * by the reaping. In a group of more than 32 places not every place has two owners: such a one
+ * is free when the keeper is killed.
  * After HF_RUN_LEAVE_RUNNING what was left belongs to whoever reaps the caller's orphans.
  */
 #ifndef HOLDFAST_RUN_H
@@ -69,6 +69,9 @@ HF_C_BEGIN
 #define HF_RUN_DEPTH_MAX   32                 /* sessions within sessions */
 #define HF_RUN_COMMAND_MAX 200                /* bytes of a command as it is shown */
 #define HF_RUN_CAUSE_MAX   160
+#define HF_RUN_LOG_MAX     (64 << 20)         /* bytes of a run's log */
+#define HF_RUN_LOG_MIN     (64 << 10)         /* the least that may be asked for */
+#define HF_RUN_LOG_UNLIMITED UINT64_MAX
 #define HF_RUN_GROUP_ALL   "all"              /* the group of who names none */
 
 enum hf_run_flags {
@@ -110,6 +113,10 @@ struct hf_run_opts {
 	uint32_t max_depth;        /* 0: HF_RUN_DEPTH_MAX */
 	const char *group;         /* with max_active; NULL: HF_RUN_GROUP_ALL */
 	uint32_t max_active;       /* sessions of the group at once; 0: no limit */
+	/* Bytes that the log takes at most: full, it loses its older half. 0: HF_RUN_LOG_MAX;
+	 * else at least HF_RUN_LOG_MIN, or HF_RUN_LOG_UNLIMITED. Not kept in the background with
+	 * HF_RUN_LEAVE_RUNNING: what is left goes on writing when nobody counts any more. */
+	uint64_t log_max;
 };
 
 /* How an attempt ended. The words are what `ps` and the journal say. */
@@ -231,6 +238,8 @@ struct hf_session_info {
 	int64_t processes;         /* in the tree */
 	int64_t memory_bytes;      /* resident, of all of them */
 	int64_t cpu_ns;            /* used, by all of them that live */
+	int64_t log_bytes;         /* of its log; -1: none */
+	int64_t log_dropped_bytes; /* that stood before them and were dropped */
 	struct hf_wall started, ended; /* ns 0: not known, or not yet */
 	char evidence[HF_EVIDENCE_MAX]; /* what its state rests on */
 };
@@ -278,12 +287,42 @@ HF_API int hf_session_stop(struct hf_sessions *sessions, const char *name, int64
 HF_API int hf_session_reap(struct hf_sessions *sessions, const char *name,
 			   struct hf_err *err) HF_MUST_CHECK;
 
+/* -- logs ------------------------------------------------------------------------ */
+
 /*
- * Opens the session's log for reading; `number` 0 is the present one, 1 the one before.
- * HF_E_NO_SESSION; -ENOENT when there is no log.
+ * The output of a run, or what is kept of it: the newest, from the beginning of a line. It is
+ * read from there on, over all that the limit drops meanwhile, nothing twice and, by a reader
+ * that keeps up, nothing left out. Output that its keeper had not read when it was killed is lost.
+ */
+struct hf_log;
+
+/*
+ * Opens the session's log at its beginning; `number` 0 is the present one, 1 the one before.
+ * To be freed by hf_log_free. HF_E_NO_SESSION; -ENOENT when there is no log.
  */
 HF_API int hf_session_log(struct hf_sessions *sessions, const char *name, unsigned number,
-			  int *ret_fd, struct hf_err *err) HF_MUST_CHECK;
+			  struct hf_log **ret_log, struct hf_err *err) HF_MUST_CHECK;
+
+/* Reads on. Returns how many bytes; 0: there are no more now. Does not block. */
+HF_API int hf_log_read(struct hf_log *log, void *to, size_t cap, struct hf_err *err) HF_MUST_CHECK;
+
+/* Goes to where the last `lines` lines begin. Returns 0 or -errno. */
+HF_API int hf_log_tail(struct hf_log *log, uint64_t lines, struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * How many bytes are missing before what is read next: those that were dropped before it was
+ * opened, and those that were while the reader was elsewhere.
+ */
+HF_API uint64_t hf_log_dropped(const struct hf_log *log);
+
+/*
+ * A descriptor that poll calls readable when there may be more; hf_log_read makes it silent.
+ * It is the log's, which closes it. -errno.
+ */
+HF_API int hf_log_fd(struct hf_log *log, struct hf_err *err) HF_MUST_CHECK;
+
+/* Frees. NULL is fine. After fork: allowed in the child. */
+HF_API void hf_log_free(struct hf_log *log);
 
 HF_C_END
 

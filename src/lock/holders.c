@@ -92,7 +92,8 @@ int hf_record_admits(const struct hf_lock_record *record, enum hf_lock_mode mode
 		return record->slots == 0 && record->holders[0].flags & HF_HOLDER_SHARED &&
 		       record->n_holders < HF_LOCK_SLOTS_MAX;
 	case HF_LOCK_SLOTS:
-		return record->slots > 0 && record->n_holders < record->slots;
+		return record->slots > 0 && hf_record_holds(record) < record->slots &&
+		       record->n_holders < HF_LOCK_SLOTS_MAX;
 	case HF_LOCK_EXCLUSIVE:
 	default:
 		return 0;

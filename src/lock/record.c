@@ -265,34 +265,44 @@ static const char *decode_holder(const uint8_t *at, const uint8_t *places, uint3
 	return NULL;
 }
 
-/* One exclusive hold of two owners, with one token. */
-static int is_joint_pair(const struct hf_lock_record *r)
+/* One hold of two owners, with one token: this one and the one before it. */
+static int is_second_owner(const struct hf_lock_record *r, uint32_t i)
 {
-	return r->n_holders == 2 && r->holders[0].token == r->holders[1].token &&
-	       !(r->holders[0].flags & HF_HOLDER_JOINT) && r->holders[1].flags & HF_HOLDER_JOINT;
+	return i > 0 && r->holders[i - 1].token == r->holders[i].token &&
+	       !(r->holders[i - 1].flags & HF_HOLDER_JOINT) && r->holders[i].flags & HF_HOLDER_JOINT;
+}
+
+uint32_t hf_record_holds(const struct hf_lock_record *r)
+{
+	uint32_t holds = 0;
+
+	for (uint32_t i = 0; i < r->n_holders; i++)
+		holds += !is_second_owner(r, i);
+	return holds;
 }
 
 static const char *check_sense(const struct hf_lock_record *r)
 {
+	uint32_t holds;
+
 	/* The last number itself is refused: there would be no next token to give. */
 	if (r->token >= NUMBER_MAX || r->first > r->next || r->next > NUMBER_MAX ||
 	    r->slots > HF_LOCK_SLOTS_MAX)
 		return "a number is out of range";
-	if (r->slots > 0 ? r->n_holders > r->slots : 0)
+	holds = hf_record_holds(r);
+	if (r->slots > 0 && holds > r->slots)
 		return "more holders than slots";
 	for (uint32_t i = 0; i < r->n_holders; i++) {
 		const struct hf_lock_holder *h = &r->holders[i];
 
 		if (h->token == 0 || h->token > r->token)
 			return "a holder's token was never given";
-		if (h->flags & HF_HOLDER_JOINT && (r->slots > 0 || h->flags & HF_HOLDER_SHARED))
-			return "only an exclusive hold has two owners";
-		if (is_joint_pair(r))
-			continue;
+		if (h->flags & HF_HOLDER_JOINT && h->flags & HF_HOLDER_SHARED)
+			return "a shared hold has one owner";
 		for (uint32_t k = 0; k < i; k++)
-			if (r->holders[k].token == h->token)
+			if (r->holders[k].token == h->token && !(k + 1 == i && is_second_owner(r, i)))
 				return "two holders have one token";
-		if (r->slots == 0 && r->n_holders > 1 && !(h->flags & HF_HOLDER_SHARED))
+		if (r->slots == 0 && holds > 1 && !(h->flags & HF_HOLDER_SHARED))
 			return "an exclusive holder is not alone";
 	}
 	return NULL;

@@ -22,7 +22,7 @@
 enum hf_lock_holder_flags {
 	HF_HOLDER_FREE_ON_EXIT = 1 << 0,
 	HF_HOLDER_SHARED = 1 << 1,
-	HF_HOLDER_JOINT = 1 << 2, /* second owner of an exclusive hold: same token */
+	HF_HOLDER_JOINT = 1 << 2, /* second owner of an exclusive hold or of a slot: same token */
 };
 
 /* What many holders have in common: where their pid means something. */
@@ -75,6 +75,9 @@ struct hf_lock_record {
 	struct hf_lock_entry front;
 	struct hf_lock_holder holders[HF_LOCK_SLOTS_MAX];
 };
+
+/* How many holds there are: two owners of one are one. */
+uint32_t hf_record_holds(const struct hf_lock_record *record);
 
 /*
  * Encodes into `out`; returns the length. -E2BIG when the holders come from more

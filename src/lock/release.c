@@ -155,6 +155,8 @@ int hf_local_add_owner(void *store, const char *name, uint64_t token,
 {
 	AUTO_GUARD(guard);
 	struct hf_lock_record *record = &guard.record;
+	struct hf_lock_holder *first;
+	uint32_t free_slots;
 	int r, index;
 
 	r = take(store, name, token, &guard, err);
@@ -165,17 +167,22 @@ int hf_local_add_owner(void *store, const char *name, uint64_t token,
 	index = find_holder(&guard, "add owner", token, NULL, err);
 	if (index < 0)
 		return index;
-	if (record->slots > 0 || record->holders[index].flags & HF_HOLDER_SHARED ||
-	    record->n_holders != 1)
+	first = &record->holders[index];
+	if (first->flags & HF_HOLDER_SHARED || hf_record_shares_token(record, (uint32_t)index))
 		return FAIL(err, -EINVAL, "add owner", name,
-			    "only an exclusive lock of one owner takes a second");
-	record->holders[1] = record->holders[0];
-	record->holders[0].flags &= ~(unsigned)HF_HOLDER_JOINT;
-	record->holders[1].flags |= HF_HOLDER_JOINT;
-	record->holders[1].id = *owner;
-	record->holders[1].thread = 0;
-	record->holders[1].ticket = 0;
-	record->n_holders = 2;
+			    "only an exclusive lock or a slot of one owner takes a second");
+	/* Whoever may still come has a place in the record, too. */
+	free_slots = record->slots > 0 ? record->slots - hf_record_holds(record) : 0;
+	if (record->n_holders + free_slots >= HF_LOCK_SLOTS_MAX)
+		return FAIL(err, -ENOSPC, "add owner", name, "there is no room for a second owner of so many slots");
+	memmove(first + 2, first + 1, (record->n_holders - (uint32_t)index - 1) * sizeof(*first));
+	first->flags &= ~(unsigned)HF_HOLDER_JOINT;
+	first[1] = first[0];
+	first[1].flags |= HF_HOLDER_JOINT;
+	first[1].id = *owner;
+	first[1].thread = 0;
+	first[1].ticket = 0;
+	record->n_holders++;
 	r = hf_guard_write(&guard, err);
 	/* Who waits watches the owners it knows of. */
 	if (r == 0)

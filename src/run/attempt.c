@@ -131,7 +131,7 @@ static int open_output(struct hf_keeper *k)
 	struct hf_link_news news = { .kind = HF_LINK_TERMINAL };
 	int r;
 
-	if (k->output.log < 0 && k->o.idle_ns == 0)
+	if (k->output.log.fd < 0 && k->o.idle_ns == 0)
 		return 0;
 	r = hf_output_open(&k->output, k->own_session);
 	if (r < 0 || k->output.terminal < 0)
@@ -269,7 +269,7 @@ struct hf_watched hf_keeper_helper(struct hf_keeper *k, const char *command, int
 	int r = 0;
 
 	/* Its output goes where the command's goes; a terminal of its own it does not get. */
-	if (k->output.log >= 0)
+	if (k->output.log.fd >= 0)
 		r = hf_output_open(&k->output, 0);
 	if (r == 0) {
 		spawn = spawn_of(k, argv);

@@ -1,4 +1,4 @@
-/* run/command.c - the command of a session and its logs: what --resume and logs need. */
+/* run/command.c - the command of a session, stored for --resume. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,8 +14,6 @@
 
 #define COMMAND     "command.json"
 #define COMMAND_NEW ".command.json.new"
-#define LOG         "log"
-#define LOG_OLD     "log.1"
 
 /* More than the kernel takes as arguments, in JSON's longest form. */
 #define COMMAND_MAX ((size_t)16 << 20)
@@ -177,35 +175,4 @@ int hf_session_load_command(struct hf_sessions *sessions, const char *name, char
 	return *ret_argv ? 0
 			 : FAIL(err, HF_E_FORMAT, "command", name,
 				"its stored command is not one; give it again behind --");
-}
-
-int hf_session_open_log(struct hf_sessions *sessions, const char *name, int keep, int *ret_fd,
-			struct hf_err *err)
-{
-	AUTO_FD dirfd = -1;
-	int fd, r = hf_session_dir(sessions, name, 1, &dirfd, err);
-
-	if (r < 0)
-		return r;
-	if (!keep && hf_sys.renameat2(dirfd, LOG, dirfd, LOG_OLD, 0) < 0 && errno != ENOENT)
-		return FAIL_SYS(err, "rename", LOG);
-	fd = hf_open_at(dirfd, LOG, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK, 0600);
-	if (fd < 0)
-		return hf_fail_sys(err, -fd, "openat", LOG);
-	hf_auto_close(&fd);
-	return hf_open_private(dirfd, LOG, O_RDWR | O_APPEND, LOG, ret_fd, NULL, err);
-}
-
-int hf_session_log(struct hf_sessions *sessions, const char *name, unsigned number, int *ret_fd,
-		   struct hf_err *err)
-{
-	AUTO_FD dirfd = -1;
-	int r = ret_fd ? hf_session_dir(sessions, name, 0, &dirfd, err)
-		       : FAIL(err, -EINVAL, "arguments", "hf_session_log", "NULL");
-
-	if (r < 0)
-		return r;
-	if (number > 1)
-		return FAIL(err, -EINVAL, "log", name, "there are the present log (0) and one before (1)");
-	return hf_open_private(dirfd, number ? LOG_OLD : LOG, O_RDONLY, name, ret_fd, NULL, err);
 }

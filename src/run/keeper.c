@@ -12,6 +12,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
+#include "hf/proc/here.h"
 #include "hf/run/keeper.h"
 #include "hf/run/remains.h"
 #include "hf/sys/calls.h"
@@ -42,6 +43,12 @@ void hf_keeper_tell(struct hf_keeper *k, const struct hf_link_news *news, int fd
 
 /* -- who we are ------------------------------------------------------------------- */
 
+/* Is the supervisor gone? */
+static int is_orphan(const struct hf_keeper *k)
+{
+	return getppid() != k->parent || (k->parent != k->supervisor && hf_pidfd_exited(k->supervisor_fd) != 0);
+}
+
 static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *err)
 {
 	static const int wanted[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD };
@@ -63,14 +70,15 @@ static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *er
 	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (k->signals < 0)
 		return FAIL_SYS(err, "signalfd", k->name);
-	k->supervisor_fd = hf_sys.pidfd_open(k->supervisor, 0);
+	if (k->supervisor_fd < 0)
+		k->supervisor_fd = hf_sys.pidfd_open(k->supervisor, 0);
 	if (k->supervisor_fd < 0)
 		return FAIL_SYS(err, "pidfd_open", "the supervisor");
 	/* While it waits for the lock it looks at nothing else: its place in the queue ends with
 	 * whom it waits for. Tied to the thread that forked us, which is the only one there. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* Opened first, still our parent after: it is the one. */
-	if (getppid() != k->supervisor)
+	if (is_orphan(k))
 		return FAIL(err, HF_E_GONE, "supervisor", k->name, "it is gone already");
 	/* Supervision works without its journal. */
 	if (hf_journal_open(state, NULL, &journal, NULL) < 0)
@@ -118,6 +126,11 @@ static int check_depth(struct hf_keeper *k, struct hf_err *err)
 	return refuse(k, err);
 }
 
+int hf_group_name(const char *group, char out[HF_NAME_MAX + 1])
+{
+	return (size_t)snprintf(out, HF_NAME_MAX + 1, "group:%s", group) > HF_NAME_MAX ? -1 : 0;
+}
+
 /* A place among those of the group that may run at once. */
 static int take_slot(struct hf_keeper *k, struct hf_err *err)
 {
@@ -130,9 +143,15 @@ static int take_slot(struct hf_keeper *k, struct hf_err *err)
 
 	if (k->o.max_active == 0)
 		return 0;
-	if ((size_t)snprintf(name, sizeof(name), "group:%s", k->o.group) >= sizeof(name))
+	if (hf_group_name(k->o.group, name) < 0)
 		return FAIL(err, HF_E_NAME, "group", k->name, "the group's name is too long");
 	r = hf_lock_acquire(k->sessions->locks, name, &opts, &k->slot, NULL, err);
+	/* For both of us, as the name is: it is free when the tree is empty. Of more than half of
+	 * all slots there can be, some have to do with one. */
+	if (r == 0)
+		r = hf_lock_add_owner(k->slot, &k->record.supervisor, err);
+	if (r == -ENOSPC)
+		r = 0;
 	if (r == 0 || (r != HF_E_BUSY && r != HF_E_MODE))
 		return r;
 	if (r == HF_E_MODE)
@@ -165,7 +184,7 @@ static int take_lock(struct hf_keeper *k, struct hf_holder *ret_blocker, struct 
 	news.report.token = k->record.token;
 	if (r == 0)
 		hf_keeper_tell(k, &news, -1);
-	if (r == 0 && getppid() != k->supervisor)
+	if (r == 0 && is_orphan(k))
 		r = FAIL(err, HF_E_GONE, "supervisor", k->name, "it is gone already");
 	return r;
 }
@@ -275,6 +294,9 @@ int hf_keeper_environment(struct hf_keeper *k)
 /* Everything that a tree needs before its first process. */
 static int prepare(struct hf_keeper *k, struct hf_err *err)
 {
+	/* What outlives us goes on writing; nobody would read a pipe then. */
+	int bounded = k->o.log_max != HF_RUN_LOG_UNLIMITED &&
+		      !(k->detached && k->o.flags & HF_RUN_LEAVE_RUNNING);
 	int r;
 
 	(void)hf_mark_prefix(k->sessions, k->name, k->tree.mark);
@@ -286,11 +308,12 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 	k->record.logged = k->detached || (k->o.flags & HF_RUN_LOG) != 0;
 	r = hf_session_save_command(k->sessions, k->name, k->o.argv, err);
 	if (r == 0 && k->record.logged)
-		r = hf_session_open_log(k->sessions, k->name, (k->o.flags & HF_RUN_RESUME) != 0,
-					&k->output.log, err);
+		r = hf_log_begin(&k->output.log, k->sessions, k->name, k->record.token,
+				 (k->o.flags & HF_RUN_RESUME) != 0, bounded ? k->o.log_max : 0, err);
 	if (r < 0)
 		return r;
-	k->output.direct = k->detached;
+	k->output.direct = k->detached && !bounded;
+	k->output.alone = k->detached && bounded;
 	if (k->o.tree != HF_TREE_WALK) {
 		r = hf_cgroup_make(k->record.token, &k->tree.group);
 		if (r < 0 && k->o.tree == HF_TREE_CGROUP)
@@ -345,8 +368,11 @@ static void finish(struct hf_keeper *k)
 _Noreturn void hf_keeper_main(struct hf_keeper *k, struct hf_state *state)
 {
 	struct hf_link_news news = { .kind = HF_LINK_ENDED };
-	int r = set_up(k, state, &news.err);
+	int r;
 
+	for (int i = 0; i < 2; i++)
+		hf_auto_close(&k->not_ours[i]);
+	r = set_up(k, state, &news.err);
 	if (r == 0)
 		r = check_depth(k, &news.err);
 	if (r == 0)

@@ -38,8 +38,10 @@ struct hf_keeper {
 	int own_session;        /* in the terminal's sense: the command gets a pty */
 	int link;               /* to the supervisor */
 	pid_t supervisor;
-	int supervisor_fd;      /* its pidfd */
+	int supervisor_fd;      /* its pidfd; -1: not opened yet */
+	pid_t parent;           /* the supervisor, or who stands between (reaper.c) */
 	int signals;            /* signalfd */
+	int not_ours[2];        /* descriptors of the supervisor's that the fork has copied */
 	sigset_t mask;          /* the caller's, for the command */
 	pid_t group;            /* the supervisor's process group */
 	struct hf_lock *lock;
@@ -72,6 +74,9 @@ struct hf_watched {
 
 /* Runs a session to its end, as the process that hf_run_supervise forked. Never returns. */
 _Noreturn void hf_keeper_main(struct hf_keeper *keeper, struct hf_state *state);
+
+/* Forks the keeper below a reaper of its own. Returns the reaper's pid, or -1 and errno. */
+pid_t hf_reaper_start(struct hf_keeper *keeper, struct hf_state *state);
 
 /* Is its output captured while somebody sits at a terminal? */
 int hf_keeper_wants_pty(const struct hf_keeper *keeper);
@@ -113,6 +118,9 @@ int hf_keeper_save(struct hf_keeper *keeper);
 
 /* Runs the notify command when the outcome is new or its turn has come (notify.c). */
 void hf_keeper_notify(struct hf_keeper *keeper);
+
+/* The name of the lock that has the places of a group; -1 when it is too long. */
+int hf_group_name(const char *group, char out[HF_NAME_MAX + 1]);
 
 /* "deadline", "stopped by a signal", … */
 const char *hf_end_text(enum hf_end end);

@@ -15,6 +15,7 @@ enum hf_link_kind {
 	HF_LINK_ENDED = 3,   /* the session is over, its lock is free; or it was never begun */
 	HF_LINK_TERMINAL = 4, /* a pty's descriptor comes with it; none: the pty is done with */
 	HF_LINK_SUSPENDED = 5, /* the command on the pty has stopped itself */
+	HF_LINK_KEEPER = 6, /* from who stands between: the keeper's pidfd comes with it */
 };
 
 /* From the keeper. */

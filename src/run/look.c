@@ -1,11 +1,11 @@
 /* run/look.c - what a session is doing: its record, its processes, and what they use. */
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/run/log.h"
 #include "hf/run/look.h"
 #include "hf/run/tree.h"
 #include "hf/sys/calls.h"
@@ -127,16 +127,13 @@ static void measure(const struct hf_session_record *r, struct hf_session_info *i
 	info->cpu_ns = usage.cpu;
 }
 
-static int64_t output_age(struct hf_sessions *sessions, const struct hf_session_record *r)
+static int64_t output_age(const struct hf_session_record *r, const struct hf_log_figures *log)
 {
-	AUTO_FD fd = -1;
-	struct stat st;
 	int64_t age, ran = hf_boot_now().ns - r->began_ns;
 
-	if (!r->logged || hf_session_log(sessions, r->name, 0, &fd, NULL) < 0 ||
-	    hf_sys.fstat(fd, &st) < 0)
+	if (log->changed.ns == 0)
 		return -1;
-	age = hf_wall_now().ns - ((int64_t)st.st_mtim.tv_sec * HF_SEC + st.st_mtim.tv_nsec);
+	age = hf_wall_now().ns - log->changed.ns;
 	/* A clock that was set back says nothing; and nobody was silent before they began. */
 	if (age < 0)
 		return -1;
@@ -146,7 +143,7 @@ static int64_t output_age(struct hf_sessions *sessions, const struct hf_session_
 /* -- the whole ------------------------------------------------------------------------ */
 
 static void show_live(struct hf_sessions *sessions, const struct hf_session_record *r,
-		      struct hf_session_info *info)
+		      const struct hf_log_figures *log, struct hf_session_info *info)
 {
 	int64_t left = r->deadline_ns - hf_boot_now().ns;
 
@@ -154,7 +151,7 @@ static void show_live(struct hf_sessions *sessions, const struct hf_session_reco
 		info->state = HF_SESSION_DEAD_UNREAPED;
 		return;
 	}
-	info->output_age_ns = output_age(sessions, r);
+	info->output_age_ns = output_age(r, log);
 	info->state = live_state(sessions, r, info->output_age_ns);
 	info->pid = r->leader.pid;
 	if (r->deadline_ns > 0)
@@ -165,6 +162,7 @@ static void show_live(struct hf_sessions *sessions, const struct hf_session_reco
 void hf_session_show(struct hf_sessions *sessions, const struct hf_session_record *r,
 		     hf_session_fn *fn, void *arg)
 {
+	struct hf_log_figures log = { 0 };
 	struct hf_session_info info = {
 		.name = r->name,
 		.outcome = r->outcome,
@@ -186,17 +184,23 @@ void hf_session_show(struct hf_sessions *sessions, const struct hf_session_recor
 		.processes = -1,
 		.memory_bytes = -1,
 		.cpu_ns = -1,
+		.log_bytes = -1,
+		.log_dropped_bytes = -1,
 		.started = r->started,
 		.ended = r->phase == HF_PHASE_ENDED ? r->ended : (struct hf_wall){ 0 },
 	};
 
+	if (r->logged && hf_log_measure(sessions, r->name, &log) == 0) {
+		info.log_bytes = log.bytes;
+		info.log_dropped_bytes = log.dropped;
+	}
 	/* A clock that was set back since makes the age unknown, not zero. */
 	if (r->started.ns > 0 && r->started.ns <= hf_wall_now().ns)
 		info.age_ns = hf_wall_now().ns - r->started.ns;
 	if (r->phase == HF_PHASE_ENDED)
 		info.state = ended_state(r);
 	else
-		show_live(sessions, r, &info);
+		show_live(sessions, r, &log, &info);
 	fn(arg, &info);
 }
 

@@ -11,7 +11,6 @@
 #include "hf/base/cleanup.h"
 #include "hf/run/output.h"
 #include "hf/sys/calls.h"
-#include "hf/sys/io.h"
 
 /* More than any pipe holds; who else writes into it (it was handed out of the tree) is cut off. */
 #define DRAIN_TURNS 1024
@@ -19,7 +18,7 @@
 void hf_output_init(struct hf_output *output)
 {
 	memset(output, 0, sizeof(*output));
-	output->log = -1;
+	output->log = (struct hf_log_writer)HF_LOG_WRITER_INIT;
 	output->terminal = -1;
 	for (int i = 0; i < 3; i++)
 		output->child[i] = -1;
@@ -31,7 +30,7 @@ void hf_output_init(struct hf_output *output)
 void hf_output_close_child(struct hf_output *output)
 {
 	for (int i = 0; i < 3; i++)
-		if (output->child[i] != output->log && output->child[i] != output->terminal)
+		if (output->child[i] != output->log.fd && output->child[i] != output->terminal)
 			hf_auto_close(&output->child[i]);
 		else
 			output->child[i] = -1;
@@ -43,7 +42,7 @@ void hf_output_done(struct hf_output *output)
 	hf_output_close_child(output);
 	for (int i = 0; i < 2; i++)
 		hf_auto_close(&output->streams[i].from);
-	hf_auto_close(&output->log);
+	hf_log_writer_done(&output->log);
 }
 
 /* One pty for all three; its size and modes are those of the caller's terminal. */
@@ -66,6 +65,20 @@ static int open_terminal(struct hf_output *output)
 	return 0;
 }
 
+/* Both streams through one, as if it were the file. */
+static int open_pipe(struct hf_output *output)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	output->streams[0].from = ends[0];
+	output->streams[0].to = -1;
+	output->child[1] = ends[1];
+	output->child[2] = fcntl(ends[1], F_DUPFD_CLOEXEC, 3);
+	return output->child[2] < 0 ? -errno : 0;
+}
+
 static int open_pipes(struct hf_output *output)
 {
 	for (int i = 0; i < 2; i++) {
@@ -86,11 +99,11 @@ int hf_output_open(struct hf_output *output, int terminal)
 	output->last = hf_mono_now();
 	output->on_pty = 0;
 	if (output->direct) {
-		output->child[1] = output->log;
-		output->child[2] = output->log;
+		output->child[1] = output->log.fd;
+		output->child[2] = output->log.fd;
 		return 0;
 	}
-	r = terminal ? open_terminal(output) : open_pipes(output);
+	r = terminal ? open_terminal(output) : output->alone ? open_pipe(output) : open_pipes(output);
 	for (int i = 0; r == 0 && i < 2; i++)
 		if (output->streams[i].from >= 0)
 			(void)fcntl(output->streams[i].from, F_SETFL, O_NONBLOCK);
@@ -136,7 +149,9 @@ static void flush_held(struct hf_stream *s)
 /* Reads once. Returns 1 when something came. */
 static int fill(struct hf_output *output, struct hf_stream *s)
 {
-	ssize_t n = hf_sys.read(s->from, s->held, sizeof(s->held));
+	char chunk[HF_LOG_CHUNK];
+	char *to = s->to >= 0 ? s->held : chunk;
+	ssize_t n = hf_sys.read(s->from, to, s->to >= 0 ? sizeof(s->held) : sizeof(chunk));
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
@@ -146,12 +161,12 @@ static int fill(struct hf_output *output, struct hf_stream *s)
 		return 0;
 	}
 	output->last = hf_mono_now();
-	if (output->log >= 0)
-		(void)hf_write_all(output->log, s->held, (size_t)n);
+	if (output->log.fd >= 0)
+		hf_log_write(&output->log, to, (size_t)n);
 	s->at = 0;
 	s->len = s->to >= 0 ? (size_t)n : 0;
 	/* Nobody reads it and nobody keeps it: the command is to learn that, as it would. */
-	if (s->to < 0 && output->log < 0)
+	if (s->to < 0 && output->log.fd < 0)
 		hf_auto_close(&s->from);
 	return 1;
 }
@@ -211,7 +226,7 @@ int64_t hf_output_age(struct hf_output *output)
 {
 	struct stat st;
 
-	if (output->direct && hf_sys.fstat(output->log, &st) == 0 &&
+	if (output->direct && hf_sys.fstat(output->log.fd, &st) == 0 &&
 	    st.st_size != output->last_size) {
 		int64_t ago = hf_wall_now().ns -
 			      ((int64_t)st.st_mtim.tv_sec * HF_SEC + st.st_mtim.tv_nsec);

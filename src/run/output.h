@@ -2,9 +2,10 @@
  * run/output.h - where the command's output goes.
  *
  * Without a log and an idle limit the command has the caller's own descriptors, and
- * nobody stands between. In the background it writes to the log directly. Else it
- * writes to pipes (or to a pty, where the caller has a terminal) and the keeper copies:
- * to the log first, then to the caller.
+ * nobody stands between. Else it writes to pipes (or to a pty, where the caller has a
+ * terminal) and the keeper copies: to the log first, then to the caller. In the background
+ * one pipe is for both, so that lines stay in their order; without a limit on the log, or
+ * when somebody may outlive the keeper, the command writes to the log itself.
  */
 #ifndef RUN_OUTPUT_H
 #define RUN_OUTPUT_H
@@ -12,6 +13,7 @@
 #include <poll.h>
 #include <stdint.h>
 
+#include "hf/run/log.h"
 #include "holdfast/clock.h"
 
 #define HF_OUTPUT_CHUNK 4096 /* a pipe that poll calls writable takes so much without blocking */
@@ -25,8 +27,9 @@ struct hf_stream {
 };
 
 struct hf_output {
-	int log;                     /* -1: none */
+	struct hf_log_writer log;    /* fd -1: none */
 	int direct;                  /* the command writes to the log itself */
+	int alone;                   /* the log is the only reader */
 	int terminal;                /* the pty's side for the command; -1: none */
 	int on_pty;                  /* the command that runs has a pty */
 	struct hf_stream streams[2]; /* standard output (or the pty), standard error */

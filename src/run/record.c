@@ -43,6 +43,16 @@ const char *hf_outcome_word(enum hf_outcome outcome)
 	}
 }
 
+enum hf_outcome hf_outcome_of(const char *word)
+{
+#define OF(name, number, text)       \
+	if (strcmp(word, text) == 0) \
+		return HF_OUTCOME_##name;
+	HF_OUTCOME_LIST(OF)
+#undef OF
+	return HF_OUTCOME_NONE;
+}
+
 const char *hf_session_word(enum hf_session_state state)
 {
 	switch (state) {
@@ -223,14 +233,9 @@ static void take_outcome(struct reader *reader, enum hf_outcome *ret)
 	char word[16] = "";
 
 	take_text(reader, "outcome", word, sizeof(word));
-#define WORD(name, number, text)            \
-	if (strcmp(word, text) == 0) {      \
-		*ret = HF_OUTCOME_##name; \
-		return;                     \
-	}
-	HF_OUTCOME_LIST(WORD)
-#undef WORD
-	reader->why = reader->why ? reader->why : "there is no such outcome";
+	*ret = hf_outcome_of(word);
+	if (*ret == HF_OUTCOME_NONE && strcmp(word, hf_outcome_word(HF_OUTCOME_NONE)) != 0)
+		reader->why = reader->why ? reader->why : "there is no such outcome";
 }
 
 /* It is killed by its inode; the path only finds it, and does not wander. */

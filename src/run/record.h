@@ -65,6 +65,9 @@ void hf_session_encode(const struct hf_session_record *record, struct hf_buf *ou
 int hf_session_decode(const char *line, size_t len, struct hf_session_record *ret,
 		      const char **ret_why);
 
+/* The outcome of that word; HF_OUTCOME_NONE also when there is no such one. */
+enum hf_outcome hf_outcome_of(const char *word);
+
 /* The word of a phase, as it is stored. */
 const char *hf_phase_word(enum hf_phase phase);
 

@@ -243,15 +243,12 @@ int hf_remains_end(struct hf_sessions *sessions, const char *name,
 static int conclude(struct hf_sessions *sessions, struct hf_session_record *old, uint64_t token,
 		    struct hf_err *err)
 {
-	/* Between two attempts of a loop the last one has its outcome already. */
+	/* Nobody saw it end; between two attempts of a loop the last one has its outcome already. */
 	if (old->phase != HF_PHASE_WAITING || old->outcome == HF_OUTCOME_NONE) {
-		old->ended.ns = 0; /* nobody saw it */
+		old->ended.ns = 0;
 		old->ran_ns = 0;
-		hf_session_conclude(sessions, old, HF_OUTCOME_ABANDONED, 125,
-				    "its supervisor and keeper were killed");
 	}
-	old->phase = HF_PHASE_ENDED;
-	memset(&old->leader, 0, sizeof(old->leader));
+	hf_session_complete(sessions, old, 125, "its supervisor and keeper were killed");
 	old->cgroup[0] = '\0';
 	return hf_session_save(sessions, old, token, err);
 }
@@ -271,7 +268,7 @@ static void remove_empty_group(const struct hf_session_record *old)
 int hf_remains_settle(struct hf_sessions *sessions, const char *name, uint64_t token,
 		      struct hf_session_record *ret_old, int *ret_killed, struct hf_err *err)
 {
-	struct hf_session_record old;
+	struct hf_session_record old = { 0 };
 	int killed, known, r = hf_session_load(sessions, name, &old, err);
 
 	memset(ret_old, 0, sizeof(*ret_old));
@@ -292,13 +289,14 @@ int hf_remains_settle(struct hf_sessions *sessions, const char *name, uint64_t t
 	if (killed < 0)
 		return killed;
 	*ret_killed = killed;
-	if (known || killed > 0) {
+	if (killed > 0 || (known && !hf_session_is_reaped(sessions, &old))) {
 		struct hf_field fields[] = {
 			HF_FIELD_INT("killed", killed),
 			HF_FIELD_TEXT("reason", known ? "its supervisor and keeper are gone, or lost the lock"
-						      : "its record was not to be read") };
+						      : "its record was not to be read"),
+			HF_FIELD_INT("token", (int64_t)old.token) };
 
-		hf_session_event(sessions, HF_EV_SESSION_REAPED, name, fields, 2);
+		hf_session_event(sessions, HF_EV_SESSION_REAPED, name, fields, known ? 3 : 2);
 	}
 	if (known) {
 		r = conclude(sessions, &old, token, err);

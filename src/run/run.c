@@ -56,6 +56,9 @@ static int complete(const char *name, const struct hf_run_opts *opts, struct hf_
 	if (ret->flags & ~(unsigned)(HF_RUN_RESUME | HF_RUN_LEAVE_RUNNING | HF_RUN_LOG | HF_RUN_LOOP) ||
 	    (unsigned)ret->tree > HF_TREE_WALK)
 		return FAIL(err, -EINVAL, "arguments", name, "there is no such flag or tree");
+	if (ret->log_max && ret->log_max < HF_RUN_LOG_MIN)
+		return FAIL(err, -EINVAL, "arguments", name, "a log's limit is at least %d bytes",
+			    HF_RUN_LOG_MIN);
 	if (ret->max_active > HF_LOCK_SLOTS_MAX)
 		return FAIL(err, -EINVAL, "arguments", name, "max_active is at most %d",
 			    HF_LOCK_SLOTS_MAX);
@@ -66,6 +69,8 @@ static int complete(const char *name, const struct hf_run_opts *opts, struct hf_
 	fill_default(&ret->backoff_ns, HF_RUN_BACKOFF_NS);
 	fill_default(&ret->backoff_max_ns, HF_RUN_BACKOFF_MAX_NS);
 	bound_durations(ret);
+	if (ret->log_max == 0)
+		ret->log_max = HF_RUN_LOG_MAX;
 	if (ret->max_depth == 0)
 		ret->max_depth = HF_RUN_DEPTH_MAX;
 	if (!ret->group)

@@ -3,7 +3,7 @@
  *
  *   sessions/<key>/session.jsonl   the record (record.h); the last line counts
  *   sessions/<key>/command.json    the command's words, for --resume
- *   sessions/<key>/log, log.1      its output, and that of the run before
+ *   sessions/<key>/log.*           its output, and that of the run before (log.h)
  *
  * Who holds the session's lock may write; each append is made under the guard of that
  * lock with the token proven, so a keeper that lost it cannot overwrite its successor (L5).
@@ -61,19 +61,25 @@ int hf_session_save_command(struct hf_sessions *sessions, const char *name, char
 int hf_session_load_command(struct hf_sessions *sessions, const char *name, char ***ret_argv,
 			    struct hf_err *err);
 
-/* Begins a new log; the old one becomes log.1. With `keep` the old one is gone on with. */
-int hf_session_open_log(struct hf_sessions *sessions, const char *name, int keep, int *ret_fd,
-			struct hf_err *err);
-
 /* What a terminal and JSON can carry: other bytes become '?'. At most cap - 1 bytes. */
 void hf_session_clean_text(char *out, size_t cap, const char *text);
 
 /*
  * Brings the attempt on record to its outcome: counts, compares it with the one before, and
- * leaves its session_ended event. The caller has set ended and ran_ns, and saves.
+ * leaves its session_ended event. The caller has set ended and ran_ns, and saves. For the keeper.
  */
 void hf_session_conclude(struct hf_sessions *sessions, struct hf_session_record *record,
 			 enum hf_outcome outcome, int exit_status, const char *cause);
+
+/*
+ * Brings a run whose keeper is dead to its end: what its own event says, where it came to
+ * write one, else abandoned, with the event. The caller has set ended and ran_ns for that, and saves.
+ */
+void hf_session_complete(struct hf_sessions *sessions, struct hf_session_record *record, int exit_status,
+			 const char *cause);
+
+/* 1 when that run's session_reaped event was written, by who was killed before the record was. */
+int hf_session_is_reaped(struct hf_sessions *sessions, struct hf_session_record *record);
 
 /* One event about a session; without a journal, or when it cannot be written, nothing. */
 void hf_session_event(const struct hf_sessions *sessions, enum hf_event event, const char *name,

@@ -2,9 +2,8 @@
  * run/supervise.c - the supervisor: in front of the keeper, with the terminal.
  *
  * It passes signals on, gives the keeper's answer back, and is what remains when the
- * keeper is killed: as a subreaper it then inherits the whole tree, ends it, and completes the
- * record. A keeper that is only stopped cannot renew the lease; that is noticed
- * here too, by looking at the lock once in a lease.
+ * keeper is killed (takeover.c). A keeper that is only stopped cannot renew the lease; that
+ * is noticed here too, by looking at the lock once in a lease.
  */
 #include <errno.h>
 #include <limits.h>
@@ -24,31 +23,12 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
-#define STATUS_AROUND 125
-
 /* A shell that puts us in front does not say so when we were running. */
 #define LOOK_IN_FRONT_MS 300
 
-struct supervisor {
-	struct hf_state *state;
-	const char *name;
-	const struct hf_run_opts *o;
-	int link;
-	int signals;
-	pid_t keeper;
-	int keeper_fd;
-	uint64_t token;  /* 0: the keeper does not have the lock yet */
-	int aborted;     /* by a signal, before there was anything to stop */
-	struct hf_tree tree;
-	struct hf_terminal terminal;
-	hf_started_fn *started;
-	void *arg;
-	struct hf_link_news last; /* kind HF_LINK_ENDED when it came */
-};
-
 /* -- from and to the keeper --------------------------------------------------------- */
 
-static void order(struct supervisor *s, int sig, int from_terminal)
+static void order(struct hf_supervisor *s, int sig, int from_terminal)
 {
 	struct hf_link_order order = { .signal = sig, .from_terminal = from_terminal };
 
@@ -56,7 +36,7 @@ static void order(struct supervisor *s, int sig, int from_terminal)
 }
 
 /* 1 and *ret_fd (or -1); 0 when there is none now. */
-static int receive(struct supervisor *s, struct hf_link_news *ret, int *ret_fd)
+static int receive(struct hf_supervisor *s, struct hf_link_news *ret, int *ret_fd)
 {
 	union {
 		struct cmsghdr align;
@@ -78,7 +58,7 @@ static int receive(struct supervisor *s, struct hf_link_news *ret, int *ret_fd)
 	return 1;
 }
 
-static void suspend(struct supervisor *s)
+static void suspend(struct hf_supervisor *s)
 {
 	hf_terminal_restore(&s->terminal);
 	(void)raise(SIGSTOP);
@@ -87,7 +67,7 @@ static void suspend(struct supervisor *s)
 	order(s, SIGCONT, 0);
 }
 
-static void hear(struct supervisor *s)
+static void hear(struct hf_supervisor *s)
 {
 	struct hf_link_news news;
 	int fd;
@@ -105,6 +85,10 @@ static void hear(struct supervisor *s)
 		case HF_LINK_TERMINAL:
 			hf_terminal_take(&s->terminal, fd);
 			break;
+		case HF_LINK_KEEPER:
+			s->keeper = news.report.pid;
+			s->keeper_fd = fd;
+			break;
 		case HF_LINK_SUSPENDED:
 			suspend(s);
 			break;
@@ -116,7 +100,7 @@ static void hear(struct supervisor *s)
 	}
 }
 
-static void pass_signals(struct supervisor *s)
+static void pass_signals(struct hf_supervisor *s)
 {
 	struct signalfd_siginfo info;
 
@@ -142,93 +126,7 @@ static void pass_signals(struct supervisor *s)
 	}
 }
 
-/* -- without the keeper --------------------------------------------------------------- */
-
-/* All that is below us ends here; it was the keeper's, and nobody else looks after it. */
-static void end_tree(struct supervisor *s)
-{
-	(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGKILL);
-	/* Only when it is gone is all of the tree ours, and can be told from others' children. */
-	while (waitid(P_PID, (id_t)s->keeper, &(siginfo_t){ 0 }, WEXITED) < 0 && errno == EINTR)
-		continue;
-	while (hf_tree_reap(&s->tree)) {
-		struct pollfd fds[] = { { .fd = s->signals, .events = POLLIN } };
-		struct signalfd_siginfo info;
-
-		hf_tree_kill(&s->tree);
-		(void)hf_sys.poll(fds, 1, 20);
-		while (read(s->signals, &info, sizeof(info)) == sizeof(info))
-			continue;
-	}
-}
-
-static void complete_record(struct supervisor *s, struct hf_sessions *sessions,
-			    struct hf_session_record *record)
-{
-	struct hf_field killed[] = { HF_FIELD_INT("count", s->tree.killed),
-				     HF_FIELD_TEXT("cause", "the keeper was killed") };
-
-	/* Between two attempts of a loop the last one has its outcome already. */
-	if (record->phase != HF_PHASE_WAITING) {
-		record->ended = hf_wall_now();
-		record->ran_ns = record->began_ns ? hf_boot_now().ns - record->began_ns : 0;
-	}
-	record->kills = s->tree.killed > 0;
-	/* Who lost the lock has nothing to tell: its successor does. */
-	if (hf_lock_check_token(sessions->locks, s->name, record->token, NULL) < 0)
-		return;
-	if (s->tree.killed > 0)
-		hf_session_event(sessions, HF_EV_SESSION_KILLED, s->name, killed, 2);
-	if (record->phase != HF_PHASE_WAITING)
-		hf_session_conclude(sessions, record, HF_OUTCOME_ABANDONED, STATUS_AROUND,
-				    "the keeper was killed");
-	record->phase = HF_PHASE_ENDED;
-	(void)hf_session_save(sessions, record, record->token, NULL);
-}
-
-static void fill_last(struct supervisor *s, const struct hf_session_record *record)
-{
-	s->last.kind = HF_LINK_ENDED;
-	s->last.result = 0;
-	s->last.report.token = record->token;
-	s->last.report.attempt = record->attempt;
-	s->last.report.outcome = HF_OUTCOME_ABANDONED;
-	s->last.report.exit_status = STATUS_AROUND;
-	hf_copy_text(s->last.report.cause, sizeof(s->last.report.cause), "the keeper was killed");
-}
-
-/* The keeper was killed, or has lost the lock and does not act. */
-static void take_over(struct supervisor *s)
-{
-	struct hf_session_record record = { 0 };
-	struct hf_sessions *sessions = NULL;
-	struct hf_journal *journal = NULL;
-	int known, released = 0;
-
-	if (hf_journal_open(s->state, NULL, &journal, NULL) < 0)
-		journal = NULL;
-	if (hf_sessions_open(s->state, journal, &sessions, NULL) < 0)
-		sessions = NULL;
-	/* Ours, if the keeper came so far as to write it. */
-	known = sessions && s->token != 0 &&
-		hf_session_load(sessions, s->name, &record, NULL) == 0 && record.token == s->token;
-	if (known && record.cgroup[0])
-		(void)hf_cgroup_open(record.cgroup, record.cgroup_inode, &s->tree.group);
-	if (sessions)
-		(void)hf_mark_prefix(sessions, s->name, s->tree.mark);
-	s->tree.leader = record.leader.pid;
-	end_tree(s);
-	if (known && record.phase != HF_PHASE_ENDED)
-		complete_record(s, sessions, &record);
-	hf_cgroup_remove(&s->tree.group);
-	/* Refused when it was lost: the successor is untouched. */
-	if (sessions && s->token != 0)
-		released = hf_lock_release_as(sessions->locks, s->name, s->token, NULL, NULL);
-	(void)released;
-	fill_last(s, &record);
-	hf_sessions_free(sessions);
-	hf_journal_free(journal);
-}
+/* -- its lease ---------------------------------------------------------------------- */
 
 struct lease {
 	uint64_t token;
@@ -248,7 +146,7 @@ static void note_lease(void *arg, const struct hf_lock_info *info)
 }
 
 /* Once in a lease: does the keeper renew it? 1 when it is lost, or has run out. */
-static int is_neglected(struct supervisor *s)
+static int is_neglected(struct hf_supervisor *s)
 {
 	struct lease lease = { .token = s->token };
 	struct hf_locks *locks = NULL;
@@ -264,7 +162,7 @@ static int is_neglected(struct supervisor *s)
 
 /* -- the poll --------------------------------------------------------------------------- */
 
-static void watch_keeper(struct supervisor *s)
+static void watch_keeper(struct hf_supervisor *s)
 {
 	struct pollfd fds[4];
 	struct hf_mono look = hf_mono_in(s->o->ttl_ns);
@@ -332,15 +230,28 @@ static void signal_sets(sigset_t *ret_block, sigset_t *ret_read)
 	sigaddset(ret_block, SIGTTOU);
 }
 
+/* Until who stands between has told which the keeper is; that one may have spoken before. */
+static void hear_of_keeper(struct hf_supervisor *s)
+{
+	struct pollfd fd = { .fd = s->link, .events = POLLIN };
+
+	while (s->keeper_fd < 0 && !(fd.revents & POLLHUP)) {
+		(void)hf_sys.poll(&fd, 1, -1);
+		hear(s);
+	}
+}
+
 /* Forks the keeper. Returns 0 or -errno. */
-static int start_keeper(struct supervisor *s, int detached, const sigset_t *mask)
+static int start_keeper(struct hf_supervisor *s, int detached, const sigset_t *mask)
 {
 	struct hf_keeper keeper = { .name = s->name,
 				    .o = *s->o,
 				    .detached = detached,
 				    .supervisor = getpid(),
+				    .parent = getpid(),
 				    .supervisor_fd = -1,
 				    .signals = -1,
+				    .not_ours = { s->signals, -1 },
 				    .mask = *mask,
 				    .group = getpgrp(),
 				    .tree = HF_TREE_INIT };
@@ -350,27 +261,65 @@ static int start_keeper(struct supervisor *s, int detached, const sigset_t *mask
 		return -errno;
 	hf_output_init(&keeper.output);
 	hf_copy_text(keeper.record.name, sizeof(keeper.record.name), s->name);
-	s->keeper = fork();
-	if (s->keeper == 0) {
-		(void)close(ends[0]);
-		(void)close(s->signals);
-		keeper.link = ends[1];
-		hf_keeper_main(&keeper, s->state);
+	keeper.link = ends[1];
+	s->link = keeper.not_ours[1] = ends[0];
+	if (s->tree.n_others > 0) {
+		s->tree.reaper = (int32_t)hf_reaper_start(&keeper, s->state);
+	} else {
+		s->keeper = fork();
+		if (s->keeper == 0)
+			hf_keeper_main(&keeper, s->state);
 	}
 	(void)close(ends[1]);
-	s->link = ends[0];
-	if (s->keeper < 0)
+	if (s->keeper < 0 || s->tree.reaper < 0)
 		return -errno;
 	/* Ours and not yet reaped: the number is its own. */
-	s->keeper_fd = hf_sys.pidfd_open(s->keeper, 0);
-	return s->keeper_fd < 0 ? -errno : 0;
+	if (s->tree.reaper == 0)
+		s->keeper_fd = hf_sys.pidfd_open(s->keeper, 0);
+	else
+		hear_of_keeper(s);
+	return s->keeper_fd >= 0 ? 0 : s->tree.reaper ? -ECHILD : -errno;
+}
+
+void hf_await_keeper(struct hf_supervisor *s)
+{
+	struct pollfd exited = { .fd = s->keeper_fd, .events = POLLIN };
+
+	/* The reaper's child: only where that was killed is it for us to reap. */
+	if (s->tree.reaper > 0) {
+		while (hf_sys.poll(&exited, 1, -1) < 0 && errno == EINTR)
+			continue;
+		(void)waitid(P_PIDFD, (id_t)s->keeper_fd, &(siginfo_t){ 0 }, WEXITED | WNOHANG);
+		return;
+	}
+	while (waitid(P_PID, (id_t)s->keeper, &(siginfo_t){ 0 }, WEXITED) < 0 && errno == EINTR)
+		continue;
+}
+
+/* The keeper is gone, and whoever it left is left alone: they are ours then, as without a reaper. */
+static void end_reaper(struct hf_supervisor *s)
+{
+	AUTO_FD pidfd = -1;
+
+	if (s->tree.reaper <= 0)
+		return;
+	/* Our child, not reaped: the number is its own. */
+	pidfd = hf_sys.pidfd_open(s->tree.reaper, 0);
+	if (pidfd >= 0)
+		(void)hf_sys.pidfd_send_signal(pidfd, SIGKILL);
+	while (waitid(P_PID, (id_t)s->tree.reaper, &(siginfo_t){ 0 }, WEXITED) < 0 && errno == EINTR)
+		continue;
+	s->tree.reaper = 0;
+	/* It may not have come to it. */
+	if (s->keeper_fd >= 0)
+		(void)waitid(P_PIDFD, (id_t)s->keeper_fd, &(siginfo_t){ 0 }, WEXITED | WNOHANG);
 }
 
 int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_opts *o, int detached,
 		 hf_started_fn *started, void *arg, struct hf_run_report *ret_report,
 		 struct hf_err *err)
 {
-	struct supervisor s = { .state = state,
+	struct hf_supervisor s = { .state = state,
 				.name = name,
 				.o = o,
 				.link = -1,
@@ -398,10 +347,11 @@ int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_o
 		watch_keeper(&s);
 		hear(&s);
 		if (s.last.kind != HF_LINK_ENDED)
-			take_over(&s); /* and the keeper is reaped */
+			hf_take_over(&s); /* and the keeper is reaped */
 		else
-			(void)waitid(P_PID, (id_t)s.keeper, &(siginfo_t){ 0 }, WEXITED);
+			hf_await_keeper(&s);
 	}
+	end_reaper(&s);
 	hf_terminal_restore(&s.terminal);
 	hf_terminal_done(&s.terminal);
 	hf_tree_done(&s.tree);

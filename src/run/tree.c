@@ -53,7 +53,6 @@ static int is_of_tree(const struct hf_tree *tree, const struct hf_stat *st)
 	       (tree->group.fd >= 0 && hf_cgroup_has(&tree->group, st->pid));
 }
 
-/* A zombie whose other threads run is alive: its first thread has ended, no more. */
 /* With other children about, an empty tree has to be looked for in the table. */
 static int has_living_child(const struct hf_tree *tree)
 {
@@ -78,8 +77,33 @@ static int has_living_child(const struct hf_tree *tree)
 	return 0;
 }
 
+/* The process that the tree's orphans come to. */
+static int32_t reaper_of(const struct hf_tree *tree)
+{
+	return tree->reaper > 0 ? tree->reaper : (int32_t)getpid();
+}
+
+/* 1 while the reaper lives: it ends when nobody is below it. One that was killed leaves them to us. */
+static int has_reaper(struct hf_tree *tree)
+{
+	siginfo_t info = { 0 };
+	int r;
+
+	if (tree->reaper == 0)
+		return 0;
+	do
+		r = waitid(P_PID, (id_t)tree->reaper, &info, WEXITED | WNOHANG);
+	while (r < 0 && errno == EINTR);
+	if (r == 0 && info.si_pid == 0)
+		return 1;
+	tree->reaper = 0;
+	return 0;
+}
+
 int hf_tree_reap(struct hf_tree *tree)
 {
+	if (has_reaper(tree))
+		return 1;
 	for (;;) {
 		siginfo_t info = { 0 };
 
@@ -108,13 +132,13 @@ int hf_tree_reap(struct hf_tree *tree)
  * The process of that number, if it is still the one that was scanned: the pidfd first, what
  * the number says after, and that it had not exited by then last (L6).
  */
-static int open_scanned(const struct hf_stat *st)
+static int open_scanned(const struct hf_tree *tree, const struct hf_stat *st)
 {
 	AUTO_FD pidfd = hf_sys.pidfd_open(st->pid, 0);
 	struct hf_stat now;
 
 	if (pidfd < 0 || hf_stat_read(st->pid, &now) < 0 || now.start_ticks != st->start_ticks ||
-	    (now.ppid != st->ppid && now.ppid != getpid()) || hf_pidfd_exited(pidfd) != 0)
+	    (now.ppid != st->ppid && now.ppid != reaper_of(tree)) || hf_pidfd_exited(pidfd) != 0)
 		return -1;
 	return fd_take(&pidfd);
 }
@@ -128,7 +152,7 @@ static void keep_tree(const struct hf_tree *tree, struct hf_ptable *scan)
 	AUTO_FREE struct hf_stat *not = NULL;
 	size_t n = 0;
 
-	if (tree->n_others > 0) {
+	if (tree->n_others > 0 && tree->reaper == 0) {
 		not = malloc(scan->n * sizeof(*not));
 		if (!not) {
 			scan->n = 0;
@@ -138,7 +162,7 @@ static void keep_tree(const struct hf_tree *tree, struct hf_ptable *scan)
 			if (scan->stats[i].ppid == getpid() && !is_of_tree(tree, &scan->stats[i]))
 				not[n++] = scan->stats[i];
 	}
-	hf_ptable_keep_descendants(scan, (int32_t)getpid(), not, n);
+	hf_ptable_keep_descendants(scan, reaper_of(tree), not, n);
 }
 
 /* Sends to all descendants that live. Returns how many; of SIGKILL how many for the first time. */
@@ -152,7 +176,7 @@ static unsigned signal_all(struct hf_tree *tree, int sig, int also)
 	keep_tree(tree, &scan);
 	for (size_t i = 0; i < scan.n; i++) {
 		const struct hf_stat *st = &scan.stats[i];
-		AUTO_FD pidfd = hf_stat_is_dead(st) ? -1 : open_scanned(st);
+		AUTO_FD pidfd = hf_stat_is_dead(st) ? -1 : open_scanned(tree, st);
 
 		if (pidfd < 0)
 			continue;

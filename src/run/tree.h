@@ -7,6 +7,7 @@
  * kill those that thereby became children, until there are none. Each process that is
  * killed is an unreaped child of the caller, whose pid cannot belong to anybody else, or
  * a descendant that is proven by its start and its parent after its pidfd was opened (L6).
+ * Where a reaper stands between (reaper.c), the same holds for what is below that one.
  */
 #ifndef RUN_TREE_H
 #define RUN_TREE_H
@@ -19,6 +20,7 @@ struct hf_tree {
 	/* Children that the process had before it became a supervisor: none of ours. */
 	struct hf_stat *others;
 	size_t n_others;
+	int32_t reaper;          /* our child that the tree is below (reaper.c); 0: below us */
 	char mark[HF_MARK_MAX];  /* prefix; tells their orphans from the tree's */
 	int32_t leader;          /* pid; 0: none, or reaped */
 	int leader_exited;

@@ -135,9 +135,7 @@ ends_by_kill_of_supervisor() {
 
 ends_by_kill_of_keeper() {
     needs "$1"
-    # Below a supervisor with children of its own only a cgroup tells whose one without an environment is, and
-    # only a cgroup shows one that never stays.
-    if [ "$1" = cgroup ]; then start_session "$1" -- $SHAPES cleared hop; else start_session "$1" -- $SHAPES; fi
+    start_session "$1" -- $SHAPES cleared hop
     queue lock run
     kill -KILL "$keeper"
     ends_with 125
@@ -224,6 +222,59 @@ ends_by_closed_terminal() {
 @test "the whole tree ends: SIGKILL of the keeper; walk (L6, L7, L8)" { ends_by_kill_of_keeper walk; }
 @test "the whole tree ends: SIGKILL of the keeper, whatever its environment; walk (L6, L7, L8)" { ends_by_kill_of_lone_keeper walk; }
 @test "the whole tree ends: SIGKILL of the command; walk (L6, L7, L8)" { ends_by_kill_of_leader walk; }
+
+# Who stands between a supervisor with other children and its keeper only reaps.
+reaper() { ps -o ppid= -p "$keeper" | tr -d ' '; }
+
+@test "a supervisor with other children: its reaper ends with it, with the session, and may be killed (L7)" {
+    start_session walk -- $SHAPES cleared hop
+    between=$(reaper)
+    [ "$(ps -o ppid= -p "$between" | tr -d ' ')" = "$supervisor" ]
+    [ "$(ps -o comm= -p "$between")" = holdfast-reaper ]
+    expect 0 hf stop t
+    ends_with 143
+    wait_until 5 gone "$between"
+    rm -f line by.* "$tree"*
+    bystanders=()
+
+    start_session walk -- $SHAPES cleared hop
+    between=$(reaper)
+    kill -KILL "$supervisor"
+    wait_until 10 gone "$keeper"
+    ends_with 137
+    wait_until 5 gone "$between"
+    rm -f line by.* "$tree"*
+    bystanders=()
+
+    # Nobody but the keeper notices; and when that is killed, too, the marks tell whose they are.
+    start_session walk -- $SHAPES
+    between=$(reaper)
+    kill -KILL "$between"
+    wait_until 5 gone "$between"
+    expect 0 hf ps t
+    kill -KILL "$keeper"
+    ends_with 125
+    [ "$(session t .outcome)" = abandoned ]
+}
+
+@test "a supervisor with other children: its exit waits for nobody that is left running, and 'run' for no lock when it is stopped" {
+    expect 0 bash -c 'sleep 60 >/dev/null 2>&1 & echo $! >other
+        exec "$HOLDFAST" run x --leave-running -- bash -c "sleep 60 >/dev/null 2>&1 & echo \$! >left"'
+    run ! gone "$(cat left)"
+    run ! gone "$(cat other)"
+    kill -KILL "$(cat left)" "$(cat other)"
+    spawn "$HOLDFAST" lock run x -- sleep 60
+    wait_until 5 hf lock check x
+    spawn bash -c 'sleep 60 & echo $! >other; exec "$HOLDFAST" run x -w 30 -- touch never'
+    wait_until 10 waiters x 1
+    kill -TERM "$spawned_pid"
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -eq 143 ]
+    wait_until 5 waiters x 0
+    kill -KILL "$(cat other)"
+    [ ! -e never ]
+}
 
 # A thousand that went away (own session, double fork) and do not listen to TERM.
 thousand() {

@@ -145,6 +145,45 @@ load session_helper
     expect 0 hf run c --max-active 2 --group g -- "$HOLDFAST" run d --max-active 2 --group g -- true
 }
 
+# place_is_awaited: somebody waits for the place and looks, when it has it, whether $leader lives
+place_is_awaited() {
+    spawn "$HOLDFAST" lock run group:g --slots 1 -w 20 -- bash -c 'grep -sE "^State:.[^ZX]" "/proc/$0/status" >at-place; touch had-it' "$leader"
+    wait_until 5 bash -c '[ "$("$0" lock list --json | jq "[.locks[].waiters[]] | length")" = 1 ]' "$HOLDFAST"
+}
+
+place_was_free_in_time() {
+    wait_until 10 test -e had-it
+    [ ! -s at-place ]
+    [ ! -e ran ]
+    # Nobody had to take it from the dead.
+    hf journal query --event lock_taken_over --name group:g --json >taken
+    [ ! -s taken ]
+    wait_until 5 is_field a .state failed
+    expect 0 hf run c --max-active 1 --group g -- true
+}
+
+@test "max-active: a place is free when the tree is empty, and not before: keeper killed (L7)" {
+    running a --max-active 1 --group g --tree walk
+    supervisor=$spawned_pid leader=$(field a .leader.pid) keeper=$(field a .keeper.pid)
+    place_is_awaited
+    # The supervisor is stopped before it can act: the place stays taken.
+    kill -STOP "$supervisor"
+    kill -KILL "$keeper"
+    wait_until 5 is_dead "$keeper"
+    expect 1 hf run c --max-active 1 --group g -- touch ran
+    says "1 of 1 sessions"
+    kill -CONT "$supervisor"
+    place_was_free_in_time
+}
+
+@test "max-active: a place is free when the tree is empty, and not before: supervisor killed (L7)" {
+    running a --max-active 1 --group g --tree walk
+    supervisor=$spawned_pid leader=$(field a .leader.pid)
+    place_is_awaited
+    kill -KILL "$supervisor"
+    place_was_free_in_time
+}
+
 @test "max-active: another number while the group is busy is refused, and said" {
     running a --max-active 2 --group g
     expect 1 hf run c --max-active 3 --group g -- touch ran

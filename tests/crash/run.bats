@@ -100,3 +100,61 @@ at_each() {
     hf run warm-up -- true
     at_each keeper "$changing"
 }
+
+# after_event: "CALL ORDINAL" for each call of the keeper from its session_ended event on, in a run that is not disturbed
+after_event() {
+    timeout --kill-after=5 20 strace -f -b execve -s 200 -o trace -e trace="$changing" \
+        "$HOLDFAST" run count --grace 100ms -- true >said 2>&1 3>&-
+    awk '{ call = $2; sub(/\(.*/, "", call); k = ++n[$1, call] }
+        found && $1 == keeper && call ~ /^[a-z]/ { print call, k }
+        /session_ended/ { keeper = $1; found = 1 }' trace
+}
+
+# ended_once NAME: one event for the attempt, and the record says what it says
+ended_once() {
+    hf -q journal query --event session_ended --name "$1" --json >events
+    [ "$(wc -l <events)" -eq 1 ] || { echo "events:"; cat events; return 1; }
+    is_field "$1" '.outcome + " " + (.exit | tostring) + " " + .cause' "$(jq -r '.outcome + " " + (.status | tostring) + " " + .cause' events)"
+}
+
+@test "keeper killed between its session_ended event and its record: one event, and the record and the exit status agree with it (L8)" {
+    require_strace
+    hf run warm-up -- true
+    mapfile -t list < <(after_event)
+    [ "${#list[@]}" -ge 5 ]
+    for at in "${!list[@]}"; do
+        read -r call ordinal <<<"${list[at]}"
+        echo "at $call $ordinal"
+        status=0
+        timeout --kill-after=5 20 strace -f -b execve -o trace -e trace="$changing" -e inject="$call:signal=KILL:when=$ordinal" \
+            "$HOLDFAST" run "e$at" --grace 100ms -- true >said 2>&1 3>&- || status=$?
+        # Who calls as often may have been the supervisor; then both are gone.
+        hf -q reap "e$at" >/dev/null 2>&1 || true
+        ended_once "e$at"
+        [ "$(jq -r .outcome events)" = succeeded ] || [ "$(grep -c 'killed by SIGKILL' trace)" -ne 1 ] || { cat events; return 1; }
+        [ "$(grep -c 'killed by SIGKILL' trace)" -ne 1 ] || [ "$status" -eq 0 ] || [ "$status" -eq 137 ] || { echo "exit $status"; return 1; }
+    done
+}
+
+@test "who reaps is killed at its calls, and reaps again: one session_ended, one session_reaped (L8)" {
+    require_strace
+    hf run warm-up -- true
+    killed=0
+    for at in 1 2 3 4 5 6 7 8 9 10 12 14 16 18 20; do
+        for call in pwrite64 flock fdatasync; do
+            name="r$at-$call"
+            running "$name" --tree walk --grace 100ms
+            kill -STOP "$spawned_pid" "$(field "$name" .keeper.pid)"
+            kill -KILL "$spawned_pid" "$(field "$name" .keeper.pid)"
+            wait "$spawned_pid" || true
+            wait_until 5 is_field "$name" .state dead-unreaped
+            timeout --kill-after=5 20 strace -o trace -e trace="$call" -e inject="$call:signal=KILL:when=$at" \
+                "$HOLDFAST" -q reap "$name" >/dev/null 2>&1 3>&- || killed=$((killed + 1))
+            expect 0 hf -q reap "$name"
+            ended_once "$name"
+            [ "$(events session_reaped "$name")" -eq 1 ]
+        done
+    done
+    echo "$killed killed"
+    [ "$killed" -ge 10 ]
+}

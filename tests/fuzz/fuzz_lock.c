@@ -28,7 +28,7 @@ static void record_makes_sense(const struct hf_lock_record *r)
 {
 	MUST(r->n_holders <= HF_LOCK_SLOTS_MAX && r->slots <= HF_LOCK_SLOTS_MAX);
 	MUST(r->first <= r->next && r->token < UINT64_C(1) << 53);
-	MUST(r->slots == 0 || r->n_holders <= r->slots);
+	MUST(r->slots == 0 || hf_record_holds(r) <= r->slots);
 	if (r->has_front) {
 		MUST(r->front.ticket == r->first && r->first < r->next);
 		MUST(r->front.state == HF_ENTRY_WAITING);
@@ -39,11 +39,11 @@ static void record_makes_sense(const struct hf_lock_record *r)
 		const struct hf_lock_holder *h = &r->holders[i];
 
 		id_is_one(&h->id);
-		MUST(h->thread >= 0 && h->count >= 1 && h->flags <= 3 && h->lease_end_ns >= 0);
+		MUST(h->thread >= 0 && h->count >= 1 && h->flags <= 7 && h->lease_end_ns >= 0);
 		MUST(h->token > 0 && h->token <= r->token);
-		MUST(r->slots > 0 || r->n_holders == 1 || h->flags & HF_HOLDER_SHARED);
+		MUST(r->slots > 0 || hf_record_holds(r) == 1 || h->flags & HF_HOLDER_SHARED);
 		for (uint32_t k = 0; k < i; k++)
-			MUST(r->holders[k].token != h->token);
+			MUST(r->holders[k].token != h->token || (k + 1 == i && h->flags & HF_HOLDER_JOINT));
 	}
 }
 

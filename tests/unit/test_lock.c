@@ -1567,6 +1567,77 @@ static void second_owner_keeps_the_lock_when_the_first_dies_L4_L7(void **state)
 	hf_lock_free(lock);
 }
 
+static void slot_of_two_owners_is_one_slot_and_free_when_both_are_dead_L1_L7(void **state)
+{
+	struct child *first = child_start(child_answers, NULL), *second = child_start(child_answers, NULL);
+	struct hf_lock_opts opts = opts_of(HF_LOCK_SLOTS, 2);
+	struct hf_proc_id owner, other, foreign;
+	struct hf_lock *lock, *neighbour, *third = NULL;
+
+	(void)state;
+	ASSERT_OK(hf_proc_identify((int32_t)first->pid, &owner, ERR));
+	ASSERT_OK(hf_proc_identify((int32_t)second->pid, &other, ERR));
+	opts.owner = &owner;
+	lock = take("x", &opts);
+	opts.owner = NULL;
+	neighbour = take("x", &opts);
+	ASSERT_OK(hf_lock_add_owner(lock, &other, ERR));
+	ASSERT_ERR(hf_lock_add_owner(lock, &other, ERR), -EINVAL);
+	assert_int_equal(look("x").n_holders, 3);
+	foreign = stranger(1);
+	opts.owner = &foreign;
+	ASSERT_ERR(hf_lock_acquire(locks, "x", &opts, &third, NULL, ERR), HF_E_BUSY);
+	child_kill(first);
+	ASSERT_ERR(hf_lock_acquire(locks, "x", &opts, &third, NULL, ERR), HF_E_BUSY);
+	assert_int_equal(events(HF_EV_LOCK_TAKEN_OVER, NULL), 0);
+	ASSERT_OK(hf_lock_check(lock, ERR));
+	child_kill(second);
+	ASSERT_OK(hf_lock_acquire(locks, "x", &opts, &third, NULL, ERR));
+	assert_int_equal(events(HF_EV_LOCK_TAKEN_OVER, NULL), 1);
+	ASSERT_ERR(hf_lock_release(lock, ERR), HF_E_STALE);
+	ASSERT_OK(hf_lock_release(neighbour, ERR));
+	ASSERT_OK(hf_lock_release(third, ERR));
+	hf_lock_free(lock);
+	hf_lock_free(neighbour);
+	hf_lock_free(third);
+}
+
+static void second_owners_leave_room_for_every_slot_L1(void **state)
+{
+	struct hf_lock_opts opts = opts_of(HF_LOCK_SLOTS, HF_LOCK_SLOTS_MAX);
+	struct child *second = child_start(child_answers, NULL);
+	struct hf_lock *held[HF_LOCK_SLOTS_MAX];
+	struct hf_proc_id other;
+	int pairs = 0;
+
+	(void)state;
+	ASSERT_OK(hf_proc_identify((int32_t)second->pid, &other, ERR));
+	for (int i = 0; i < HF_LOCK_SLOTS_MAX; i++) {
+		int r;
+
+		held[i] = take("x", &opts);
+		r = hf_lock_add_owner(held[i], &other, ERR);
+		assert_true(r == 0 || r == -ENOSPC);
+		pairs += r == 0;
+	}
+	assert_int_equal(pairs, 0);
+	for (int i = 0; i < HF_LOCK_SLOTS_MAX; i++) {
+		ASSERT_OK(hf_lock_release(held[i], ERR));
+		hf_lock_free(held[i]);
+	}
+	opts.slots = HF_LOCK_SLOTS_MAX / 2;
+	for (int i = 0; i < HF_LOCK_SLOTS_MAX / 2; i++) {
+		held[i] = take("x", &opts);
+		ASSERT_OK(hf_lock_add_owner(held[i], &other, ERR));
+	}
+	assert_int_equal(look("x").n_holders, HF_LOCK_SLOTS_MAX);
+	for (int i = 0; i < HF_LOCK_SLOTS_MAX / 2; i++) {
+		ASSERT_OK(hf_lock_release(held[i], ERR));
+		hf_lock_free(held[i]);
+	}
+	assert_int_equal(look("x").n_holders, 0);
+}
+
 static void hold_of_two_owners_is_renewed_released_and_broken_as_one_L3_L8(void **state)
 {
 	struct child *second = child_start(child_answers, NULL);
@@ -1603,9 +1674,9 @@ static void hold_of_two_owners_is_renewed_released_and_broken_as_one_L3_L8(void 
 	hf_lock_free(lock);
 }
 
-static void only_an_exclusive_lock_takes_a_second_owner(void **state)
+static void shared_locks_and_the_dead_take_no_second_owner(void **state)
 {
-	struct hf_lock_opts shared = opts_of(HF_LOCK_SHARED, 0), slots = opts_of(HF_LOCK_SLOTS, 2);
+	struct hf_lock_opts shared = opts_of(HF_LOCK_SHARED, 0);
 	struct child *second = child_start(child_answers, NULL);
 	struct hf_proc_id other;
 	struct hf_lock *lock;
@@ -1613,9 +1684,6 @@ static void only_an_exclusive_lock_takes_a_second_owner(void **state)
 	(void)state;
 	ASSERT_OK(hf_proc_identify((int32_t)second->pid, &other, ERR));
 	lock = take("x", &shared);
-	ASSERT_ERR(hf_lock_add_owner(lock, &other, ERR), -EINVAL);
-	give_back(lock);
-	lock = take("y", &slots);
 	ASSERT_ERR(hf_lock_add_owner(lock, &other, ERR), -EINVAL);
 	give_back(lock);
 	lock = take("z", NULL);
@@ -1664,8 +1732,10 @@ int main(void)
 		LOCK_TEST(deleted_file_never_makes_an_old_token_current_L5),
 		LOCK_TEST(look_shows_holders_and_waiters_in_order),
 		LOCK_TEST(second_owner_keeps_the_lock_when_the_first_dies_L4_L7),
+		LOCK_TEST(slot_of_two_owners_is_one_slot_and_free_when_both_are_dead_L1_L7),
+		LOCK_TEST(second_owners_leave_room_for_every_slot_L1),
 		LOCK_TEST(hold_of_two_owners_is_renewed_released_and_broken_as_one_L3_L8),
-		LOCK_TEST(only_an_exclusive_lock_takes_a_second_owner),
+		LOCK_TEST(shared_locks_and_the_dead_take_no_second_owner),
 		LOCK_TEST(list_shows_every_lock_once_by_its_own_name),
 		LOCK_TEST(things_that_are_no_files_are_put_away_untouched_L12),
 		LOCK_TEST(files_that_are_no_records_are_put_away_L12),

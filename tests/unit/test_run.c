@@ -127,8 +127,8 @@ static void a_wait_gives_the_outcome_and_the_log_the_output(void **state)
 	struct hf_sessions *sessions = open_sessions();
 	struct hf_run_report report;
 	struct seen seen = { 0 };
+	struct hf_log *log = NULL;
 	char text[64] = "";
-	int fd = -1;
 
 	(void)state;
 	ASSERT_OK(hf_run_start(hf_test_state(), "x", &o, &report, ERR));
@@ -138,13 +138,15 @@ static void a_wait_gives_the_outcome_and_the_log_the_output(void **state)
 	assert_int_equal(seen.info.exit_status, 3);
 	assert_int_equal(seen.info.state, HF_SESSION_FAILED);
 	assert_int_equal(seen.info.pid, 0);
-	ASSERT_OK(hf_session_log(sessions, "x", 0, &fd, ERR));
-	assert_int_equal(read(fd, text, sizeof(text) - 1), 8);
+	ASSERT_ERR(hf_session_log(sessions, "x", 1, &log, ERR), -ENOENT);
+	ASSERT_ERR(hf_session_log(sessions, "x", 2, &log, ERR), -EINVAL);
+	ASSERT_ERR(hf_session_log(sessions, "never", 0, &log, ERR), HF_E_NO_SESSION);
+	ASSERT_OK(hf_session_log(sessions, "x", 0, &log, ERR));
+	assert_int_equal(hf_log_read(log, text, sizeof(text) - 1, ERR), 8);
 	assert_string_equal(text, "out\nerr\n");
-	close(fd);
-	ASSERT_ERR(hf_session_log(sessions, "x", 1, &fd, ERR), -ENOENT);
-	ASSERT_ERR(hf_session_log(sessions, "x", 2, &fd, ERR), -EINVAL);
-	ASSERT_ERR(hf_session_log(sessions, "never", 0, &fd, ERR), HF_E_NO_SESSION);
+	assert_int_equal(hf_log_read(log, text, sizeof(text) - 1, ERR), 0);
+	assert_int_equal(hf_log_dropped(log), 0);
+	hf_log_free(log);
 	assert_int_equal(hf_session_reap(sessions, "x", ERR), 0);
 	ASSERT_OK(hf_session_look(sessions, "x", see, &seen, ERR));
 	ASSERT_OK(hf_session_list(sessions, see, &seen, ERR));
@@ -275,7 +277,8 @@ static void a_forked_child_is_refused_and_may_free(void **state)
 {
 	struct hf_sessions *sessions = open_sessions();
 	struct seen seen = { 0 };
-	int status, fd = -1;
+	struct hf_log *log = NULL;
+	int status;
 	pid_t pid = fork();
 
 	(void)state;
@@ -287,7 +290,7 @@ static void a_forked_child_is_refused_and_may_free(void **state)
 		bad |= hf_session_wait(sessions, "x", 0, see, &seen, NULL) != HF_E_FORKED;
 		bad |= hf_session_stop(sessions, "x", 0, NULL) != HF_E_FORKED;
 		bad |= hf_session_reap(sessions, "x", NULL) != HF_E_FORKED;
-		bad |= hf_session_log(sessions, "x", 0, &fd, NULL) != HF_E_FORKED;
+		bad |= hf_session_log(sessions, "x", 0, &log, NULL) != HF_E_FORKED;
 		hf_sessions_free(sessions);
 		_exit(bad || seen.calls);
 	}
@@ -303,7 +306,7 @@ static void wrong_arguments_are_refused_and_nothing_is_touched(void **state)
 	struct hf_run_report report = { .attempt = 4711 };
 	struct hf_sessions *none = NULL;
 	char *const empty[] = { NULL };
-	int fd = -7;
+	struct hf_log *log = NULL;
 
 	(void)state;
 	ASSERT_ERR(hf_sessions_open(NULL, NULL, &none, ERR), -EINVAL);
@@ -349,9 +352,9 @@ static void wrong_arguments_are_refused_and_nothing_is_touched(void **state)
 	ASSERT_ERR(hf_session_stop(NULL, "x", 0, ERR), -EINVAL);
 	ASSERT_ERR(hf_session_stop(sessions, NULL, 0, ERR), HF_E_NAME);
 	ASSERT_ERR(hf_session_reap(NULL, "x", ERR), -EINVAL);
-	ASSERT_ERR(hf_session_log(NULL, "x", 0, &fd, ERR), -EINVAL);
+	ASSERT_ERR(hf_session_log(NULL, "x", 0, &log, ERR), -EINVAL);
 	ASSERT_ERR(hf_session_log(sessions, "x", 0, NULL, ERR), -EINVAL);
-	assert_int_equal(fd, -7);
+	assert_null(log);
 	/* An error that nobody wants is no error of its own. */
 	assert_int_equal(hf_session_stop(sessions, "never", 0, NULL), HF_E_NO_SESSION);
 	assert_int_equal(hf_run_start(NULL, "x", &o, &report, NULL), -EINVAL);
