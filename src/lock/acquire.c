@@ -322,7 +322,7 @@ static int join(struct hf_guard *guard, struct attempt *a, struct hf_err *err)
 	a->entry.since_ns = hf_local_now(a->locks);
 	/* Nobody waits, so what channels there are were left by processes that were killed. */
 	if (guard->record.first == guard->record.next)
-		hf_channel_recall(a->locks, guard->key, &guard->record);
+		hf_channel_recall(a->locks, guard->key, &guard->record, 1);
 	r = hf_queue_join(guard, &a->entry, err);
 	if (r == 0)
 		r = hf_guard_write(guard, err);
@@ -373,7 +373,7 @@ static int look_once(struct attempt *a, struct hf_holder *ret_blocker, struct hf
 	if (r < 0)
 		return r;
 	if (guard.is_new)
-		hf_channel_recall(a->locks, guard.key, NULL);
+		hf_channel_recall(a->locks, guard.key, NULL, 1);
 	if (a->queued && !was_granted(&guard, a) && !has_place(&guard, a)) {
 		hf_channel_remove(a->locks, guard.key, a->entry.ticket);
 		a->entry.ticket = 0;
