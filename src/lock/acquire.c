@@ -445,7 +445,9 @@ int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_
 	/* It may have been given to us while we could not look. */
 	if (r < 0 && !(a.queued && read_channel(&a))) {
 		give_up(&a);
-		return r;
+		/* Or while we could not even leave: who has the guard may be about to tell us. */
+		if (!a.queued || !read_channel(&a))
+			return r;
 	}
 	/*
 	 * We have it; what is not needed any more can wait. Our channel is closed and removed

@@ -1143,6 +1143,73 @@ static void record_that_replaced_a_symlink_is_not_moved_away_L1_L4(void **state)
 	assert_idle("x");
 }
 
+/* -- given while giving up ---------------------------------------------------- */
+
+#define PATIENCE (100 * HF_MSEC)
+
+static ssize_t (*real_write)(int fd, const void *from, size_t len);
+static struct hf_mono patience_ends;
+
+/* As older kernels answer, so that it is `write` that sends. */
+static ssize_t no_write_quiet(int fd, const void *from, size_t len)
+{
+	(void)fd;
+	(void)from;
+	(void)len;
+	errno = EOPNOTSUPP;
+	return -1;
+}
+
+/*
+ * Its time is over, and that of its look for a deadlock, and it still tries to get the guard:
+ * it wants to leave the queue.
+ */
+static int flock_and_tell(int fd, int operation)
+{
+	if (operation != LOCK_UN && patience_ends.ns == 0)
+		patience_ends = hf_mono_in(PATIENCE + 120 * HF_MSEC);
+	if (operation != LOCK_UN && hf_mono_left(patience_ends) == 0)
+		sh->scratch = 1;
+	return real_flock(fd, operation);
+}
+
+static void tell_when_leaving(void)
+{
+	real_flock = hf_sys.flock;
+	hf_sys.flock = flock_and_tell;
+}
+
+/* Slow under the guard: the message comes when the waiter's time is over. */
+static ssize_t send_late(int fd, const void *from, size_t len)
+{
+	ssize_t n;
+
+	AWAIT(sh->scratch == 1);
+	n = real_write(fd, from, len);
+	AWAIT(sh->workers[0].got || sh->workers[0].done);
+	return n;
+}
+
+static void lock_given_to_who_cannot_leave_in_time_is_not_lost_L4(void **state)
+{
+	struct hf_lock *lock = take("x");
+	struct worker *w = worker("x", PATIENCE);
+	struct hf_sys real;
+
+	(void)state;
+	w->prepare = tell_when_leaving;
+	start_in_queue(w, "x", 1);
+	real = hf_sys;
+	real_write = hf_sys.write;
+	hf_sys.write_quiet = no_write_quiet;
+	hf_sys.write = send_late;
+	give_back(lock);
+	hf_sys = real;
+	finish(w);
+	ASSERT_OK(w->r);
+	assert_idle("x");
+}
+
 /* -- deleted by hand --------------------------------------------------------- */
 
 static int ran;
@@ -1490,6 +1557,7 @@ int main(void)
 		WAIT_TEST(waiter_notices_that_the_file_was_deleted),
 		WAIT_TEST(timeout_holds_when_somebody_is_stopped_inside_the_guard),
 		WAIT_TEST(timeout_holds_when_somebody_is_stopped_inside_another_guard),
+		WAIT_TEST(lock_given_to_who_cannot_leave_in_time_is_not_lost_L4),
 		WAIT_TEST(guarded_action_is_refused_when_its_record_was_deleted_before_the_flock_L5),
 		WAIT_TEST(release_of_a_deleted_lock_leaves_new_waiters_their_channels),
 		WAIT_TEST(those_who_gave_up_take_no_place_from_others),
