@@ -206,7 +206,7 @@ static int join(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err
 	a->entry.since_ns = hf_local_now(a->locks);
 	/* Nobody waits, so what channels there are were left by processes that were killed. */
 	if (guard->record.first == guard->record.next)
-		hf_channel_recall(a->locks, guard->key, &guard->record);
+		hf_channel_recall(a->locks, guard->key, &guard->record, 1);
 	r = hf_queue_join(guard, &a->entry, err);
 	if (r == 0)
 		r = hf_guard_write(guard, err);
@@ -257,7 +257,7 @@ static int look_once(struct hf_attempt *a, struct hf_holder *ret_blocker, struct
 	if (r < 0)
 		return r;
 	if (guard.is_new)
-		hf_channel_recall(a->locks, guard.key, NULL);
+		hf_channel_recall(a->locks, guard.key, NULL, 1);
 	if (a->queued && !was_granted(&guard, a) && !has_place(&guard, a)) {
 		hf_channel_remove(a->locks, guard.key, a->entry.ticket);
 		a->entry.ticket = 0;
@@ -329,7 +329,9 @@ int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_
 	/* It may have been given to us while we could not look. */
 	if (r < 0 && !(a.queued && hf_attempt_read_channel(&a))) {
 		give_up(&a);
-		return r;
+		/* Or while we could not even leave: who has the guard may be about to tell us. */
+		if (!a.queued || !hf_attempt_read_channel(&a))
+			return r;
 	}
 	/*
 	 * We have it; what is not needed any more can wait. Our channel is closed and removed

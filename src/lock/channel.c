@@ -122,7 +122,8 @@ static int is_holders(const struct hf_lock_record *record, const char *key, cons
 	return 0;
 }
 
-void hf_channel_recall(struct hf_local *locks, const char *key, const struct hf_lock_record *record)
+void hf_channel_recall(struct hf_local *locks, const char *key, const struct hf_lock_record *record,
+		       int sweep)
 {
 	size_t len = strlen(key);
 	int fd = hf_open_at(locks->wait_fd, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -141,7 +142,7 @@ void hf_channel_recall(struct hf_local *locks, const char *key, const struct hf_
 				     O_WRONLY | O_NONBLOCK | O_NOFOLLOW, 0);
 		if (channel >= 0)
 			(void)hf_channel_send(locks, channel, 0);
-		else if (channel == -ENXIO)
+		else if (sweep && channel == -ENXIO)
 			(void)hf_sys.unlinkat(locks->wait_fd, entry->d_name, 0);
 	}
 	if (dir)

@@ -92,10 +92,10 @@ int hf_guard_take(struct hf_local *locks, const char *name, int create, struct h
 		  struct hf_guard *ret, struct hf_err *err);
 
 /*
- * The same for a lock that is held with `token` (0: none is known). Where the record has that
- * token, the file itself is not looked at: one system call less, before others can go on.
- * A file deleted between the opening and the flock is then not noticed; nor would it
- * be in the moment after.
+ * The same for the release of a lock that is held with `token` (0: none is known). Where the
+ * record has that token, the file itself is not looked at: one system call less, before others
+ * can go on. A file deleted between the opening and the flock is then not noticed, so
+ * this is not for what a token must be current for (L5).
  */
 int hf_guard_take_held(struct hf_local *locks, const char *name, uint64_t token,
 		       struct hf_guard *ret, struct hf_err *err);
@@ -160,11 +160,12 @@ void hf_channel_remove(struct hf_local *locks, const char *key, uint64_t ticket)
 
 /*
  * Makes all who sleep in the queue look again: the record is gone (deleted by hand, or
- * quarantined), and with it their places. Channels that nobody has open are removed.
- * With a record, those of its holders are left alone: they do not wait.
+ * quarantined), and with it their places. With a record, those of its holders are left
+ * alone: they do not wait. With `sweep`, channels that nobody has open are removed; only under the
+ * guard, for a channel that is just being made is not open yet.
  */
-void hf_channel_recall(struct hf_local *locks, const char *key,
-		       const struct hf_lock_record *record);
+void hf_channel_recall(struct hf_local *locks, const char *key, const struct hf_lock_record *record,
+		       int sweep);
 
 /* -- queue (all under the guard) -------------------------------------------- */
 

@@ -8,15 +8,17 @@
 #include "hf/lock/local.h"
 #include "hf/lock/ops.h"
 
-/* Takes the guard; a lock that never existed is not held. */
-static int take(void *store, const char *name, uint64_t token, struct hf_guard *ret,
-		struct hf_err *err)
+static int fail_to_take(const char *name, int r, struct hf_err *err)
 {
-	int r = hf_guard_take_held(store, name, token, ret, err);
+	return r == -ENOENT ? FAIL(err, HF_E_NOT_HELD, "lock", name, "nobody has it") : r;
+}
 
-	if (r == -ENOENT)
-		return FAIL(err, HF_E_NOT_HELD, "lock", name, "nobody has it");
-	return r;
+/* Takes the guard; a lock that never existed is not held. */
+static int take(void *store, const char *name, struct hf_guard *ret, struct hf_err *err)
+{
+	int r = hf_guard_take(store, name, 0, hf_mono_in(HF_GUARD_WAIT_NS), ret, err);
+
+	return r < 0 ? fail_to_take(name, r, err) : r;
 }
 
 /* Refuses, says who has it, and leaves one event (L3, L8). Nothing is changed. */
@@ -81,13 +83,15 @@ int hf_local_release(void *store, const char *name, uint64_t token,
 	uint64_t ticket;
 	int r, index;
 
-	r = take(store, name, token, &guard, err);
+	r = hf_guard_take_held(store, name, token, &guard, err);
+	if (r < 0)
+		r = fail_to_take(name, r, err);
 	if (r == HF_E_NOT_HELD && token != 0) {
 		char key[HF_NAME_KEY_MAX];
 
 		/* Those who waited for us would sleep on. */
 		if (hf_name_key(name, strlen(name), key, NULL) >= 0)
-			hf_channel_recall(store, key, NULL);
+			hf_channel_recall(store, key, NULL, 0);
 		return FAIL(err, HF_E_STALE, "release", name, "its file is gone");
 	}
 	if (r < 0)
@@ -123,7 +127,7 @@ int hf_local_renew(void *store, const char *name, uint64_t token, int64_t ttl_ns
 	int64_t before;
 	int r, index;
 
-	r = take(store, name, token, &guard, err);
+	r = take(store, name, &guard, err);
 	if (r == HF_E_NOT_HELD)
 		return FAIL(err, HF_E_STALE, "renew", name, "its file is gone");
 	if (r < 0)
@@ -159,7 +163,7 @@ int hf_local_add_owner(void *store, const char *name, uint64_t token,
 	uint32_t free_slots;
 	int r, index;
 
-	r = take(store, name, token, &guard, err);
+	r = take(store, name, &guard, err);
 	if (r == HF_E_NOT_HELD)
 		return FAIL(err, HF_E_STALE, "add owner", name, "its file is gone");
 	if (r < 0)
@@ -194,7 +198,7 @@ int hf_local_check(void *store, const char *name, uint64_t token, struct hf_err 
 {
 	AUTO_GUARD(guard);
 	char evidence[HF_EVIDENCE_MAX];
-	int r = take(store, name, token, &guard, err);
+	int r = take(store, name, &guard, err);
 
 	if (r == HF_E_NOT_HELD && token != 0)
 		return FAIL(err, HF_E_STALE, "check", name, "its file is gone");
@@ -218,7 +222,7 @@ int hf_local_guarded(void *store, const char *name, uint64_t token, int (*action
 		     void *arg, struct hf_err *err)
 {
 	AUTO_GUARD(guard);
-	int r = take(store, name, token, &guard, err);
+	int r = take(store, name, &guard, err);
 
 	if (r == HF_E_NOT_HELD)
 		return FAIL(err, HF_E_STALE, "guarded action", name, "its file is gone");
@@ -233,7 +237,7 @@ int hf_local_guarded(void *store, const char *name, uint64_t token, int (*action
 int hf_local_take_away(void *store, const char *name, const char *reason, struct hf_err *err)
 {
 	AUTO_GUARD(guard);
-	int r = take(store, name, 0, &guard, err);
+	int r = take(store, name, &guard, err);
 	int count;
 
 	if (r < 0)

@@ -1161,6 +1161,173 @@ static void record_that_replaced_a_symlink_is_not_moved_away_L1_L4(void **state)
 	assert_idle("x");
 }
 
+/* -- given while giving up ---------------------------------------------------- */
+
+#define PATIENCE (100 * HF_MSEC)
+
+static ssize_t (*real_write)(int fd, const void *from, size_t len);
+static struct hf_mono patience_ends;
+
+/* As older kernels answer, so that it is `write` that sends. */
+static ssize_t no_write_quiet(int fd, const void *from, size_t len)
+{
+	(void)fd;
+	(void)from;
+	(void)len;
+	errno = EOPNOTSUPP;
+	return -1;
+}
+
+/*
+ * Its time is over, and that of its look for a deadlock, and it still tries to get the guard:
+ * it wants to leave the queue.
+ */
+static int flock_and_tell(int fd, int operation)
+{
+	if (operation != LOCK_UN && patience_ends.ns == 0)
+		patience_ends = hf_mono_in(PATIENCE + 120 * HF_MSEC);
+	if (operation != LOCK_UN && hf_mono_left(patience_ends) == 0)
+		sh->scratch = 1;
+	return real_flock(fd, operation);
+}
+
+static void tell_when_leaving(void)
+{
+	real_flock = hf_sys.flock;
+	hf_sys.flock = flock_and_tell;
+}
+
+/* Slow under the guard: the message comes when the waiter's time is over. */
+static ssize_t send_late(int fd, const void *from, size_t len)
+{
+	ssize_t n;
+
+	AWAIT(sh->scratch == 1);
+	n = real_write(fd, from, len);
+	AWAIT(sh->workers[0].got || sh->workers[0].done);
+	return n;
+}
+
+static void lock_given_to_who_cannot_leave_in_time_is_not_lost_L4(void **state)
+{
+	struct hf_lock *lock = take("x");
+	struct worker *w = worker("x", PATIENCE);
+	struct hf_sys real;
+
+	(void)state;
+	w->prepare = tell_when_leaving;
+	start_in_queue(w, "x", 1);
+	real = hf_sys;
+	real_write = hf_sys.write;
+	hf_sys.write_quiet = no_write_quiet;
+	hf_sys.write = send_late;
+	give_back(lock);
+	hf_sys = real;
+	finish(w);
+	ASSERT_OK(w->r);
+	assert_idle("x");
+}
+
+/* -- deleted by hand --------------------------------------------------------- */
+
+static int ran;
+
+static int count_run(void *arg)
+{
+	(void)arg;
+	ran++;
+	return 0;
+}
+
+/* Between the opening and the flock the file is deleted, and somebody takes the lock in a new one. */
+static int flock_too_late(int fd, int operation)
+{
+	if (n_workers == 0) {
+		struct worker *w = worker("x", 0);
+
+		w->keep = 1;
+		assert_int_equal(unlink(hf_test_path("state/locks/x")), 0);
+		start(w);
+		AWAIT(w->got);
+	}
+	return real_flock(fd, operation);
+}
+
+static void guarded_action_is_refused_when_its_record_was_deleted_before_the_flock_L5(void **state)
+{
+	struct hf_lock *lock = take("x");
+	uint64_t token = hf_lock_token(lock);
+
+	(void)state;
+	ran = 0;
+	real_flock = hf_sys.flock;
+	hf_sys.flock = flock_too_late;
+	ASSERT_ERR(hf_lock_guarded(locks, "x", token, count_run, NULL, ERR), HF_E_STALE);
+	hf_sys.flock = real_flock;
+	assert_int_equal(ran, 0);
+	sh->workers[0].go = 1;
+	finish(&sh->workers[0]);
+	ASSERT_OK(sh->workers[0].r);
+	hf_lock_free(lock);
+}
+
+static int (*real_openat)(int dirfd, const char *path, int flags, mode_t mode);
+static int (*real_mkfifoat)(int dirfd, const char *path, mode_t mode);
+
+static int mkfifo_and_wait(int dirfd, const char *path, mode_t mode)
+{
+	int r = real_mkfifoat(dirfd, path, mode);
+
+	sh->scratch = 1;
+	AWAIT(sh->scratch == 2);
+	return r;
+}
+
+static void make_channel_slowly(void)
+{
+	real_mkfifoat = hf_sys.mkfifoat;
+	hf_sys.mkfifoat = mkfifo_and_wait;
+}
+
+/* Who releases finds no record; meanwhile there is a new one, with a holder and a waiter to be. */
+static int open_too_early(int dirfd, const char *path, int flags, mode_t mode)
+{
+	int fd = real_openat(dirfd, path, flags, mode), sys = errno;
+
+	if (fd < 0 && sys == ENOENT && strcmp(path, "x") == 0 && n_workers == 0) {
+		struct worker *holder = worker("x", 0), *waiter = worker("x", 10 * HF_SEC);
+
+		holder->keep = 1;
+		waiter->prepare = make_channel_slowly;
+		start(holder);
+		AWAIT(holder->got);
+		start(waiter);
+		AWAIT(sh->scratch == 1);
+	}
+	errno = sys;
+	return fd;
+}
+
+static void release_of_a_deleted_lock_leaves_new_waiters_their_channels(void **state)
+{
+	struct hf_lock *lock = take("x");
+
+	(void)state;
+	assert_int_equal(unlink(hf_test_path("state/locks/x")), 0);
+	real_openat = hf_sys.openat;
+	hf_sys.openat = open_too_early;
+	ASSERT_ERR(hf_lock_release(lock, ERR), HF_E_STALE);
+	hf_sys.openat = real_openat;
+	hf_lock_free(lock);
+	sh->scratch = 2;
+	AWAIT(look("x").n_waiters == 1);
+	sh->workers[0].go = 1;
+	finish(&sh->workers[0]);
+	finish(&sh->workers[1]);
+	ASSERT_OK(sh->workers[1].r);
+	assert_idle("x");
+}
+
 /* -- deadlock ------------------------------------------------------------------ */
 
 static int deadlocks(void)
@@ -1288,7 +1455,6 @@ static void circle_is_found_although_another_was_closed_by_somebody_else(void **
 	assert_idle("beta");
 }
 
-static int (*real_openat)(int dirfd, const char *path, int flags, mode_t mode);
 static uint64_t scans;
 
 static int count_opens(int dirfd, const char *path, int flags, mode_t mode)
@@ -1410,6 +1576,9 @@ int main(void)
 		WAIT_TEST(waiter_notices_that_the_file_was_deleted),
 		WAIT_TEST(timeout_holds_when_somebody_is_stopped_inside_the_guard),
 		WAIT_TEST(timeout_holds_when_somebody_is_stopped_inside_another_guard),
+		WAIT_TEST(lock_given_to_who_cannot_leave_in_time_is_not_lost_L4),
+		WAIT_TEST(guarded_action_is_refused_when_its_record_was_deleted_before_the_flock_L5),
+		WAIT_TEST(release_of_a_deleted_lock_leaves_new_waiters_their_channels),
 		WAIT_TEST(those_who_gave_up_take_no_place_from_others),
 		WAIT_TEST(record_that_replaced_a_symlink_is_not_moved_away_L1_L4),
 		WAIT_TEST(circle_of_two_is_found_and_only_its_closer_is_told),
