@@ -190,8 +190,13 @@ int hf_queue_first(struct hf_guard *guard, uint64_t from, struct hf_lock_entry *
  */
 int hf_queue_snapshot(struct hf_guard *guard, struct hf_lock_entry **ret_entries, size_t *ret_n);
 
+/* The first ticket is nobody's: on to the next that may be. `*looked` is 0 before the first call. */
+void hf_queue_pass(struct hf_guard *guard, int *looked);
+
 /* The last living waiter before `before`: whom the one behind it watches. 1, or 0 none. */
 int hf_queue_previous(struct hf_guard *guard, uint64_t before, struct hf_lock_entry *ret);
+
+/* -- turns: who gets it, and tells them (turn.c, under the guard) --------------- */
 
 /* Tells the first waiter behind `ticket` to look again: what it watches has changed. */
 void hf_queue_nudge(struct hf_guard *guard, uint64_t ticket);
