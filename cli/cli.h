@@ -132,6 +132,9 @@ void cli_say(const struct cli *cli, const char *format, ...) __attribute__((form
 /* The message on stderr, the JSON form on stdout with --json; returns the status. */
 int cli_fail(const struct cli *cli, const struct hf_err *err);
 
+/* The same beside what was found all the same: with --json the error becomes part of `object`. */
+int cli_fail_beside(const struct cli *cli, const struct hf_err *err, json_t *object);
+
 /* "holdfast NOUN VERB: …" and where the help is; returns EXIT_USAGE. */
 int cli_usage(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -115,7 +115,7 @@ int cmd_lock_release(struct cli *cli, int argc, char **argv)
 int cmd_lock_renew(struct cli *cli, int argc, char **argv)
 {
 	const char *token_text = NULL;
-	int64_t ttl_ns = 0;
+	int64_t ttl_ns = -1;
 	uint64_t token;
 	const struct option_spec specs[] = {
 		{ "token", 't', OPTION_TEXT, &token_text, "T", "the token" },
@@ -130,12 +130,14 @@ int cmd_lock_renew(struct cli *cli, int argc, char **argv)
 		return cli_options_status(n);
 	if (!token_text)
 		return cli_usage(cli, "--token is needed");
+	if (ttl_ns == 0)
+		return cli_usage(cli, "--ttl is more than 0");
 	status = read_token(cli, token_text, &token);
 	if (status == EXIT_DONE)
 		status = lock_open(cli, &context);
 	if (status != EXIT_DONE)
 		return status;
-	if (hf_lock_renew_token(context.locks, argv[0], token, ttl_ns, &err) < 0)
+	if (hf_lock_renew_token(context.locks, argv[0], token, ttl_ns < 0 ? 0 : ttl_ns, &err) < 0)
 		return cli_fail(cli, &err);
 	return EXIT_DONE;
 }

@@ -217,6 +217,9 @@ static int run_leased(struct run *run)
 	(void)sigprocmask(SIG_SETMASK, &mask, NULL);
 	opts = lock_options_for(&run->o, &id, HF_LOCK_FREE_ON_EXIT);
 	r = hf_lock_acquire(run->context.locks, run->name, &opts, &renewal.lock, &blocker, &err);
+	/* Killed while it waited? Then that is how it ended. */
+	if (r == HF_E_GONE)
+		return child_reap(child.pid);
 	if (r < 0)
 		status = settle_failure(run, r, start, &blocker, &err, &go);
 	if (!go) {
@@ -229,7 +232,7 @@ static int run_leased(struct run *run)
 	token = renewal.lock ? hf_lock_token(renewal.lock) : 0;
 	renewal.next = hf_mono_in(renewal.lock ? renewal.ttl_ns / 3 : INT64_MAX / 2);
 	renewal.lost_at = hf_mono_in(renewal.ttl_ns);
-	/* Killed while it waited? Then that is how it ended, and not our end as well. */
+	/* Killed just now, it is not our end as well. */
 	(void)sigaction(SIGPIPE, &ignore, NULL);
 	(void)!write(child.go, &token, sizeof(token));
 	hf_auto_close(&child.go);

@@ -108,24 +108,25 @@ int cmd_lock_list(struct cli *cli, int argc, char **argv)
 	};
 	AUTO(lock_close) struct lock_context context = { 0 };
 	struct hf_err err = HF_ERR_INIT;
-	int status, n = cli_options(cli, specs, argc, argv, 0, 0);
+	json_t *object = NULL;
+	int status, r, n = cli_options(cli, specs, argc, argv, 0, 0);
 
 	if (n < 0)
 		return cli_options_status(n);
 	status = lock_open(cli, &context);
 	if (status != EXIT_DONE)
 		return status;
-	show.list = json_array();
-	if (hf_lock_list(context.locks, list_one, &show, &err) < 0)
-		status = cli_fail(cli, &err);
-	if (cli->json && status == EXIT_DONE) {
-		json_t *object = json_object();
-
-		cli_set(object, "locks", json_incref(show.list));
-		cli_print_json(object);
+	if (cli->json) {
+		object = json_object();
+		show.list = json_array();
+		cli_set(object, "locks", show.list);
 	}
-	json_decref(show.list);
-	return status;
+	r = hf_lock_list(context.locks, list_one, &show, &err);
+	if (r < 0)
+		return cli_fail_beside(cli, &err, object); /* the others were shown */
+	if (cli->json)
+		cli_print_json(object);
+	return EXIT_DONE;
 }
 
 static void explain_holder(const struct hf_holder *holder)

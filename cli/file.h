@@ -22,7 +22,7 @@ struct file_options {
 
 #define FILE_OPTIONS_INIT                                                            \
 	{                                                                            \
-		.lock = { .wait_ns = HF_FILE_WAIT_NS, .busy_status = EXIT_NO },      \
+		.lock = { .wait_ns = HF_FILE_WAIT_NS, .ttl_ns = -1, .busy_status = EXIT_NO }, \
 		.limit_ns = 30 * HF_SEC,                                             \
 	}
 

@@ -17,13 +17,13 @@ struct lock_options {
 	int shared;
 	const char *slots_word;
 	uint64_t slots; /* 0: not a slots lock */
-	int64_t ttl_ns;
+	int64_t ttl_ns; /* 0: no lease; before lock_options_check -1 for that */
 	const char *on_timeout_word;
 	uint64_t busy_status; /* -E */
 	enum on_timeout on_timeout;
 };
 
-#define LOCK_OPTIONS_INIT { .wait_ns = -1, .busy_status = EXIT_NO }
+#define LOCK_OPTIONS_INIT { .wait_ns = -1, .ttl_ns = -1, .busy_status = EXIT_NO }
 
 /* The rows of these options, for the tables of lock run and acquire. */
 #define LOCK_OPTION_SPECS(o)                                                                       \

@@ -17,8 +17,10 @@ int lock_options_check(struct cli *cli, struct lock_options *o)
 					   &o->slots) < 0 ||
 			      o->slots == 0))
 		return cli_usage(cli, "--slots goes from 1 to %d", HF_LOCK_SLOTS_MAX);
-	if (o->ttl_ns > HF_LOCK_TTL_MAX)
-		return cli_usage(cli, "--ttl is at most 30d");
+	if (o->ttl_ns == 0 || o->ttl_ns > HF_LOCK_TTL_MAX)
+		return cli_usage(cli, "--ttl is more than 0 and at most 30d");
+	if (o->ttl_ns < 0)
+		o->ttl_ns = 0;
 	if (o->busy_status > 255)
 		return cli_usage(cli, "-E goes from 0 to 255");
 	if (!o->on_timeout_word || strcmp(o->on_timeout_word, "fail") == 0)

@@ -108,7 +108,7 @@ void cli_print_json(json_t *object)
 	json_decref(object);
 }
 
-int cli_fail(const struct cli *cli, const struct hf_err *err)
+int cli_fail_beside(const struct cli *cli, const struct hf_err *err, json_t *object)
 {
 	const struct hf_err_info *info = hf_err_info(err->code);
 	char text[HF_ERR_TEXT_MAX];
@@ -117,7 +117,7 @@ int cli_fail(const struct cli *cli, const struct hf_err *err)
 	(void)hf_err_format(err, text, sizeof(text));
 	cli_say(cli, "%s", text);
 	if (cli->json) {
-		json_t *error = json_object(), *object = json_object();
+		json_t *error = json_object();
 		const char *name = info ? info->name : strerrorname_np(-err->code);
 
 		cli_set(error, "code", json_string(name ? name : "UNKNOWN"));
@@ -127,6 +127,11 @@ int cli_fail(const struct cli *cli, const struct hf_err *err)
 		cli_print_json(object);
 	}
 	return status;
+}
+
+int cli_fail(const struct cli *cli, const struct hf_err *err)
+{
+	return cli_fail_beside(cli, err, cli->json ? json_object() : NULL);
 }
 
 void cli_colour(const struct cli *cli, const char *code)

@@ -120,7 +120,8 @@ HF_API void hf_locks_free(struct hf_locks *locks);
  *   HF_E_TIMEOUT    still held after wait_ns; the same
  *   HF_E_DEADLOCK   the owner has it already, or a cycle; the detail names it
  *   HF_E_MODE       held as another number of slots
- *   HF_E_NAME, HF_E_GONE (the owner given has ended), -EINVAL, -errno
+ *   HF_E_GONE       the owner given has ended, before or while it was waited for
+ *   HF_E_NAME, -EINVAL, -errno
  * Nothing is left behind by a failure. Blocks: up to wait_ns.
  */
 HF_API int hf_lock_acquire(struct hf_locks *locks, const char *name,
@@ -214,7 +215,11 @@ HF_API int hf_lock_look(struct hf_locks *locks, const char *name,
 			void (*fn)(void *arg, const struct hf_lock_info *info), void *arg,
 			struct hf_err *err) HF_MUST_CHECK;
 
-/* The same for every lock that there is, in no particular order. */
+/*
+ * The same for every lock that there is, in no particular order. One that cannot be read (a
+ * process is stopped while it changes it: after 500 ms) does not hide the others: they are
+ * shown, and the first error is returned.
+ */
 HF_API int hf_lock_list(struct hf_locks *locks,
 			void (*fn)(void *arg, const struct hf_lock_info *info), void *arg,
 			struct hf_err *err) HF_MUST_CHECK;

@@ -240,6 +240,20 @@ static int check_deadlock(struct hf_attempt *a, struct hf_err *err)
 	return FAIL(err, HF_E_DEADLOCK, "wait", a->request->name, "%s", cycle);
 }
 
+/* Is there still somebody to take it for? */
+static int check_owner(const struct hf_attempt *a, struct hf_err *err)
+{
+	char evidence[HF_EVIDENCE_MAX];
+	int verdict;
+
+	if (hf_proc_same(&a->entry.owner, &a->entry.waiter))
+		return 0;
+	verdict = hf_local_judge(a->locks, &a->entry.owner, NULL, evidence);
+	return verdict == HF_E_GONE || verdict == HF_E_RECYCLED
+		       ? FAIL(err, HF_E_GONE, "owner", a->request->name, "%s", evidence)
+		       : 0;
+}
+
 /* One look under the guard. 1 entered, 0 sleep, 2 look again, negative: give up. */
 static int look_once(struct hf_attempt *a, struct hf_holder *ret_blocker, struct hf_err *err)
 {
@@ -320,6 +334,9 @@ int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_
 			break;
 		}
 		hf_attempt_stop_watching(&a);
+		r = check_owner(&a, err);
+		if (r < 0)
+			break;
 		if (!a.suspected && hf_mono_left(a.suspect) == 0) {
 			r = check_deadlock(&a, err);
 			if (r < 0)

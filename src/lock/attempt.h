@@ -15,7 +15,7 @@ struct hf_attempt {
 	int queued;
 	struct hf_lock_entry entry;
 	uint64_t token;
-	struct pollfd watch[1 + HF_LOCK_SLOTS_MAX]; /* [0] is our channel */
+	struct pollfd watch[2 + HF_LOCK_SLOTS_MAX]; /* [0] is our channel; owner and holders */
 	nfds_t n_watch;
 	int64_t clock_ns; /* look again after this; -1: no need */
 };

@@ -11,6 +11,9 @@
 #include "hf/lock/ops.h"
 #include "hf/sys/io.h"
 
+/* In a list, for each: one that is stuck must not hold up the others for long. */
+#define LIST_WAIT_NS (500 * HF_MSEC)
+
 static size_t show_waiters(const struct hf_local *locks, const struct hf_lock_entry *entries,
 			   size_t n, struct hf_waiter *to)
 {
@@ -60,15 +63,21 @@ static int show(struct hf_guard *guard, hf_lock_look_fn *fn, void *arg, struct h
 	return 0;
 }
 
-int hf_local_look(void *store, const char *name, hf_lock_look_fn *fn, void *arg,
-		  struct hf_err *err)
+static int look(void *store, const char *name, int64_t wait_ns, hf_lock_look_fn *fn, void *arg,
+		struct hf_err *err)
 {
 	AUTO_GUARD(guard);
-	int r = hf_guard_take(store, name, 0, hf_mono_in(HF_GUARD_WAIT_NS), &guard, err);
+	int r = hf_guard_take(store, name, 0, hf_mono_in(wait_ns), &guard, err);
 
 	if (r == -ENOENT)
 		return FAIL(err, HF_E_NOT_HELD, "look", name, "there is no such lock");
 	return r < 0 ? r : show(&guard, fn, arg, err);
+}
+
+int hf_local_look(void *store, const char *name, hf_lock_look_fn *fn, void *arg,
+		  struct hf_err *err)
+{
+	return look(store, name, HF_GUARD_WAIT_NS, fn, arg, err);
 }
 
 int hf_local_each(struct hf_local *locks, int (*fn)(void *arg, const char *name), void *arg,
@@ -100,20 +109,26 @@ struct list {
 	struct hf_local *locks;
 	hf_lock_look_fn *fn;
 	void *arg;
+	int error; /* the first */
 	struct hf_err *err;
 };
 
 static int list_one(void *arg, const char *name)
 {
 	struct list *list = arg;
-	int r = hf_local_look(list->locks, name, list->fn, list->arg, list->err);
+	struct hf_err *err = list->error == 0 ? list->err : NULL;
+	int r = look(list->locks, name, LIST_WAIT_NS, list->fn, list->arg, err);
 
-	return r == HF_E_NOT_HELD ? 0 : r; /* quarantined or deleted meanwhile */
+	/* Not held: quarantined or deleted meanwhile. */
+	if (r < 0 && r != HF_E_NOT_HELD && list->error == 0)
+		list->error = r;
+	return 0;
 }
 
 int hf_local_list(void *store, hf_lock_look_fn *fn, void *arg, struct hf_err *err)
 {
-	struct list list = { store, fn, arg, err };
+	struct list list = { store, fn, arg, 0, err };
+	int r = hf_local_each(store, list_one, &list, err);
 
-	return hf_local_each(store, list_one, &list, err);
+	return r < 0 ? r : list.error;
 }

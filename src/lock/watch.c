@@ -8,6 +8,7 @@
  *   - behind somebody: that waiter's pidfd. When it gets the lock it is the holder that
  *     we then have to watch, so nothing needs to be told; where more than its death
  *     matters (several holders, leases) we are told to look.
+ *   - whom we wait for, if that is not ourselves: nobody would release what it is given;
  *   - behind somebody, or while a token is on its way: also a slow clock, in case
  *     whoever it was sent to is stopped and does not notice.
  */
@@ -58,6 +59,8 @@ int hf_attempt_watch(struct hf_guard *guard, struct hf_attempt *a)
 	struct hf_lock_entry previous, further;
 
 	a->clock_ns = -1;
+	if (!hf_proc_same(&a->entry.owner, &a->entry.waiter) && !watch_process(a, &a->entry.owner))
+		return 0;
 	if (hf_queue_previous(guard, a->entry.ticket, &previous)) {
 		a->clock_ns = hf_queue_previous(guard, previous.ticket, &further) ? SLOW_CLOCK_NS
 										   : HF_LOCK_TURN_NS;

@@ -158,12 +158,12 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     spawn "$HOLDFAST" lock run build --ttl 10s -- touch ran
     wait_until 10 waiters build 1
     kill -KILL "$(pgrep -P "$spawned_pid")"
-    touch go-build
     status=0
     wait "$spawned_pid" || status=$?
     [ "$status" -eq 137 ]
     [ ! -e ran ]
-    expect 1 hf lock check build
+    waiters build 0
+    touch go-build
 }
 
 @test "run --ttl forwards signals and passes the status on" {
@@ -412,4 +412,44 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     [ -e trace ] || skip "strace may not trace here"
     # The call it sleeps in, and the signal that ends strace: nothing else.
     [ "$(grep -cE '^[0-9]+ +[a-z]' trace)" -le 1 ] || { cat trace; return 1; }
+}
+
+@test "whoever waits for another process gives up when that one ends, and leaves the queue (L4)" {
+    holding build
+    spawn sleep 60
+    owner=$!
+    "$HOLDFAST" lock acquire build --pid "$owner" >said 2>&1 3>&- &
+    waiter=$!
+    wait_until 10 waiters build 1
+    kill "$owner"
+    status=0
+    wait "$waiter" || status=$?
+    [ "$status" -eq 1 ] || { echo "exit $status: $(cat said)"; false; }
+    grep -q "$owner" said
+    expect 0 hf why build --json
+    is_json '.waiters == []'
+}
+
+@test "list: a lock that cannot be read does not hide the others" {
+    hf lock acquire one --pid $$
+    hf lock acquire two --pid $$
+    exec {stuck}<"$HOLDFAST_DIR/locks/one"
+    flock "$stuck"
+    expect 4 hf lock list
+    says "two  "
+    says "one: "
+    run hf -q lock list --json
+    [ "$status" -eq 4 ]
+    is_json '[.locks[].name] == ["two"] and .error.exit == 4'
+    exec {stuck}<&-
+    expect 0 hf lock list
+    says "one  "
+}
+
+@test "a lease of no length is refused, and so is renewing for none" {
+    expect 2 hf lock run build --ttl 0 -- true
+    expect 2 hf lock acquire build --ttl 0s
+    token=$(hf lock acquire build --pid $$ --ttl 30s)
+    expect 2 hf lock renew build --token "$token" --ttl 0
+    expect 0 hf lock renew build --token "$token"
 }
