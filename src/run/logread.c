@@ -53,9 +53,9 @@ static int list_run(const struct hf_log *log, struct hf_log_list *ret, struct hf
 	struct hf_log_list all;
 	int r = hf_log_list(log->dirfd, &all);
 
+	ret->n = 0;
 	if (r < 0)
 		return hf_fail_sys(err, -r, "readdir", "log");
-	ret->n = 0;
 	for (size_t i = 0; i < all.n; i++)
 		if (all.parts[i].run == log->part.run)
 			ret->parts[ret->n++] = all.parts[i];
