@@ -29,8 +29,8 @@
  * set back repeats one.
  *
  * Waiting is first come, first served. A waiter sleeps in one poll on its own channel,
- * on the death of the process before it, and on its deadline; a release wakes exactly
- * one. The first in the queue sleeps without any clock; the second looks every
+ * on the death of the process before it (and of the owner, if it waits for another), and
+ * on its deadline; a release wakes exactly one. The first in the queue sleeps without any clock; the second looks every
  * HF_LOCK_TURN_NS and those behind it once a minute, for the sake of what follows. A
  * waiter that is stopped when its turn comes delays the others by at most twice
  * HF_LOCK_TURN_NS, then it is passed over, and queues again when it is continued. (If

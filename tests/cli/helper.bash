@@ -50,4 +50,5 @@ expect() {
 says() { [[ "$output" == *"$1"* ]] || { echo "does not say '$1':"; echo "$output"; return 1; }; }
 
 # is_json JQ-EXPRESSION: true of the last output
-is_json() { jq -e "$1" <<<"$output" >/dev/null || { echo "not $1:"; echo "$output"; return 1; }; }
+# jq 1.6 says yes to nothing at all.
+is_json() { { [ -n "$output" ] && jq -e "$1" <<<"$output" >/dev/null; } || { echo "not $1:"; echo "$output"; return 1; }; }

@@ -155,7 +155,7 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
 
 @test "run --ttl: a command that is killed while it waits for the lock ends the wrapper as such" {
     holding build
-    spawn "$HOLDFAST" lock run build --ttl 10s -- touch ran
+    spawn "$HOLDFAST" lock run build --ttl 10s -w 20s -- touch ran
     wait_until 10 waiters build 1
     kill -KILL "$(pgrep -P "$spawned_pid")"
     status=0
@@ -418,7 +418,7 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     holding build
     spawn sleep 60
     owner=$!
-    "$HOLDFAST" lock acquire build --pid "$owner" >said 2>&1 3>&- &
+    timeout 20 "$HOLDFAST" lock acquire build --pid "$owner" >said 2>&1 3>&- &
     waiter=$!
     wait_until 10 waiters build 1
     kill "$owner"
