@@ -20,7 +20,7 @@
 #include "holdfast/proc.h"
 #include "hf/proc/here.h"
 #include "hf/sys/calls.h"
-#include "hf/run/cgroup.h"
+#include "hf/exec/cgroup.h"
 #include "hf/sys/io.h"
 
 #define say(...) (void)snprintf(text, DOCTOR_TEXT_MAX, __VA_ARGS__)

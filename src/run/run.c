@@ -8,7 +8,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/run/supervise.h"
+#include "hf/run/supervisor/supervise.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "holdfast/name.h"

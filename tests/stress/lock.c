@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "hf/lock/record.h"
+#include "hf/lock/local/record.h"
 #include "hf/sys/calls.h"
 #include "holdfast/lock.h"
 

@@ -6,7 +6,7 @@ setup() {
     TOP=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     cd "$TOP" || return 1
     export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state"
-    layers='base: sys:base name:base,sys proc:base,sys journal:base,sys lock:base,sys,name,proc,journal run:base,sys,name,proc,journal,lock file:base,sys,name,proc,journal,lock'
+    layers='base: sys:base name:base,sys proc:base,sys journal:base,sys lock:base,sys,name,proc,journal exec:base,sys,name,proc,journal run:base,sys,name,proc,journal,lock,exec file:base,sys,name,proc,journal,lock,exec'
 }
 
 # flags LAYER: the include directories that the build gives it
@@ -32,9 +32,9 @@ flags() {
         for other in $layers; do
             other=${other%%:*}
             [ "$other" != "$layer" ] || continue
-            for header in "$BUILD/src/layer/$other/holdfast/"*.h "src/$other/"*.h; do
+            for header in "$BUILD/src/layer/$other/holdfast/"*.h "src/$other/"*.h "src/$other/"*/*.h; do
                 [ -e "$header" ] || continue
-                case $header in */holdfast/*) name=holdfast/${header##*/} ;; *) name=hf/$other/${header##*/} ;; esac
+                case $header in */holdfast/*) name=holdfast/${header##*/} ;; *) name=hf/${header#src/} ;; esac
                 if echo "#include \"$name\"" | gcc -D_GNU_SOURCE $(flags "$layer") -fsyntax-only -x c - 2>/dev/null; then
                     [[ "$below" == *",$other,"* ]] || { echo "$layer may include $name"; return 1; }
                 else
@@ -60,9 +60,9 @@ flags() {
 }
 
 @test "every private header compiles alone" {
-    for header in src/*/*.h; do
-        layer=$(basename "$(dirname "$header")")
-        printf '#include "hf/%s/%s"\n' "$layer" "${header##*/}" |
+    for header in src/*/*.h src/*/*/*.h; do
+        layer=${header#src/} layer=${layer%%/*}
+        printf '#include "hf/%s"\n' "${header#src/}" |
             gcc -D_GNU_SOURCE $(flags "$layer") -Wall -Wextra -Werror -fsyntax-only -x c - || return 1
     done
 }
@@ -182,7 +182,7 @@ compiles() {
 }
 
 @test "no source file is longer than 600 lines" {
-    run awk 'FNR > 600 { print FILENAME; nextfile }' src/*/*.[ch] cli/*.[ch] include/holdfast/*.h
+    run awk 'FNR > 600 { print FILENAME; nextfile }' src/*/*.[ch] src/*/*/*.[ch] cli/*.[ch] include/holdfast/*.h
     [ -z "$output" ] || { echo "$output"; return 1; }
 }
 

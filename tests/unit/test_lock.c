@@ -22,7 +22,7 @@
 #include <xxhash.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/lock/record.h"
+#include "hf/lock/local/record.h"
 #include "helper/lock_helper.h"
 #include "helper/proc_helper.h"
 #include "helper/test.h"

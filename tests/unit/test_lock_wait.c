@@ -23,7 +23,7 @@
 #include "helper/lock_helper.h"
 #include "helper/proc_helper.h"
 #include "helper/test.h"
-#include "hf/lock/record.h"
+#include "hf/lock/local/record.h"
 #include "hf/sys/calls.h"
 #include "holdfast/journal.h"
 #include "holdfast/lock.h"

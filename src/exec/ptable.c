@@ -1,0 +1,267 @@
+/* exec/ptable.c - reading the process table, and marks. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/parse.h"
+#include "hf/exec/ptable.h"
+#include "hf/sys/io.h"
+
+#define ENVIRON_MAX ((size_t)8 << 20) /* what the kernel lets arguments and environment have */
+
+int hf_ptable_read(struct hf_ptable *ret)
+{
+	struct hf_ptable scan = { 0 };
+	struct dirent *entry;
+	size_t room = 0;
+	DIR *dir;
+
+	if (!hf_proc_is_ours())
+		return -ENOTSUP;
+	dir = opendir("/proc");
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		uint64_t pid;
+
+		if (hf_parse_u64(entry->d_name, strlen(entry->d_name), INT32_MAX, &pid) < 0)
+			continue;
+		if (scan.n == room) {
+			struct hf_stat *more =
+				realloc(scan.stats, (room = room * 2 + 256) * sizeof(*more));
+
+			if (!more) {
+				(void)closedir(dir);
+				hf_ptable_done(&scan);
+				return -ENOMEM;
+			}
+			scan.stats = more;
+		}
+		/* One that ended since readdir is no longer of interest. */
+		if (hf_stat_read((int32_t)pid, &scan.stats[scan.n]) == 0)
+			scan.n++;
+	}
+	(void)closedir(dir);
+	*ret = scan;
+	return 0;
+}
+
+void hf_ptable_done(struct hf_ptable *scan)
+{
+	free(scan->stats);
+	scan->stats = NULL;
+	scan->n = 0;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct hf_stat *x = a, *y = b;
+
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* Index of `pid` in the sorted table, or -1. */
+static ssize_t find(const struct hf_ptable *scan, int32_t pid)
+{
+	struct hf_stat key = { .pid = pid };
+	const struct hf_stat *at =
+		scan->n ? bsearch(&key, scan->stats, scan->n, sizeof(key), by_pid) : NULL;
+
+	return at ? at - scan->stats : -1;
+}
+
+enum kin { UNDECIDED, BELOW, OTHER };
+
+static int is_among(const struct hf_stat *st, const struct hf_stat *set, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (set[i].pid == st->pid && set[i].start_ticks == st->start_ticks)
+			return 1;
+	return 0;
+}
+
+/* Walks up from `i` until something is known, and writes that to all on the way. */
+static void decide(const struct hf_ptable *scan, unsigned char *kin, size_t i, int32_t root,
+		   const struct hf_stat *not, size_t n_not)
+{
+	enum kin answer = OTHER;
+	size_t at = i, steps;
+
+	for (steps = 0; steps <= scan->n; steps++) {
+		ssize_t parent;
+
+		if (kin[at] != UNDECIDED) {
+			answer = (enum kin)kin[at];
+			break;
+		}
+		if (is_among(&scan->stats[at], not, n_not))
+			break;
+		if (scan->stats[at].ppid == root) {
+			answer = BELOW;
+			break;
+		}
+		parent = find(scan, scan->stats[at].ppid);
+		if (parent < 0)
+			break;
+		at = (size_t)parent;
+	}
+	for (at = i; kin[at] == UNDECIDED;) {
+		ssize_t parent = find(scan, scan->stats[at].ppid);
+
+		kin[at] = (unsigned char)answer;
+		if (parent < 0 || scan->stats[at].ppid == root)
+			break;
+		at = (size_t)parent;
+	}
+}
+
+void hf_ptable_keep_descendants(struct hf_ptable *scan, int32_t root, const struct hf_stat *not,
+			      size_t n_not)
+{
+	AUTO_FREE unsigned char *kin = calloc(scan->n + 1, 1);
+	size_t kept = 0;
+
+	if (!kin) {
+		scan->n = 0;
+		return;
+	}
+	if (scan->n > 0)
+		qsort(scan->stats, scan->n, sizeof(*scan->stats), by_pid);
+	for (size_t i = 0; i < scan->n; i++)
+		if (kin[i] == UNDECIDED)
+			decide(scan, kin, i, root, not, n_not);
+	for (size_t i = 0; i < scan->n; i++)
+		if (kin[i] == BELOW && scan->stats[i].pid != root)
+			scan->stats[kept++] = scan->stats[i];
+	scan->n = kept;
+}
+
+int hf_victims_add(struct hf_victims *victims, int32_t pid, uint64_t start_ticks)
+{
+	/* From the end: the ones that are hit again are the last ones. */
+	for (size_t i = victims->n; i > 0; i--)
+		if (victims->list[i - 1].pid == pid && victims->list[i - 1].start_ticks == start_ticks)
+			return 0;
+	if (victims->n == victims->room) {
+		size_t room = victims->room * 2 + 64;
+		struct hf_victim *more = realloc(victims->list, room * sizeof(*more));
+
+		if (!more)
+			return 1; /* better counted twice than not at all */
+		victims->list = more;
+		victims->room = room;
+	}
+	victims->list[victims->n++] = (struct hf_victim){ pid, start_ticks };
+	return 1;
+}
+
+void hf_victims_done(struct hf_victims *victims)
+{
+	free(victims->list);
+	*victims = (struct hf_victims){ 0 };
+}
+
+size_t hf_mark_prefix(uint64_t dir_inode, const char *name, char out[HF_MARK_MAX])
+{
+	char key[HF_NAME_KEY_MAX] = "";
+
+	if (hf_name_key(name, strlen(name), key, NULL) < 0)
+		key[0] = '\0';
+	return (size_t)snprintf(out, HF_MARK_MAX, "%llx.%s.",
+				(unsigned long long)dir_inode, key);
+}
+
+/* One of the entries of the variable's value? */
+static int entry_matches(const char *value, size_t len, const char *prefix, uint64_t only,
+			 uint64_t not)
+{
+	size_t prefix_len = strlen(prefix);
+
+	while (len > 0) {
+		const char *colon = memchr(value, ':', len);
+		size_t size = colon ? (size_t)(colon - value) : len;
+		uint64_t token;
+
+		if (size > prefix_len && memcmp(value, prefix, prefix_len) == 0 &&
+		    hf_parse_u64(value + prefix_len, size - prefix_len, UINT64_MAX, &token) == 0 &&
+		    token != not && (only == 0 || token == only))
+			return 1;
+		value += size + (colon != NULL);
+		len -= size + (colon != NULL);
+	}
+	return 0;
+}
+
+/* The environment in that file, to be freed; *ret_n is its size, 0 when there is none. */
+static char *read_environ(const char *path, ssize_t *ret_n)
+{
+	char *text = NULL;
+	size_t cap = 16384;
+	ssize_t n;
+
+	do {
+		char *more = realloc(text, cap *= 2);
+
+		if (!more) {
+			n = 0;
+			break;
+		}
+		text = more;
+		n = hf_read_file(AT_FDCWD, path, text, cap);
+	} while (n == -E2BIG && cap < ENVIRON_MAX);
+	*ret_n = n > 0 ? n : 0;
+	return text;
+}
+
+/* The first thread has ended and has no memory any more; those that run have the environment. */
+static char *read_environ_of_thread(int32_t pid, ssize_t *ret_n)
+{
+	char path[64], *text = NULL;
+	struct dirent *entry;
+	DIR *dir;
+
+	*ret_n = 0;
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	while (dir && *ret_n == 0 && (entry = readdir(dir))) {
+		uint64_t tid;
+
+		if (hf_parse_u64(entry->d_name, strlen(entry->d_name), INT32_MAX, &tid) < 0 ||
+		    tid == (uint64_t)pid)
+			continue;
+		free(text);
+		(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/environ", (int)pid, (int)tid);
+		text = read_environ(path, ret_n);
+	}
+	if (dir)
+		(void)closedir(dir);
+	return text;
+}
+
+int hf_mark_found(int32_t pid, const char *prefix, uint64_t only, uint64_t not)
+{
+	static const char variable[] = HF_MARK_VARIABLE "=";
+	char path[40];
+	AUTO_FREE char *text = NULL;
+	ssize_t n;
+	const char *at, *end;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	text = read_environ(path, &n);
+	if (n == 0) {
+		free(text);
+		text = read_environ_of_thread(pid, &n);
+	}
+	for (at = text, end = text + n; at < end; at += strnlen(at, (size_t)(end - at)) + 1) {
+		size_t len = strnlen(at, (size_t)(end - at));
+
+		if (len >= sizeof(variable) && memcmp(at, variable, sizeof(variable) - 1) == 0)
+			return entry_matches(at + sizeof(variable) - 1, len - (sizeof(variable) - 1),
+					     prefix, only, not);
+	}
+	return 0;
+}

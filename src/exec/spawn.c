@@ -1,0 +1,177 @@
+/* exec/spawn.c - fork, hold, exec. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/exec/spawn.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+
+extern char **environ;
+
+void hf_child_done(struct hf_child *child)
+{
+	hf_auto_close(&child->pidfd);
+	hf_auto_close(&child->go);
+	hf_auto_close(&child->report);
+}
+
+/* -- the child's side: only what is safe in a signal handler --------------------- */
+
+static _Noreturn void child_fail(int report, int error)
+{
+	(void)!write(report, &error, sizeof(error));
+	_exit(127);
+}
+
+static _Noreturn void child_main(const struct hf_spawn *spawn, pid_t parent, int go, int report)
+{
+	char byte;
+	ssize_t n;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* It may have died before the line above. */
+	if (getppid() != parent)
+		_exit(127);
+	do {
+		n = read(go, &byte, 1);
+	} while (n < 0 && errno == EINTR);
+	if (n != 1)
+		_exit(127);
+	if (spawn->terminal) {
+		if (setpgid(0, 0) < 0 || tcsetpgrp(spawn->stdio[0], getpid()) < 0)
+			child_fail(report, errno);
+	} else {
+		/* The group may be gone, or of another session: then one of its own. */
+		if (spawn->group == 0 || setpgid(0, spawn->group) < 0)
+			(void)setpgid(0, 0);
+	}
+	for (int i = 0; i < 3; i++)
+		if (spawn->stdio[i] >= 0 && dup2(spawn->stdio[i], i) < 0)
+			child_fail(report, errno);
+	(void)sigprocmask(SIG_SETMASK, spawn->mask, NULL);
+	(void)execvpe(spawn->argv[0], spawn->argv, spawn->envp);
+	child_fail(report, errno);
+}
+
+/* -- ours ----------------------------------------------------------------------- */
+
+/* fork() and then a move into the group, for kernels and sandboxes without clone3. */
+static pid_t fork_plain(const struct hf_spawn *spawn, struct hf_child *child)
+{
+	child->pid = fork();
+	if (child->pid <= 0)
+		return child->pid;
+	/* Ours and not yet reaped: the number is its own. */
+	child->pidfd = hf_sys.pidfd_open(child->pid, 0);
+	if (child->pidfd >= 0 && spawn->cgroup->fd >= 0 &&
+	    hf_cgroup_add(spawn->cgroup, (int32_t)child->pid) < 0)
+		hf_cgroup_remove(spawn->cgroup);
+	return child->pid;
+}
+
+int hf_spawn(const struct hf_spawn *spawn, struct hf_child *ret)
+{
+	AUTO(hf_child_done) struct hf_child child = HF_CHILD_INIT;
+	AUTO_FD go = -1;
+	AUTO_FD report = -1;
+	pid_t parent = getpid();
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	go = ends[0];
+	child.go = ends[1];
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	child.report = ends[0];
+	report = ends[1];
+
+	child.pid = hf_sys.clone_into(spawn->cgroup->fd, &child.pidfd);
+	if (child.pid < 0)
+		child.pid = fork_plain(spawn, &child);
+	if (child.pid == 0) {
+		(void)close(child.go);
+		child_main(spawn, parent, go, report);
+	}
+	if (child.pid < 0)
+		return -errno;
+	if (child.pidfd < 0) {
+		int error = errno;
+
+		/* Without a pidfd it cannot be looked after: it does not start. */
+		hf_auto_close(&child.go);
+		(void)waitid(P_PID, (id_t)child.pid, &(siginfo_t){ 0 }, WEXITED);
+		return -error;
+	}
+	*ret = child;
+	child = (struct hf_child)HF_CHILD_INIT;
+	return 0;
+}
+
+int hf_spawn_go(struct hf_child *child)
+{
+	if (hf_write_all(child->go, "g", 1) < 0)
+		return -EPIPE;
+	hf_auto_close(&child->go);
+	return 0;
+}
+
+int hf_spawn_result(struct hf_child *child)
+{
+	int error = 0;
+	ssize_t n;
+
+	do {
+		n = hf_sys.read(child->report, &error, sizeof(error));
+	} while (n < 0 && errno == EINTR);
+	hf_auto_close(&child->report);
+	return n == sizeof(error) ? -error : 0;
+}
+
+int hf_spawn_status(int error)
+{
+	return error == ENOENT || error == ENOTDIR ? 127 : 126;
+}
+
+static int is_named(const char *entry, const char *name, size_t len)
+{
+	return strncmp(entry, name, len) == 0 && entry[len] == '=';
+}
+
+static int is_replaced(const char *entry, char *const *set, const char *const *unset)
+{
+	for (size_t i = 0; set[i]; i++)
+		if (is_named(entry, set[i], strcspn(set[i], "=")))
+			return 1;
+	for (size_t i = 0; unset[i]; i++)
+		if (is_named(entry, unset[i], strlen(unset[i])))
+			return 1;
+	return 0;
+}
+
+char **hf_spawn_environment(char *const *set, const char *const *unset)
+{
+	size_t n = 0, at = 0;
+	char **envp;
+
+	while (set[n])
+		n++;
+	for (size_t i = 0; environ && environ[i]; i++)
+		n++;
+	envp = malloc((n + 1) * sizeof(*envp));
+	if (!envp)
+		return NULL;
+	for (size_t i = 0; set[i]; i++)
+		envp[at++] = set[i];
+	for (size_t i = 0; environ && environ[i]; i++)
+		if (!is_replaced(environ[i], set, unset))
+			envp[at++] = environ[i];
+	envp[at] = NULL;
+	return envp;
+}

@@ -1,0 +1,55 @@
+/*
+ * exec/spawn.h - starting a command in two steps: made and held back, then let go.
+ *
+ * Between the two the caller writes down who it is. A child whose parent dies before
+ * it says go does not start; one whose parent dies later is killed by the kernel
+ * (PDEATHSIG), besides all else that looks after it.
+ */
+#ifndef EXEC_SPAWN_H
+#define EXEC_SPAWN_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "hf/exec/cgroup.h"
+
+struct hf_spawn {
+	char *const *argv;
+	char *const *envp;
+	int stdio[3];      /* -1: as it is */
+	int terminal;      /* 1: a group of its own, in front on stdio[0], which is our controlling terminal */
+	pid_t group;       /* process group to join; 0: a new one */
+	const sigset_t *mask;
+	struct hf_cgroup *cgroup; /* fd -1: none */
+};
+
+struct hf_child {
+	pid_t pid;
+	int pidfd;
+	int go;     /* writing a byte starts it; closing it does not */
+	int report; /* what exec said */
+};
+
+#define HF_CHILD_INIT { 0, -1, -1, -1 }
+
+void hf_child_done(struct hf_child *child);
+
+/* Makes the child. Returns 0 or -errno. */
+int hf_spawn(const struct hf_spawn *spawn, struct hf_child *ret);
+
+/* Lets it go. Returns 0 or -errno. */
+int hf_spawn_go(struct hf_child *child);
+
+/* Waits for its exec: 0 when the command runs, else -errno of what failed in the child. */
+int hf_spawn_result(struct hf_child *child);
+
+/* The exit status by which a command that could not be executed is known: 126 or 127. */
+int hf_spawn_status(int error);
+
+/*
+ * The environment for a command: ours (NULL-ended "K=V" in `set`) before the caller's
+ * without those and without `unset` (NULL-ended names). One block to be freed.
+ */
+char **hf_spawn_environment(char *const *set, const char *const *unset);
+
+#endif

@@ -1,0 +1,227 @@
+/* exec/tree.c - ending the tree below this process. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/proc/here.h"
+#include "hf/exec/tree.h"
+#include "hf/sys/calls.h"
+
+void hf_tree_done(struct hf_tree *tree)
+{
+	hf_cgroup_done(&tree->group);
+	hf_victims_done(&tree->victims);
+	free(tree->others);
+	tree->others = NULL;
+	tree->n_others = 0;
+}
+
+int hf_tree_note_others(struct hf_tree *tree)
+{
+	siginfo_t info = { 0 };
+	struct hf_ptable scan;
+	size_t kept = 0;
+	int r;
+
+	/* The rule: no children at all, and then the table need not be read. */
+	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD)
+		return 0;
+	r = hf_ptable_read(&scan);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < scan.n; i++)
+		if (scan.stats[i].ppid == getpid())
+			scan.stats[kept++] = scan.stats[i];
+	tree->others = scan.stats;
+	tree->n_others = kept;
+	return 0;
+}
+
+/* A child of ours: of the tree, or of those that were there before? */
+static int is_of_tree(const struct hf_tree *tree, const struct hf_stat *st)
+{
+	for (size_t i = 0; i < tree->n_others; i++)
+		if (tree->others[i].pid == st->pid && tree->others[i].start_ticks == st->start_ticks)
+			return 0;
+	/* Orphans of those come to us as well. */
+	return tree->n_others == 0 || st->pid == tree->leader ||
+	       hf_mark_found(st->pid, tree->mark, 0, 0) ||
+	       (tree->group.fd >= 0 && hf_cgroup_has(&tree->group, st->pid));
+}
+
+/* With other children about, an empty tree has to be looked for in the table. */
+static int has_living_child(const struct hf_tree *tree)
+{
+	AUTO(hf_ptable_done) struct hf_ptable scan = { 0 };
+
+	if (hf_ptable_read(&scan) < 0)
+		return 1;
+	for (size_t i = 0; i < scan.n; i++) {
+		struct hf_stat now;
+
+		if (scan.stats[i].ppid != getpid())
+			continue;
+		/*
+		 * All that had exited were reaped before: a zombie has died since, its mark can no
+		 * longer be read, and its children may have been read before they became ours.
+		 * Then nothing is proven, and the table is read again.
+		 */
+		if (is_of_tree(tree, &scan.stats[i]) || hf_stat_read(scan.stats[i].pid, &now) < 0 ||
+		    hf_stat_is_dead(&now))
+			return 1;
+	}
+	return 0;
+}
+
+/* The process that the tree's orphans come to. */
+static int32_t reaper_of(const struct hf_tree *tree)
+{
+	return tree->reaper > 0 ? tree->reaper : (int32_t)getpid();
+}
+
+/* 1 while the reaper lives: it ends when nobody is below it. One that was killed leaves them to us. */
+static int has_reaper(struct hf_tree *tree)
+{
+	siginfo_t info = { 0 };
+	int r;
+
+	if (tree->reaper == 0)
+		return 0;
+	do
+		r = waitid(P_PID, (id_t)tree->reaper, &info, WEXITED | WNOHANG);
+	while (r < 0 && errno == EINTR);
+	if (r == 0 && info.si_pid == 0)
+		return 1;
+	tree->reaper = 0;
+	return 0;
+}
+
+int hf_tree_reap(struct hf_tree *tree)
+{
+	if (has_reaper(tree))
+		return 1;
+	for (;;) {
+		siginfo_t info = { 0 };
+
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | __WALL) < 0) {
+			if (errno == EINTR)
+				continue;
+			/* Nobody left; a group may still hold one that was moved there. */
+			if (tree->group.fd >= 0 && hf_cgroup_populated(&tree->group) > 0)
+				return 1;
+			tree->group_struck = 0;
+			return 0;
+		}
+		if (info.si_pid == 0)
+			return tree->n_others == 0 || has_living_child(tree) ||
+			       (tree->group.fd >= 0 && hf_cgroup_populated(&tree->group) > 0);
+		if (info.si_pid == tree->leader) {
+			tree->leader = 0;
+			tree->leader_exited = 1;
+			tree->leader_code = info.si_code;
+			tree->leader_status = info.si_status;
+		}
+	}
+}
+
+/*
+ * The process of that number, if it is still the one that was scanned: the pidfd first, what
+ * the number says after, and that it had not exited by then last (L6).
+ */
+static int open_scanned(const struct hf_tree *tree, const struct hf_stat *st)
+{
+	AUTO_FD pidfd = hf_sys.pidfd_open(st->pid, 0);
+	struct hf_stat now;
+
+	if (pidfd < 0 || hf_stat_read(st->pid, &now) < 0 || now.start_ticks != st->start_ticks ||
+	    (now.ppid != st->ppid && now.ppid != reaper_of(tree)) || hf_pidfd_exited(pidfd) != 0)
+		return -1;
+	return fd_take(&pidfd);
+}
+
+/*
+ * Keeps what is of the tree: all descendants, but for the children that were there before,
+ * their orphans, which are our children now, and everybody below either.
+ */
+static void keep_tree(const struct hf_tree *tree, struct hf_ptable *scan)
+{
+	AUTO_FREE struct hf_stat *not = NULL;
+	size_t n = 0;
+
+	if (tree->n_others > 0 && tree->reaper == 0) {
+		not = malloc(scan->n * sizeof(*not));
+		if (!not) {
+			scan->n = 0;
+			return;
+		}
+		for (size_t i = 0; i < scan->n; i++)
+			if (scan->stats[i].ppid == getpid() && !is_of_tree(tree, &scan->stats[i]))
+				not[n++] = scan->stats[i];
+	}
+	hf_ptable_keep_descendants(scan, reaper_of(tree), not, n);
+}
+
+/* Sends to all descendants that live. Returns how many; of SIGKILL how many for the first time. */
+static unsigned signal_all(struct hf_tree *tree, int sig, int also)
+{
+	AUTO(hf_ptable_done) struct hf_ptable scan = { 0 };
+	unsigned count = 0;
+
+	if (hf_ptable_read(&scan) < 0)
+		return 0;
+	keep_tree(tree, &scan);
+	for (size_t i = 0; i < scan.n; i++) {
+		const struct hf_stat *st = &scan.stats[i];
+		AUTO_FD pidfd = hf_stat_is_dead(st) ? -1 : open_scanned(tree, st);
+
+		if (pidfd < 0)
+			continue;
+		if (hf_sys.pidfd_send_signal(pidfd, sig) == 0)
+			count += sig != SIGKILL ||
+				 hf_victims_add(&tree->victims, st->pid, st->start_ticks);
+		if (also)
+			(void)hf_sys.pidfd_send_signal(pidfd, also);
+	}
+	return count;
+}
+
+int hf_tree_term(struct hf_tree *tree)
+{
+	/* One that is stopped could not act on TERM alone. */
+	return (int)signal_all(tree, SIGTERM, SIGCONT);
+}
+
+void hf_tree_signal(struct hf_tree *tree, int sig)
+{
+	(void)signal_all(tree, sig, 0);
+}
+
+static void count_member(void *arg, int32_t pid)
+{
+	struct hf_tree *tree = arg;
+	struct hf_stat st;
+
+	if (hf_stat_read(pid, &st) == 0 && !hf_stat_is_dead(&st))
+		tree->killed += (unsigned)hf_victims_add(&tree->victims, pid, st.start_ticks);
+}
+
+void hf_tree_kill(struct hf_tree *tree)
+{
+	/*
+	 * The group first: one call for all that are in it, whatever they fork meanwhile. Whom
+	 * that spares (who moved out of it, and who lives on in threads while its first one has
+	 * ended) is found by the walk, when one round has not been enough.
+	 */
+	if (tree->group.fd >= 0) {
+		(void)hf_cgroup_each(&tree->group, count_member, tree);
+		if (hf_cgroup_kill(&tree->group) == 0 && !tree->group_struck) {
+			tree->group_struck = 1;
+			return;
+		}
+	}
+	tree->killed += signal_all(tree, SIGKILL, 0);
+}

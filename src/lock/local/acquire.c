@@ -1,0 +1,364 @@
+/*
+ * lock/local/acquire.c - taking a lock: now, or when it is our turn.
+ *
+ * Under the guard: enter if the holders admit us and nobody who can run is before us
+ * in the queue; else take a place, decide what to watch, and sleep (watch.c). Whoever releases
+ * gives the lock to the first waiter and sends it its token, which is all that a
+ * woken waiter needs.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/lock/local/wait.h"
+#include "hf/lock/local/ops.h"
+
+#define DEADLOCK_AFTER_NS (50 * HF_MSEC)
+
+/* Who gives up does so in time: one that cannot leave the queue is passed over. */
+#define LEAVE_WAIT_NS (200 * HF_MSEC)
+
+static void attempt_done(struct hf_attempt *a)
+{
+	hf_attempt_stop_watching(a);
+	hf_auto_close(&a->watch[0].fd);
+}
+
+/* The holder that is the same owner as the request's, or NULL. */
+static struct hf_lock_holder *own_holder(struct hf_guard *guard,
+					 const struct hf_lock_request *request)
+{
+	for (uint32_t i = 0; i < guard->record.n_holders; i++) {
+		struct hf_lock_holder *h = &guard->record.holders[i];
+
+		if (h->thread == request->thread && hf_proc_same(&h->id, &request->owner))
+			return h;
+	}
+	return NULL;
+}
+
+/* Nobody is before us: enters at once. */
+static int grant(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
+{
+	uint64_t token = hf_record_add(guard, &a->entry);
+	int r = hf_guard_write(guard, err);
+
+	if (r == 0)
+		a->token = token;
+	return r;
+}
+
+/* Enters again: counted. */
+static int grant_again(struct hf_guard *guard, struct hf_lock_holder *holder, struct hf_attempt *a,
+		       struct hf_err *err)
+{
+	int r;
+
+	if (holder->count >= UINT16_MAX)
+		return FAIL(err, -EOVERFLOW, "acquire", a->request->name, "taken too often");
+	holder->count++;
+	r = hf_guard_write(guard, err);
+	if (r == 0)
+		a->token = holder->token;
+	return r;
+}
+
+/* Was the lock given to us while we slept? */
+static int was_granted(struct hf_guard *guard, struct hf_attempt *a)
+{
+	for (uint32_t i = 0; a->queued && i < guard->record.n_holders; i++) {
+		const struct hf_lock_holder *h = &guard->record.holders[i];
+
+		if (h->ticket == a->entry.ticket && hf_proc_same(&h->id, &a->entry.owner)) {
+			a->token = h->token;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* Is our place still ours? Not if the record was lost, or our turn passed while stopped. */
+static int has_place(struct hf_guard *guard, const struct hf_attempt *a)
+{
+	struct hf_lock_entry entry;
+
+	return a->entry.ticket >= guard->record.first && a->entry.ticket < guard->record.next &&
+	       hf_queue_read(guard, a->entry.ticket, &entry) == 0 &&
+	       entry.state == HF_ENTRY_WAITING && hf_proc_same(&entry.waiter, &a->entry.waiter);
+}
+
+/* Does what the owner has cover what it asks for? Shared never becomes exclusive. */
+static int covers(const struct hf_guard *guard, const struct hf_lock_holder *own,
+		  enum hf_lock_mode mode)
+{
+	if (guard->record.slots > 0)
+		return mode == HF_LOCK_SLOTS;
+	return mode == HF_LOCK_SHARED || (mode == HF_LOCK_EXCLUSIVE &&
+					  !(own->flags & HF_HOLDER_SHARED));
+}
+
+static int check_own(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
+{
+	const struct hf_lock_request *request = a->request;
+	struct hf_lock_holder *own = own_holder(guard, request);
+	int r;
+
+	/* One whose lease ran out is no longer a claim, not even against ourselves. */
+	if (!own || hf_holder_lease_left(guard->locks, own) == 0)
+		return 0;
+	if (request->flags & HF_LOCK_REENTRANT && covers(guard, own, request->mode)) {
+		r = grant_again(guard, own, a, err);
+		return r < 0 ? r : 1;
+	}
+	if (hf_record_admits(&guard->record, request->mode))
+		return 0;
+	return FAIL(err, HF_E_DEADLOCK, "acquire", request->name, "you already hold it (token %llu)",
+		    (unsigned long long)own->token);
+}
+
+/* 1 entered, 0 not now, negative on error. */
+static int try_enter(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
+{
+	const struct hf_lock_request *request = a->request;
+	struct hf_lock_record *record = &guard->record;
+	struct hf_lock_entry before;
+	int r;
+
+	if (was_granted(guard, a)) {
+		hf_queue_retell(guard, a->entry.ticket);
+		return 1;
+	}
+	r = check_own(guard, a, err);
+	if (r != 0)
+		return r;
+	if (!hf_record_admits(record, request->mode) && hf_record_reap(guard, 1) == 0)
+		(void)hf_queue_revoke(guard);
+	if (request->mode == HF_LOCK_SLOTS && record->n_holders > 0 && record->slots > 0 &&
+	    record->slots != request->slots)
+		return FAIL(err, HF_E_MODE, "acquire", request->name, "%u, not %u", record->slots,
+			    request->slots);
+	if (!hf_record_admits(record, request->mode))
+		return 0;
+	if (!a->queued && !hf_queue_first(guard, 0, &before)) {
+		r = grant(guard, a, err);
+		return r < 0 ? r : 1;
+	}
+	/* Everybody in their turn; it may be ours. */
+	r = hf_queue_admit(guard, err);
+	return r < 0 ? r : was_granted(guard, a);
+}
+
+/* Out of the queue, and what was given to us meanwhile goes to the next. */
+static void give_up(struct hf_attempt *a)
+{
+	AUTO_GUARD(guard);
+
+	if (!a->queued || hf_guard_take(a->locks, a->request->name, 0, hf_mono_in(LEAVE_WAIT_NS),
+					&guard, NULL) < 0)
+		return; /* who cannot leave is found out when it dies, or passed over */
+	if (was_granted(&guard, a)) {
+		hf_record_remove_token(&guard.record, a->token);
+		hf_queue_retell(&guard, a->entry.ticket);
+	}
+	if (has_place(&guard, a))
+		hf_queue_leave(&guard, &a->entry);
+	hf_channel_remove(a->locks, guard.key, a->entry.ticket);
+	(void)hf_queue_admit(&guard, NULL);
+	hf_queue_nudge(&guard, a->entry.ticket); /* it watched us */
+	a->queued = 0;
+}
+
+static void tell_blocker(struct hf_guard *guard, struct hf_attempt *a, struct hf_holder *ret,
+			 char *text, size_t cap)
+{
+	struct hf_holder blocker;
+
+	memset(&blocker, 0, sizeof(blocker));
+	if (guard->record.n_holders > 0) {
+		hf_holder_show(a->locks, &guard->record, &guard->record.holders[0], &blocker);
+		hf_holder_text(&blocker, text, cap);
+	} else {
+		(void)snprintf(text, cap, "free, but others were here first");
+	}
+	if (ret)
+		*ret = blocker;
+}
+
+/* The lock cannot be had in time. */
+static int refuse(struct hf_guard *guard, struct hf_attempt *a, struct hf_holder *ret_blocker,
+		  struct hf_err *err)
+{
+	char text[HF_HOLDER_TEXT_MAX];
+
+	tell_blocker(guard, a, ret_blocker, text, sizeof(text));
+	return FAIL(err, a->request->wait_ns == 0 ? HF_E_BUSY : HF_E_TIMEOUT, "acquire",
+		    a->request->name, "%.*s", 250, text);
+}
+
+static int join(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
+{
+	int r;
+
+	hf_auto_close(&a->watch[0].fd);
+	a->entry.since_ns = hf_local_now(a->locks);
+	/* Nobody waits, so what channels there are were left by processes that were killed. */
+	if (guard->record.first == guard->record.next)
+		hf_channel_recall(a->locks, guard->key, &guard->record, 1);
+	r = hf_queue_join(guard, &a->entry, err);
+	if (r == 0)
+		r = hf_guard_write(guard, err);
+	if (r < 0)
+		return r;
+	r = hf_channel_make(guard, a->entry.ticket, &a->watch[0].fd, err);
+	if (r < 0) {
+		hf_queue_leave(guard, &a->entry);
+		(void)hf_guard_write(guard, NULL);
+		return r;
+	}
+	a->queued = 1;
+	a->suspected = 0;
+	a->suspect = hf_mono_in(DEADLOCK_AFTER_NS);
+	return 0;
+}
+
+static int check_deadlock(struct hf_attempt *a, struct hf_err *err)
+{
+	char cycle[HF_EVIDENCE_MAX];
+
+	a->suspected = 1;
+	if (!hf_deadlock_check(a->locks, a->request->name, &a->entry, cycle, sizeof(cycle)))
+		return 0;
+	if (a->locks->journal) {
+		struct hf_field fields[] = { HF_FIELD_TEXT("cycle", cycle) };
+
+		(void)hf_journal_append(a->locks->journal, HF_EV_LOCK_DEADLOCK, a->request->name,
+					fields, 1, 0, NULL);
+	}
+	return FAIL(err, HF_E_DEADLOCK, "wait", a->request->name, "%s", cycle);
+}
+
+/* Is there still somebody to take it for? */
+static int check_owner(const struct hf_attempt *a, struct hf_err *err)
+{
+	char evidence[HF_EVIDENCE_MAX];
+	int verdict;
+
+	if (hf_proc_same(&a->entry.owner, &a->entry.waiter))
+		return 0;
+	verdict = hf_local_judge(a->locks, &a->entry.owner, NULL, evidence);
+	return verdict == HF_E_GONE || verdict == HF_E_RECYCLED
+		       ? FAIL(err, HF_E_GONE, "owner", a->request->name, "%s", evidence)
+		       : 0;
+}
+
+/* One look under the guard. 1 entered, 0 sleep, 2 look again, negative: give up. */
+static int look_once(struct hf_attempt *a, struct hf_holder *ret_blocker, struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	int waits = a->request->wait_ns != 0;
+	int r;
+
+	r = hf_guard_take(a->locks, a->request->name, 1,
+			  waits && a->request->wait_ns > 0 ? a->deadline
+							   : hf_mono_in(HF_GUARD_WAIT_NS),
+			  &guard, err);
+	if (r == -ETIMEDOUT && a->request->wait_ns > 0)
+		return FAIL(err, HF_E_TIMEOUT, "guard", a->request->name,
+			    "a process is stopped while it changes the record");
+	if (r < 0)
+		return r;
+	if (guard.is_new)
+		hf_channel_recall(a->locks, guard.key, NULL, 1);
+	if (a->queued && !was_granted(&guard, a) && !has_place(&guard, a)) {
+		hf_channel_remove(a->locks, guard.key, a->entry.ticket);
+		a->entry.ticket = 0;
+		a->queued = 0;
+	}
+	r = try_enter(&guard, a, err);
+	/*
+	 * Found by looking, our token may still be in the channel, from where a revoke
+	 * would take it back although we have it: it is read before the guard is dropped.
+	 */
+	if (r == 1 && a->queued)
+		(void)hf_attempt_read_channel(a);
+	if (r != 0)
+		return r;
+	if (!waits || (a->request->wait_ns > 0 && hf_mono_left(a->deadline) == 0)) {
+		/* What was found on the way (the dead, an absurd lease) is so all the same. */
+		if (guard.changed)
+			(void)hf_guard_write(&guard, NULL);
+		return refuse(&guard, a, ret_blocker, err);
+	}
+	if (!a->queued) {
+		r = join(&guard, a, err);
+		if (r < 0)
+			return r;
+	} else if (guard.changed) {
+		(void)hf_guard_write(&guard, NULL);
+	}
+	return hf_attempt_watch(&guard, a) ? 0 : 2;
+}
+
+static uint32_t to_ttl_ms(int64_t ns)
+{
+	return (uint32_t)((ns + HF_MSEC - 1) / HF_MSEC);
+}
+
+int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_t *ret_token,
+		     struct hf_holder *ret_blocker, struct hf_err *err)
+{
+	AUTO(attempt_done) struct hf_attempt a = { .locks = store, .request = request, .n_watch = 1 };
+	char key[HF_NAME_KEY_MAX];
+	int r;
+
+	hf_local_close_now(a.locks);
+	a.watch[0] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	a.deadline = hf_mono_in(request->wait_ns < 0 ? INT64_MAX : request->wait_ns);
+	a.entry = (struct hf_lock_entry){
+		.mode = request->mode,
+		.waiter = a.locks->self,
+		.waiter_thread = (int32_t)gettid(),
+		.owner = request->owner,
+		.owner_thread = request->thread,
+		.flags = (request->mode == HF_LOCK_SHARED ? HF_HOLDER_SHARED : 0) |
+			 (request->flags & HF_LOCK_FREE_ON_EXIT ? HF_HOLDER_FREE_ON_EXIT : 0),
+		.ttl_ms = to_ttl_ms(request->ttl_ns),
+		.slots = request->slots,
+	};
+	while ((r = look_once(&a, ret_blocker, err)) == 0 || r == 2) {
+		if (r == 0 && hf_attempt_sleep(&a)) {
+			r = 1;
+			break;
+		}
+		hf_attempt_stop_watching(&a);
+		r = check_owner(&a, err);
+		if (r < 0)
+			break;
+		if (!a.suspected && hf_mono_left(a.suspect) == 0) {
+			r = check_deadlock(&a, err);
+			if (r < 0)
+				break;
+		}
+	}
+	/* It may have been given to us while we could not look. */
+	if (r < 0 && !(a.queued && hf_attempt_read_channel(&a))) {
+		give_up(&a);
+		/* Or while we could not even leave: who has the guard may be about to tell us. */
+		if (!a.queued || !hf_attempt_read_channel(&a))
+			return r;
+	}
+	/*
+	 * We have it; what is not needed any more can wait. Our channel is closed and removed
+	 * with the release, off this path; unless there will be none.
+	 */
+	for (nfds_t i = 0; i < a.n_watch; i++)
+		hf_local_close_late(a.locks, &a.watch[i].fd);
+	if (a.queued && request->flags & HF_LOCK_FREE_ON_EXIT &&
+	    hf_name_key(request->name, strlen(request->name), key, NULL) >= 0)
+		hf_channel_remove(a.locks, key, a.entry.ticket);
+	*ret_token = a.token;
+	return 0;
+}

@@ -1,0 +1,134 @@
+/* lock/local/inspect.c - the state of locks for people and programs. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/lock/local/local.h"
+#include "hf/lock/local/ops.h"
+#include "hf/sys/io.h"
+
+/* In a list, for each: one that is stuck must not hold up the others for long. */
+#define LIST_WAIT_NS (500 * HF_MSEC)
+
+static size_t show_waiters(const struct hf_local *locks, const struct hf_lock_entry *entries,
+			   size_t n, struct hf_waiter *to)
+{
+	int64_t now = hf_local_now(locks);
+	char evidence[HF_EVIDENCE_MAX];
+	size_t living = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		int verdict = hf_local_judge(locks, &entries[i].waiter, NULL, evidence);
+
+		if (verdict != 0 && verdict != HF_E_UNKNOWN)
+			continue;
+		to[living++] = (struct hf_waiter){ .id = entries[i].waiter,
+						   .thread = entries[i].waiter_thread,
+						   .mode = entries[i].mode,
+						   .waited_ns = now - entries[i].since_ns };
+	}
+	return living;
+}
+
+/* Under the guard only what must be; judging a thousand processes takes its time. */
+static int show(struct hf_guard *guard, hf_lock_look_fn *fn, void *arg, struct hf_err *err)
+{
+	AUTO_FREE struct hf_lock_entry *entries = NULL;
+	AUTO_FREE struct hf_holder *holders = NULL;
+	AUTO_FREE struct hf_waiter *waiters = NULL;
+	struct hf_lock_info info = { .name = guard->name,
+				     .token = guard->record.token,
+				     .slots = guard->record.slots,
+				     .n_holders = guard->record.n_holders };
+	size_t n;
+	int r = hf_queue_snapshot(guard, &entries, &n);
+
+	hf_guard_drop(guard);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "queue", info.name);
+	holders = calloc(info.n_holders + 1, sizeof(*holders));
+	waiters = calloc(n + 1, sizeof(*waiters));
+	if (!holders || !waiters)
+		return hf_fail_sys(err, ENOMEM, "memory", info.name);
+	for (size_t i = 0; i < info.n_holders; i++)
+		hf_holder_show(guard->locks, &guard->record, &guard->record.holders[i], &holders[i]);
+	info.n_waiters = show_waiters(guard->locks, entries, n, waiters);
+	info.holders = holders;
+	info.waiters = waiters;
+	fn(arg, &info);
+	return 0;
+}
+
+static int look(void *store, const char *name, int64_t wait_ns, hf_lock_look_fn *fn, void *arg,
+		struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	int r = hf_guard_take(store, name, 0, hf_mono_in(wait_ns), &guard, err);
+
+	if (r == -ENOENT)
+		return FAIL(err, HF_E_NOT_HELD, "look", name, "there is no such lock");
+	return r < 0 ? r : show(&guard, fn, arg, err);
+}
+
+int hf_local_look(void *store, const char *name, hf_lock_look_fn *fn, void *arg,
+		  struct hf_err *err)
+{
+	return look(store, name, HF_GUARD_WAIT_NS, fn, arg, err);
+}
+
+int hf_local_each(struct hf_local *locks, int (*fn)(void *arg, const char *name), void *arg,
+		  struct hf_err *err)
+{
+	int fd = hf_open_at(locks->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	int r = 0;
+
+	if (!dir) {
+		r = hf_fail_sys(err, fd < 0 ? -fd : errno, "opendir", "locks");
+		hf_auto_close(&fd);
+		return r;
+	}
+	while (r == 0 && (entry = readdir(dir))) {
+		char name[HF_NAME_MAX + 1];
+		int len = hf_name_unkey(entry->d_name, strlen(entry->d_name), name, NULL);
+
+		/* A dot is never part of a key: queues and channels are passed over here. */
+		if (len >= 0 && strlen(name) == (size_t)len)
+			r = fn(arg, name);
+	}
+	(void)closedir(dir);
+	return r;
+}
+
+struct list {
+	struct hf_local *locks;
+	hf_lock_look_fn *fn;
+	void *arg;
+	int error; /* the first */
+	struct hf_err *err;
+};
+
+static int list_one(void *arg, const char *name)
+{
+	struct list *list = arg;
+	struct hf_err *err = list->error == 0 ? list->err : NULL;
+	int r = look(list->locks, name, LIST_WAIT_NS, list->fn, list->arg, err);
+
+	/* Not held: quarantined or deleted meanwhile. */
+	if (r < 0 && r != HF_E_NOT_HELD && list->error == 0)
+		list->error = r;
+	return 0;
+}
+
+int hf_local_list(void *store, hf_lock_look_fn *fn, void *arg, struct hf_err *err)
+{
+	struct list list = { store, fn, arg, 0, err };
+	int r = hf_local_each(store, list_one, &list, err);
+
+	return r < 0 ? r : list.error;
+}

@@ -1,0 +1,265 @@
+/* lock/local/verbs.c - releasing, renewing, checking and breaking: what owners and tokens may do. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/lock/local/local.h"
+#include "hf/lock/local/ops.h"
+
+static int fail_to_take(const char *name, int r, struct hf_err *err)
+{
+	return r == -ENOENT ? FAIL(err, HF_E_NOT_HELD, "lock", name, "nobody has it") : r;
+}
+
+/* Takes the guard; a lock that never existed is not held. */
+static int take(void *store, const char *name, struct hf_guard *ret, struct hf_err *err)
+{
+	int r = hf_guard_take(store, name, 0, hf_mono_in(HF_GUARD_WAIT_NS), ret, err);
+
+	return r < 0 ? fail_to_take(name, r, err) : r;
+}
+
+/* Refuses, says who has it, and leaves one event (L3, L8). Nothing is changed. */
+static int refuse(struct hf_guard *guard, int code, const char *action, const char *why,
+		  struct hf_err *err)
+{
+	struct hf_local *locks = guard->locks;
+	const char *name = guard->name;
+	char holder[HF_HOLDER_TEXT_MAX] = "nobody";
+	struct hf_holder shown;
+
+	/* The dead do not count: the next one to ask would have it. */
+	for (uint32_t i = 0; i < guard->record.n_holders; i++) {
+		hf_holder_show(locks, &guard->record, &guard->record.holders[i], &shown);
+		if (shown.liveness == HF_DEAD)
+			continue;
+		hf_holder_text(&shown, holder, sizeof(holder));
+		break;
+	}
+	hf_guard_drop(guard);
+	if (locks->journal) {
+		struct hf_field fields[] = { HF_FIELD_TEXT("action", action),
+					     HF_FIELD_TEXT("reason", why),
+					     HF_FIELD_TEXT("holder", holder) };
+
+		(void)hf_journal_append(locks->journal, HF_EV_LOCK_REFUSED, name, fields, 3, 0,
+					NULL);
+	}
+	return FAIL(err, code, action, name, "%s; it is held by %.180s", why, holder);
+}
+
+/* Index of the holder that `token` (or else `owner`) means; refuses otherwise. */
+static int find_holder(struct hf_guard *guard, const char *action, uint64_t token,
+		       const struct hf_proc_id *owner, struct hf_err *err)
+{
+	struct hf_lock_record *record = &guard->record;
+	char evidence[HF_EVIDENCE_MAX];
+	int index;
+
+	if (token != 0) {
+		index = hf_record_find(record, token);
+		return index >= 0 ? index
+				  : refuse(guard, HF_E_STALE, action, "that token is not current", err);
+	}
+	for (uint32_t i = 0; i < record->n_holders; i++)
+		if (hf_proc_same(&record->holders[i].id, owner))
+			return (int)i;
+	/* What only the dead hold is not held: the next one to ask would get it. */
+	for (uint32_t i = 0; i < record->n_holders; i++) {
+		int verdict = hf_local_judge(guard->locks, &record->holders[i].id, NULL, evidence);
+
+		if (verdict == 0 || verdict == HF_E_UNKNOWN)
+			return refuse(guard, HF_E_NOT_OWNER, action, "you are not its owner", err);
+	}
+	return FAIL(err, HF_E_NOT_HELD, action, guard->name, "nobody has it");
+}
+
+int hf_local_release(void *store, const char *name, uint64_t token,
+		     const struct hf_proc_id *owner, struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	uint64_t ticket;
+	int r, index;
+
+	r = hf_guard_take_held(store, name, token, &guard, err);
+	if (r < 0)
+		r = fail_to_take(name, r, err);
+	if (r == HF_E_NOT_HELD && token != 0) {
+		char key[HF_NAME_KEY_MAX];
+
+		/* Those who waited for us would sleep on. */
+		if (hf_name_key(name, strlen(name), key, NULL) >= 0)
+			hf_channel_recall(store, key, NULL, 0);
+		return FAIL(err, HF_E_STALE, "release", name, "its file is gone");
+	}
+	if (r < 0)
+		return r;
+	index = find_holder(&guard, "release", token, owner, err);
+	if (index < 0)
+		return index;
+	ticket = guard.record.holders[index].ticket;
+	if (!hf_proc_same(&guard.record.holders[index].id, &guard.locks->self)) {
+		/*
+		 * The first waiter watches the holder. If we are another process and die between
+		 * the record and the message, only this makes it look.
+		 */
+		hf_queue_nudge(&guard, 0);
+		/* And a holder that waited and has not noticed must not believe later that it has it. */
+		(void)hf_queue_take_back(&guard, ticket, guard.record.holders[index].token);
+	}
+	if (--guard.record.holders[index].count == 0)
+		hf_record_remove_token(&guard.record, guard.record.holders[index].token);
+	else
+		ticket = 0;
+	r = hf_queue_admit(&guard, err);
+	if (r == 0)
+		hf_channel_remove(store, guard.key, ticket);
+	return r;
+}
+
+int hf_local_renew(void *store, const char *name, uint64_t token, int64_t ttl_ns,
+		   struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	struct hf_lock_holder *holder;
+	int64_t before;
+	int r, index;
+
+	r = take(store, name, &guard, err);
+	if (r == HF_E_NOT_HELD)
+		return FAIL(err, HF_E_STALE, "renew", name, "its file is gone");
+	if (r < 0)
+		return r;
+	index = find_holder(&guard, "renew", token, NULL, err);
+	if (index < 0)
+		return index;
+	holder = &guard.record.holders[index];
+	before = holder->ttl_ms ? holder->lease_end_ns : INT64_MAX;
+	if (ttl_ns > 0)
+		holder->ttl_ms = (uint32_t)((ttl_ns + HF_MSEC - 1) / HF_MSEC);
+	if (holder->ttl_ms == 0)
+		return FAIL(err, -EINVAL, "renew", name, "it has no lease; say how long");
+	holder->lease_end_ns = hf_local_now(store) + (int64_t)holder->ttl_ms * HF_MSEC;
+	for (uint32_t i = 0; i < guard.record.n_holders; i++)
+		if (guard.record.holders[i].token == token) {
+			guard.record.holders[i].ttl_ms = holder->ttl_ms;
+			guard.record.holders[i].lease_end_ns = holder->lease_end_ns;
+		}
+	r = hf_guard_write(&guard, err);
+	/* Who sleeps until the old end must learn of an earlier one. */
+	if (r == 0 && holder->lease_end_ns < before)
+		hf_queue_nudge(&guard, 0);
+	return r;
+}
+
+int hf_local_add_owner(void *store, const char *name, uint64_t token,
+		       const struct hf_proc_id *owner, struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	struct hf_lock_record *record = &guard.record;
+	struct hf_lock_holder *first;
+	uint32_t free_slots;
+	int r, index;
+
+	r = take(store, name, &guard, err);
+	if (r == HF_E_NOT_HELD)
+		return FAIL(err, HF_E_STALE, "add owner", name, "its file is gone");
+	if (r < 0)
+		return r;
+	index = find_holder(&guard, "add owner", token, NULL, err);
+	if (index < 0)
+		return index;
+	first = &record->holders[index];
+	if (first->flags & HF_HOLDER_SHARED || hf_record_shares_token(record, (uint32_t)index))
+		return FAIL(err, -EINVAL, "add owner", name,
+			    "only an exclusive lock or a slot of one owner takes a second");
+	/* Whoever may still come has a place in the record, too. */
+	free_slots = record->slots > 0 ? record->slots - hf_record_holds(record) : 0;
+	if (record->n_holders + free_slots >= HF_LOCK_SLOTS_MAX)
+		return FAIL(err, -ENOSPC, "add owner", name, "there is no room for a second owner of so many slots");
+	memmove(first + 2, first + 1, (record->n_holders - (uint32_t)index - 1) * sizeof(*first));
+	first->flags &= ~(unsigned)HF_HOLDER_JOINT;
+	first[1] = first[0];
+	first[1].flags |= HF_HOLDER_JOINT;
+	first[1].id = *owner;
+	first[1].thread = 0;
+	first[1].ticket = 0;
+	record->n_holders++;
+	r = hf_guard_write(&guard, err);
+	/* Who waits watches the owners it knows of. */
+	if (r == 0)
+		hf_queue_nudge(&guard, 0);
+	return r;
+}
+
+int hf_local_check(void *store, const char *name, uint64_t token, struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	char evidence[HF_EVIDENCE_MAX];
+	int r = take(store, name, &guard, err);
+
+	if (r == HF_E_NOT_HELD && token != 0)
+		return FAIL(err, HF_E_STALE, "check", name, "its file is gone");
+	if (r < 0)
+		return r;
+	if (token != 0)
+		return hf_record_find(&guard.record, token) >= 0
+			       ? 0
+			       : refuse(&guard, HF_E_STALE, "check", "that token is not current", err);
+	for (uint32_t i = 0; i < guard.record.n_holders; i++) {
+		int verdict =
+			hf_local_judge(guard.locks, &guard.record.holders[i].id, NULL, evidence);
+
+		if (verdict == 0 || verdict == HF_E_UNKNOWN)
+			return 0;
+	}
+	return FAIL(err, HF_E_NOT_HELD, "check", name, "nobody has it");
+}
+
+int hf_local_guarded(void *store, const char *name, uint64_t token, int (*action)(void *arg),
+		     void *arg, struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	int r = take(store, name, &guard, err);
+
+	if (r == HF_E_NOT_HELD)
+		return FAIL(err, HF_E_STALE, "guarded action", name, "its file is gone");
+	if (r < 0)
+		return r;
+	if (hf_record_find(&guard.record, token) < 0)
+		return refuse(&guard, HF_E_STALE, "guarded action", "that token is not current", err);
+	/* Under the guard nobody can replace us: the action happens as the holder (L5). */
+	return action(arg);
+}
+
+int hf_local_take_away(void *store, const char *name, const char *reason, struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	int r = take(store, name, &guard, err);
+	int count;
+
+	if (r < 0)
+		return r;
+	if (guard.record.n_holders == 0)
+		return FAIL(err, HF_E_NOT_HELD, "break", name, "nobody has it");
+	count = 0;
+	for (uint32_t i = 0; i < guard.record.n_holders; i++) {
+		/* One hold of two owners is lost once. */
+		if (!(guard.record.holders[i].flags & HF_HOLDER_JOINT) ||
+		    !hf_record_shares_token(&guard.record, i)) {
+			hf_guard_note_loss(&guard, HF_EV_LOCK_BROKEN, &guard.record.holders[i],
+					   reason);
+			count++;
+		}
+		/* One that waited and has not noticed must not believe later that it has it. */
+		(void)hf_queue_take_back(&guard, guard.record.holders[i].ticket,
+					 guard.record.holders[i].token);
+		hf_channel_remove(store, guard.key, guard.record.holders[i].ticket);
+	}
+	guard.record.n_holders = 0;
+	hf_queue_nudge(&guard, 0); /* as in a release by somebody else */
+	r = hf_queue_admit(&guard, err);
+	return r < 0 ? r : count;
+}

@@ -1,0 +1,71 @@
+/*
+ * run/keeper/notify.c - telling somebody how it went, without telling the same thing for ever.
+ *
+ * The first outcome of its kind is told at once. While it repeats, it is told again the
+ * 3rd, 9th, 27th … time. The count is part of the record, so it goes on over separate
+ * runs of one name, as cron makes them.
+ */
+#include <string.h>
+#include <sys/wait.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/run/keeper/keeper.h"
+
+#define NOTIFY_NS (30 * HF_SEC)
+#define FACTOR    3
+
+/* 1, 3, 9, 27, … */
+static int is_turn(uint32_t same)
+{
+	while (same > 1 && same % FACTOR == 0)
+		same /= FACTOR;
+	return same == 1;
+}
+
+static void add_text(struct hf_buf *out, const char *key, const char *text)
+{
+	hf_buf_add_format(out, ",\"%s\":", key);
+	(void)hf_buf_add_json(out, text, strlen(text), SIZE_MAX);
+}
+
+static void build(const struct hf_keeper *k, struct hf_buf *out)
+{
+	const struct hf_session_record *r = &k->record;
+	char ended[HF_WALL_TEXT_MAX];
+
+	hf_wall_format(r->ended, ended);
+	hf_buf_add_text(out, "{\"v\":1");
+	add_text(out, "session", r->name);
+	add_text(out, "outcome", hf_outcome_word(r->outcome));
+	add_text(out, "cause", r->cause);
+	hf_buf_add_format(out, ",\"exit\":%d,\"attempt\":%u,\"same\":%u,\"failures\":%u,\"ran_ms\":%lld",
+			  r->exit_status, r->attempt, r->same, r->failures,
+			  (long long)(r->ran_ns / HF_MSEC));
+	hf_buf_add_format(out, ",\"token\":%llu", (unsigned long long)r->token);
+	add_text(out, "command", r->command);
+	add_text(out, "ended", ended);
+	hf_buf_add_text(out, "}\n");
+}
+
+void hf_keeper_notify(struct hf_keeper *k)
+{
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+	enum hf_end end = k->end;
+	struct hf_watched w;
+	struct hf_field fields[] = { HF_FIELD_TEXT("outcome", hf_outcome_word(k->record.outcome)),
+				     HF_FIELD_INT("same", k->record.same), HF_FIELD_INT("status", 0) };
+
+	if (!k->o.notify || !is_turn(k->record.same) || k->lost)
+		return;
+	build(k, &text);
+	if (text.err)
+		return;
+	/* It is told of a stop as well, so the reason to end must not end the notice. */
+	k->end = HF_END_NONE;
+	w = hf_keeper_helper(k, k->o.notify, NOTIFY_NS, text.s);
+	/* A notice that took too long ends nothing but itself. */
+	if (k->end < HF_END_STOP || k->end < end)
+		k->end = end;
+	fields[2].number = w.code == CLD_EXITED ? w.status : w.code == 0 ? 127 : 128 + w.status;
+	hf_session_event(k->sessions, HF_EV_SESSION_NOTIFIED, k->name, fields, 3);
+}

@@ -1,0 +1,241 @@
+/* run/keeper/output.c - copying output to the log and to the caller, without ever blocking for long. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pty.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/run/keeper/output.h"
+#include "hf/sys/calls.h"
+
+/* More than any pipe holds; who else writes into it (it was handed out of the tree) is cut off. */
+#define DRAIN_TURNS 1024
+
+void hf_output_init(struct hf_output *output)
+{
+	memset(output, 0, sizeof(*output));
+	output->log = (struct hf_log_writer)HF_LOG_WRITER_INIT;
+	output->terminal = -1;
+	for (int i = 0; i < 3; i++)
+		output->child[i] = -1;
+	for (int i = 0; i < 2; i++)
+		output->streams[i] = (struct hf_stream){ .from = -1, .to = i + 1 };
+	output->last = hf_mono_now();
+}
+
+void hf_output_close_child(struct hf_output *output)
+{
+	for (int i = 0; i < 3; i++)
+		if (output->child[i] != output->log.fd && output->child[i] != output->terminal)
+			hf_auto_close(&output->child[i]);
+		else
+			output->child[i] = -1;
+	hf_auto_close(&output->terminal);
+}
+
+void hf_output_done(struct hf_output *output)
+{
+	hf_output_close_child(output);
+	for (int i = 0; i < 2; i++)
+		hf_auto_close(&output->streams[i].from);
+	hf_log_writer_done(&output->log);
+}
+
+/* One pty for all three; its size and modes are those of the caller's terminal. */
+static int open_terminal(struct hf_output *output)
+{
+	struct termios modes;
+	struct winsize size;
+	int ours, theirs;
+
+	if (tcgetattr(STDIN_FILENO, &modes) < 0 || ioctl(STDIN_FILENO, TIOCGWINSZ, &size) < 0 ||
+	    openpty(&ours, &theirs, NULL, &modes, &size) < 0)
+		return -errno;
+	(void)fcntl(ours, F_SETFD, FD_CLOEXEC);
+	(void)fcntl(theirs, F_SETFD, FD_CLOEXEC);
+	output->streams[0].from = ours;
+	output->terminal = theirs;
+	output->on_pty = 1;
+	for (int i = 0; i < 3; i++)
+		output->child[i] = theirs;
+	return 0;
+}
+
+/* Both streams through one, as if it were the file. */
+static int open_pipe(struct hf_output *output)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	output->streams[0].from = ends[0];
+	output->streams[0].to = -1;
+	output->child[1] = ends[1];
+	output->child[2] = fcntl(ends[1], F_DUPFD_CLOEXEC, 3);
+	return output->child[2] < 0 ? -errno : 0;
+}
+
+static int open_pipes(struct hf_output *output)
+{
+	for (int i = 0; i < 2; i++) {
+		int ends[2];
+
+		if (pipe2(ends, O_CLOEXEC) < 0)
+			return -errno;
+		output->streams[i].from = ends[0];
+		output->child[i + 1] = ends[1];
+	}
+	return 0;
+}
+
+int hf_output_open(struct hf_output *output, int terminal)
+{
+	int r;
+
+	output->last = hf_mono_now();
+	output->on_pty = 0;
+	if (output->direct) {
+		output->child[1] = output->log.fd;
+		output->child[2] = output->log.fd;
+		return 0;
+	}
+	r = terminal ? open_terminal(output) : output->alone ? open_pipe(output) : open_pipes(output);
+	for (int i = 0; r == 0 && i < 2; i++)
+		if (output->streams[i].from >= 0)
+			(void)fcntl(output->streams[i].from, F_SETFL, O_NONBLOCK);
+	return r;
+}
+
+nfds_t hf_output_poll(const struct hf_output *output, struct pollfd *fds)
+{
+	nfds_t n = 0;
+
+	for (int i = 0; i < 2; i++) {
+		const struct hf_stream *s = &output->streams[i];
+
+		if (s->len > 0)
+			fds[n++] = (struct pollfd){ .fd = s->to, .events = POLLOUT };
+		else if (s->from >= 0)
+			fds[n++] = (struct pollfd){ .fd = s->from, .events = POLLIN };
+	}
+	return n;
+}
+
+/* Passes on what is held, as far as the reader takes it without blocking us. */
+static void flush_held(struct hf_stream *s)
+{
+	struct pollfd ready = { .fd = s->to, .events = POLLOUT };
+
+	while (s->len > 0 && hf_sys.poll(&ready, 1, 0) > 0) {
+		ssize_t n = hf_sys.write(s->to, s->held + s->at, s->len);
+
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			return;
+		if (n < 0) {
+			s->to = -1; /* its reader is gone; the log goes on */
+			s->len = 0;
+			return;
+		}
+		s->at += (size_t)n;
+		s->len -= (size_t)n;
+		s->taken += (size_t)n;
+	}
+}
+
+/* Reads once. Returns 1 when something came. */
+static int fill(struct hf_output *output, struct hf_stream *s)
+{
+	char chunk[HF_LOG_CHUNK];
+	char *to = s->to >= 0 ? s->held : chunk;
+	ssize_t n = hf_sys.read(s->from, to, s->to >= 0 ? sizeof(s->held) : sizeof(chunk));
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	/* End: the last writer is gone (a pty says EIO). */
+	if (n <= 0) {
+		hf_auto_close(&s->from);
+		return 0;
+	}
+	output->last = hf_mono_now();
+	if (output->log.fd >= 0)
+		hf_log_write(&output->log, to, (size_t)n);
+	s->at = 0;
+	s->len = s->to >= 0 ? (size_t)n : 0;
+	/* Nobody reads it and nobody keeps it: the command is to learn that, as it would. */
+	if (s->to < 0 && output->log.fd < 0)
+		hf_auto_close(&s->from);
+	return 1;
+}
+
+void hf_output_pump(struct hf_output *output)
+{
+	/* A bounded number of turns, so that a flood of output does not hold up the rest. */
+	for (int turn = 0; turn < 16; turn++) {
+		int moved = 0;
+
+		for (int i = 0; i < 2; i++) {
+			struct hf_stream *s = &output->streams[i];
+
+			if (s->len > 0)
+				flush_held(s);
+			if (s->len == 0 && s->from >= 0)
+				moved |= fill(output, s);
+		}
+		if (!moved)
+			return;
+	}
+}
+
+int hf_output_is_waiting(const struct hf_output *output, uint64_t *ret_taken)
+{
+	struct pollfd fds[4];
+	nfds_t n = 0;
+	int held = 0;
+
+	*ret_taken = 0;
+	for (int i = 0; i < 2; i++) {
+		const struct hf_stream *s = &output->streams[i];
+
+		*ret_taken += s->taken;
+		held |= s->len > 0;
+		if (s->from >= 0)
+			fds[n++] = (struct pollfd){ .fd = s->from, .events = POLLIN };
+	}
+	/* Who else has the pipe open is not waited for. */
+	return held || (n > 0 && hf_sys.poll(fds, n, 0) > 0);
+}
+
+void hf_output_drain(struct hf_output *output)
+{
+	hf_output_pump(output);
+	for (int i = 0; i < 2; i++) {
+		struct hf_stream *s = &output->streams[i];
+
+		s->len = 0;
+		for (int turn = 0; turn < DRAIN_TURNS && s->from >= 0 && fill(output, s); turn++)
+			s->len = 0;
+		hf_auto_close(&s->from);
+	}
+}
+
+int64_t hf_output_age(struct hf_output *output)
+{
+	struct stat st;
+
+	if (output->direct && hf_sys.fstat(output->log.fd, &st) == 0 &&
+	    st.st_size != output->last_size) {
+		int64_t ago = hf_wall_now().ns -
+			      ((int64_t)st.st_mtim.tv_sec * HF_SEC + st.st_mtim.tv_nsec);
+		int64_t since = hf_mono_now().ns - output->last.ns;
+
+		/* It grew since the last look, so it was no longer ago than that. */
+		output->last_size = st.st_size;
+		ago = ago < 0 ? 0 : ago > since ? since : ago;
+		output->last.ns = hf_mono_now().ns - ago;
+	}
+	return hf_mono_now().ns - output->last.ns;
+}

@@ -1,0 +1,65 @@
+/*
+ * run/keeper/output.h - where the command's output goes.
+ *
+ * Without a log and an idle limit the command has the caller's own descriptors, and
+ * nobody stands between. Else it writes to pipes (or to a pty, where the caller has a
+ * terminal) and the keeper copies: to the log first, then to the caller. In the background
+ * one pipe is for both, so that lines stay in their order; without a limit on the log, or
+ * when somebody may outlive the keeper, the command writes to the log itself.
+ */
+#ifndef RUN_KEEPER_OUTPUT_H
+#define RUN_KEEPER_OUTPUT_H
+
+#include <poll.h>
+#include <stdint.h>
+
+#include "hf/run/session/log.h"
+#include "holdfast/clock.h"
+
+#define HF_OUTPUT_CHUNK 4096 /* a pipe that poll calls writable takes so much without blocking */
+
+struct hf_stream {
+	int from;              /* our end; -1: closed */
+	int to;                /* 1 or 2; -1: closed by its reader */
+	size_t at, len;        /* what of `held` is still to be written */
+	uint64_t taken;        /* by its reader, in all */
+	char held[HF_OUTPUT_CHUNK];
+};
+
+struct hf_output {
+	struct hf_log_writer log;    /* fd -1: none */
+	int direct;                  /* the command writes to the log itself */
+	int alone;                   /* the log is the only reader */
+	int terminal;                /* the pty's side for the command; -1: none */
+	int on_pty;                  /* the command that runs has a pty */
+	struct hf_stream streams[2]; /* standard output (or the pty), standard error */
+	int child[3];                /* for the command; -1: as it is */
+	struct hf_mono last;         /* when the last output came */
+	long long last_size;         /* of the log, when it is written directly */
+};
+
+void hf_output_init(struct hf_output *output);
+void hf_output_done(struct hf_output *output);
+
+/* Makes the ends for the next command: pipes, or a pty when `terminal`. 0 or -errno. */
+int hf_output_open(struct hf_output *output, int terminal);
+
+/* The command has them; ours must not keep them open. */
+void hf_output_close_child(struct hf_output *output);
+
+/* Adds what to poll for; at most 4. Returns how many. */
+nfds_t hf_output_poll(const struct hf_output *output, struct pollfd *fds);
+
+/* Copies what can be copied without blocking. */
+void hf_output_pump(struct hf_output *output);
+
+/* Is there output that its reader has not taken yet? *ret_taken grows as it does. */
+int hf_output_is_waiting(const struct hf_output *output, uint64_t *ret_taken);
+
+/* After the tree is empty: what is still there goes to the log, and its reader loses it. */
+void hf_output_drain(struct hf_output *output);
+
+/* Nanoseconds since the last output. */
+int64_t hf_output_age(struct hf_output *output);
+
+#endif

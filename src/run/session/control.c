@@ -1,0 +1,194 @@
+/* run/session/control.c - ending and awaiting a session from outside, by the identities on record. */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/run/session/inspect.h"
+#include "hf/sys/calls.h"
+
+/* On top of the grace time: for the kill, and for the record. */
+#define PATIENCE_NS (10 * HF_SEC)
+
+/* How long a change of the record may take that no process announces. */
+#define LOOK_AGAIN_NS (50 * HF_MSEC)
+
+/*
+ * A pidfd of whoever looks after the session: the keeper, or else the supervisor.
+ * HF_E_GONE when both have ended. Others' answers (recycled, unknown) are the keeper's.
+ */
+static int open_kept(struct hf_sessions *sessions, const struct hf_session_record *record,
+		     int *ret_pidfd, struct hf_err *err)
+{
+	int r = hf_proc_open(&record->keeper, sessions->judge_flags, ret_pidfd, err);
+
+	return r == HF_E_GONE ? hf_proc_open(&record->supervisor, sessions->judge_flags, ret_pidfd, err)
+			      : r;
+}
+
+/* Sleeps until the process has exited. 0, HF_E_TIMEOUT, -EINTR. */
+static int await_exit(int pidfd, int64_t ns, const char *name, struct hf_err *err)
+{
+	struct pollfd fd = { .fd = pidfd, .events = POLLIN };
+	int n = hf_sys.poll(&fd, 1,
+			    ns < 0 || ns / HF_MSEC >= INT_MAX ? -1 : (int)((ns + HF_MSEC - 1) / HF_MSEC));
+
+	if (n < 0)
+		return FAIL_SYS(err, "poll", name);
+	return n > 0 ? 0 : FAIL(err, HF_E_TIMEOUT, "wait", name, "it has not ended yet");
+}
+
+int hf_session_wait(struct hf_sessions *sessions, const char *name, int64_t timeout_ns,
+		    hf_session_fn *fn, void *arg, struct hf_err *err)
+{
+	struct hf_mono deadline = hf_mono_in(timeout_ns < 0 ? INT64_MAX : timeout_ns);
+	struct hf_session_record record;
+
+	if (!fn)
+		return FAIL(err, -EINVAL, "arguments", "hf_session_wait", "NULL");
+	for (;;) {
+		AUTO_FD pidfd = -1;
+		int r = hf_session_load(sessions, name, &record, err);
+
+		if (r < 0)
+			return r;
+		/* Over, and its name is free: a notice may still be on its way. */
+		if (record.phase == HF_PHASE_ENDED &&
+		    hf_proc_open(&record.keeper, sessions->judge_flags, &pidfd, NULL) < 0)
+			break;
+		if (record.phase == HF_PHASE_ENDED) {
+			r = await_exit(pidfd, timeout_ns < 0 ? -1 : hf_mono_left(deadline), name, err);
+			if (r < 0 && r != HF_E_TIMEOUT)
+				return r;
+			break;
+		}
+		r = open_kept(sessions, &record, &pidfd, err);
+		/* Nobody will end it: that is its end, for who waits. (It may have been
+		 * written between our reading and its keeper's exit.) */
+		if (r == HF_E_GONE || r == HF_E_RECYCLED) {
+			if (hf_session_load(sessions, name, &record, err) < 0 ||
+			    record.phase == HF_PHASE_ENDED ||
+			    open_kept(sessions, &record, &pidfd, err) != 0)
+				break;
+			continue;
+		}
+		/* One that cannot be judged cannot be waited for, but looked at. */
+		if (r == HF_E_UNKNOWN) {
+			if (timeout_ns >= 0 && hf_mono_left(deadline) == 0)
+				return FAIL(err, HF_E_TIMEOUT, "wait", name, "it has not ended yet");
+			(void)hf_sys.poll(NULL, 0, (int)(LOOK_AGAIN_NS / HF_MSEC));
+			continue;
+		}
+		if (r == 0)
+			r = await_exit(pidfd, timeout_ns < 0 ? -1 : hf_mono_left(deadline), name, err);
+		if (r < 0)
+			return r;
+	}
+	hf_session_show(sessions, &record, fn, arg);
+	return 0;
+}
+
+static int refuse(struct hf_sessions *sessions, const char *name, const struct hf_err *err)
+{
+	char text[HF_ERR_TEXT_MAX];
+	struct hf_field fields[] = { HF_FIELD_TEXT("action", "stop"), HF_FIELD_TEXT("reason", text) };
+
+	(void)hf_err_format(err, text, sizeof(text));
+	hf_session_event(sessions, HF_EV_SESSION_REFUSED, name, fields, 2);
+	return err->code;
+}
+
+/* Asks the keeper to end it, through a pidfd whose identity was proven after it was opened (L6). */
+static int ask(struct hf_sessions *sessions, const struct hf_session_record *record, int pidfd,
+	       int64_t grace_ns, struct hf_err *err)
+{
+	int64_t ms = grace_ns < 0 ? -1 : (grace_ns + HF_MSEC - 1) / HF_MSEC;
+	int r;
+
+	/* Not ourselves, nor those around us. */
+	r = hf_proc_signal(&record->keeper, 0, sessions->judge_flags, err);
+	if (r < 0)
+		return r;
+	if (hf_sys.pidfd_queue(pidfd, SIGTERM, ms > INT_MAX ? INT_MAX : (int)ms) < 0)
+		return errno == ESRCH ? HF_E_GONE : FAIL_SYS(err, "pidfd_send_signal", record->name);
+	/* One that is stopped could not act on it. */
+	(void)hf_sys.pidfd_send_signal(pidfd, SIGCONT);
+	return 0;
+}
+
+/*
+ * The keeper was killed, perhaps just now: then the supervisor ends the tree. HF_E_GONE when
+ * that has exited as well.
+ */
+static int await_supervisor(struct hf_sessions *sessions, const struct hf_session_record *record,
+			    struct hf_err *err)
+{
+	AUTO_FD pidfd = -1;
+	int r = hf_proc_open(&record->supervisor, sessions->judge_flags, &pidfd, err);
+
+	if (r < 0)
+		return r;
+	(void)hf_sys.pidfd_send_signal(pidfd, SIGCONT);
+	return await_exit(pidfd, PATIENCE_NS, record->name, err);
+}
+
+/* Its keepers are gone: what is left of it is ended, or there is nothing. */
+static int stop_remains(struct hf_sessions *sessions, const char *name, struct hf_err *err)
+{
+	int killed = hf_session_reap(sessions, name, err);
+
+	if (killed < 0)
+		return killed;
+	return killed > 0 ? HF_STOP_KILLED : HF_STOP_ALREADY_GONE;
+}
+
+int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns,
+		    struct hf_err *err)
+{
+	struct hf_session_record record, after;
+	struct hf_err why = HF_ERR_INIT;
+	AUTO_FD pidfd = -1;
+	int late = 0, r = hf_session_load(sessions, name, &record, err);
+
+	if (r < 0)
+		return r;
+	if (record.phase == HF_PHASE_ENDED)
+		return HF_STOP_ALREADY_GONE;
+	r = hf_proc_open(&record.keeper, sessions->judge_flags, &pidfd, &why);
+	if (r == 0)
+		r = ask(sessions, &record, pidfd, grace_ns, &why);
+	if (r < 0 && r != HF_E_GONE) {
+		if (err)
+			*err = why;
+		return refuse(sessions, name, &why);
+	}
+	if (grace_ns == 0)
+		grace_ns = record.grace_ns;
+	if (r == 0)
+		late = await_exit(pidfd, (grace_ns > 0 ? grace_ns : 0) + PATIENCE_NS, name, &why);
+	r = hf_session_load(sessions, name, &after, err);
+	/* Who is still busy with a notice has ended the tree all the same. */
+	if (r == 0 && late < 0 && after.phase != HF_PHASE_ENDED) {
+		if (err)
+			*err = why;
+		return late;
+	}
+	/* The keeper was killed, before or while it was at it. */
+	if (r == 0 && after.phase != HF_PHASE_ENDED) {
+		r = await_supervisor(sessions, &record, &why);
+		if (r == HF_E_RECYCLED || r == HF_E_UNKNOWN)
+			(void)refuse(sessions, name, &why);
+		if (r < 0 && r != HF_E_GONE && err)
+			*err = why;
+		if (r == 0)
+			r = hf_session_load(sessions, name, &after, err);
+		if (r == HF_E_GONE || (r == 0 && after.phase != HF_PHASE_ENDED))
+			return stop_remains(sessions, name, err);
+	}
+	if (r < 0)
+		return r;
+	return after.kills ? HF_STOP_KILLED : HF_STOP_STOPPED;
+}

@@ -1,0 +1,243 @@
+/* run/session/inspect.c - what a session is doing: its record, its processes, and what they use. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/run/session/log.h"
+#include "hf/run/session/inspect.h"
+#include "hf/exec/tree.h"
+#include "hf/sys/calls.h"
+
+/* -- state ------------------------------------------------------------------------ */
+
+static enum hf_session_state ended_state(const struct hf_session_record *r)
+{
+	switch (r->outcome) {
+	case HF_OUTCOME_SUCCEEDED:
+		return HF_SESSION_DONE;
+	case HF_OUTCOME_VERIFY_FAILED:
+		return HF_SESSION_VERIFY_FAILED;
+	case HF_OUTCOME_STOPPED:
+		return HF_SESSION_STOPPED;
+	case HF_OUTCOME_NONE:
+	case HF_OUTCOME_FAILED:
+	case HF_OUTCOME_TIMED_OUT:
+	case HF_OUTCOME_LOST_LOCK:
+	case HF_OUTCOME_ABANDONED:
+	case HF_OUTCOME_NOT_STARTED:
+	default:
+		return HF_SESSION_FAILED;
+	}
+}
+
+/* Stopped by a signal, and of the identity that is on record. */
+static int is_stopped(const struct hf_sessions *sessions, const struct hf_proc_id *id)
+{
+	AUTO_FD pidfd = -1;
+	struct hf_stat st;
+	int32_t number;
+
+	return id->pid > 0 && hf_proc_open(id, sessions->judge_flags, &pidfd, NULL) == 0 &&
+	       hf_proc_number(pidfd, id->pid, &number) == 0 && hf_stat_read(number, &st) == 0 &&
+	       (st.state == 'T' || st.state == 't');
+}
+
+static enum hf_session_state live_state(const struct hf_sessions *sessions,
+					const struct hf_session_record *r, int64_t output_age)
+{
+	switch (r->phase) {
+	case HF_PHASE_STOPPING:
+		return HF_SESSION_STOPPING;
+	case HF_PHASE_STARTING:
+		return HF_SESSION_STARTING;
+	case HF_PHASE_WAITING:
+		return r->failures > 0 ? HF_SESSION_FAILING : HF_SESSION_WAITING;
+	case HF_PHASE_RUNNING:
+	case HF_PHASE_VERIFYING:
+	case HF_PHASE_ENDED:
+	default:
+		break;
+	}
+	if (is_stopped(sessions, &r->leader) || is_stopped(sessions, &r->keeper))
+		return HF_SESSION_HUNG;
+	if (output_age >= 0 && output_age > r->hang_ns)
+		return HF_SESSION_HUNG;
+	/* Health is what came of it, not that it is awake. */
+	if (r->loop && r->failures > 0)
+		return HF_SESSION_FAILING;
+	return r->phase == HF_PHASE_VERIFYING ? HF_SESSION_VERIFYING : HF_SESSION_RUNNING;
+}
+
+int hf_session_is_kept(const struct hf_sessions *sessions, const struct hf_session_record *r,
+		       char evidence[HF_EVIDENCE_MAX])
+{
+	/* The keeper's evidence is the one that is shown; the supervisor's when it is gone. */
+	return hf_proc_liveness(&r->keeper, sessions->judge_flags, evidence) != HF_DEAD ||
+	       hf_proc_liveness(&r->supervisor, sessions->judge_flags, evidence) != HF_DEAD;
+}
+
+/* -- numbers ------------------------------------------------------------------------ */
+
+struct usage {
+	int64_t processes, memory, cpu;
+	long page, tick;
+};
+
+static void count(struct usage *usage, const struct hf_stat *st)
+{
+	if (hf_stat_is_dead(st))
+		return;
+	usage->processes++;
+	usage->memory += (int64_t)st->rss_pages * usage->page;
+	usage->cpu += (int64_t)st->cpu_ticks * (HF_SEC / usage->tick);
+}
+
+static void count_pid(void *arg, int32_t pid)
+{
+	struct hf_stat st;
+
+	if (hf_stat_read(pid, &st) == 0)
+		count(arg, &st);
+}
+
+/* For show, so by number: a pid that changed hands meanwhile spoils a figure, no more. */
+static void measure(const struct hf_session_record *r, struct hf_session_info *info)
+{
+	struct usage usage = { .page = sysconf(_SC_PAGESIZE), .tick = sysconf(_SC_CLK_TCK) };
+	struct hf_cgroup group = HF_CGROUP_INIT;
+	struct hf_ptable scan = { 0 };
+
+	if (usage.page <= 0 || usage.tick <= 0)
+		return;
+	if (r->cgroup[0] && hf_cgroup_open(r->cgroup, r->cgroup_inode, &group) == 0) {
+		(void)hf_cgroup_each(&group, count_pid, &usage);
+		hf_cgroup_done(&group);
+	} else if (hf_ptable_read(&scan) == 0) {
+		hf_ptable_keep_descendants(&scan, r->keeper.pid, NULL, 0);
+		for (size_t i = 0; i < scan.n; i++)
+			count(&usage, &scan.stats[i]);
+		hf_ptable_done(&scan);
+	} else {
+		return;
+	}
+	info->processes = usage.processes;
+	info->memory_bytes = usage.memory;
+	info->cpu_ns = usage.cpu;
+}
+
+static int64_t output_age(const struct hf_session_record *r, const struct hf_log_figures *log)
+{
+	int64_t age, ran = hf_boot_now().ns - r->began_ns;
+
+	if (log->changed.ns == 0)
+		return -1;
+	age = hf_wall_now().ns - log->changed.ns;
+	/* A clock that was set back says nothing; and nobody was silent before they began. */
+	if (age < 0)
+		return -1;
+	return r->began_ns > 0 && age > ran ? ran : age;
+}
+
+/* -- the whole ------------------------------------------------------------------------ */
+
+static void show_live(struct hf_sessions *sessions, const struct hf_session_record *r,
+		      const struct hf_log_figures *log, struct hf_session_info *info)
+{
+	int64_t left = r->deadline_ns - hf_boot_now().ns;
+
+	if (!hf_session_is_kept(sessions, r, info->evidence)) {
+		info->state = HF_SESSION_DEAD_UNREAPED;
+		return;
+	}
+	info->output_age_ns = output_age(r, log);
+	info->state = live_state(sessions, r, info->output_age_ns);
+	info->pid = r->leader.pid;
+	if (r->deadline_ns > 0)
+		info->deadline_left_ns = left > 0 ? left : 0;
+	measure(r, info);
+}
+
+void hf_session_show(struct hf_sessions *sessions, const struct hf_session_record *r,
+		     hf_session_fn *fn, void *arg)
+{
+	struct hf_log_figures log = { 0 };
+	struct hf_session_info info = {
+		.name = r->name,
+		.outcome = r->outcome,
+		.exit_status = r->exit_status,
+		.cause = r->cause,
+		.command = r->command,
+		.token = r->token,
+		.attempt = r->attempt,
+		.failures = r->failures,
+		.loop = r->loop,
+		.supervisor = r->supervisor,
+		.keeper = r->keeper,
+		.leader = r->leader,
+		.tree = r->cgroup[0] ? "cgroup" : "walk",
+		.age_ns = -1,
+		.ran_ns = r->ran_ns > 0 ? r->ran_ns : -1,
+		.deadline_left_ns = -1,
+		.output_age_ns = -1,
+		.processes = -1,
+		.memory_bytes = -1,
+		.cpu_ns = -1,
+		.log_bytes = -1,
+		.log_dropped_bytes = -1,
+		.started = r->started,
+		.ended = r->phase == HF_PHASE_ENDED ? r->ended : (struct hf_wall){ 0 },
+	};
+
+	if (r->logged && hf_log_measure(sessions, r->name, &log) == 0) {
+		info.log_bytes = log.bytes;
+		info.log_dropped_bytes = log.dropped;
+	}
+	/* A clock that was set back since makes the age unknown, not zero. */
+	if (r->started.ns > 0 && r->started.ns <= hf_wall_now().ns)
+		info.age_ns = hf_wall_now().ns - r->started.ns;
+	if (r->phase == HF_PHASE_ENDED)
+		info.state = ended_state(r);
+	else
+		show_live(sessions, r, &log, &info);
+	fn(arg, &info);
+}
+
+int hf_session_look(struct hf_sessions *sessions, const char *name, hf_session_fn *fn, void *arg,
+		    struct hf_err *err)
+{
+	struct hf_session_record record;
+	int r = fn ? hf_session_load(sessions, name, &record, err)
+		   : FAIL(err, -EINVAL, "arguments", "hf_session_look", "NULL");
+
+	if (r == 0)
+		hf_session_show(sessions, &record, fn, arg);
+	return r;
+}
+
+struct list {
+	struct hf_sessions *sessions;
+	hf_session_fn *fn;
+	void *arg;
+};
+
+static int list_one(void *arg, const char *name)
+{
+	struct list *list = arg;
+	struct hf_session_record record;
+
+	/* One that cannot be read does not hide the others; it was put away, with an event. */
+	if (hf_session_load(list->sessions, name, &record, NULL) == 0)
+		hf_session_show(list->sessions, &record, list->fn, list->arg);
+	return 0;
+}
+
+int hf_session_list(struct hf_sessions *sessions, hf_session_fn *fn, void *arg, struct hf_err *err)
+{
+	struct list list = { sessions, fn, arg };
+
+	if (!fn)
+		return FAIL(err, -EINVAL, "arguments", "hf_session_list", "NULL");
+	return hf_session_each(sessions, list_one, &list, err);
+}

@@ -1,0 +1,336 @@
+/* run/session/store.c - sessions on disk: opening them, and the file of a record. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/run/session/store.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+#include "hf/sys/state.h"
+
+#define RECORD     "session.jsonl"
+#define RECORD_NEW ".session.jsonl.new"
+
+/*
+ * The file has this size from its birth, lines in front and zeros behind them: a line written
+ * over zeros changes no metadata, which makes its sync a third cheaper. Full, it is made anew.
+ */
+#define RECORD_BYTES (64 * 1024)
+
+int hf_sessions_open(struct hf_state *state, struct hf_journal *journal,
+		     struct hf_sessions **ret_sessions, struct hf_err *err)
+{
+	AUTO_FREE struct hf_sessions *sessions = NULL;
+	struct stat st;
+	int r;
+
+	if (!state || !ret_sessions)
+		return FAIL(err, -EINVAL, "arguments", "hf_sessions_open", "NULL");
+	sessions = calloc(1, sizeof(*sessions));
+	if (!sessions)
+		return hf_fail_sys(err, ENOMEM, "memory", "sessions");
+	sessions->state = state;
+	sessions->journal = journal;
+	sessions->process = getpid();
+	sessions->judge_flags = hf_state_is_shared(state) ? HF_PROC_SHARED : 0;
+	r = hf_stat_at(hf_state_dirfd(state), "", &st);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "statx", hf_state_path(state));
+	sessions->dir_inode = (uint64_t)st.st_ino;
+	r = hf_state_subdir(state, "sessions", 1, &sessions->dirfd, err);
+	if (r < 0)
+		return r;
+	r = hf_locks_open(state, journal, &sessions->locks, err);
+	if (r < 0) {
+		hf_auto_close(&sessions->dirfd);
+		return r;
+	}
+	*ret_sessions = ptr_take(&sessions);
+	return 0;
+}
+
+void hf_sessions_free(struct hf_sessions *sessions)
+{
+	if (!sessions)
+		return;
+	hf_locks_free(sessions->locks);
+	hf_auto_close(&sessions->dirfd);
+	free(sessions);
+}
+
+void hf_session_clean_text(char *out, size_t cap, const char *text)
+{
+	size_t len = strlen(text), at = 0, n = 0;
+
+	while (at < len) {
+		size_t size = hf_utf8_char((const unsigned char *)text + at, len - at);
+		int shown = size > 0 && (unsigned char)text[at] >= 0x20 && text[at] != 0x7f;
+
+		if (n + (shown ? size : 1) >= cap)
+			break;
+		if (shown)
+			memcpy(out + n, text + at, size);
+		else
+			out[n] = '?';
+		n += shown ? size : 1;
+		at += size > 0 ? size : 1;
+	}
+	out[n] = '\0';
+}
+
+void hf_session_event(const struct hf_sessions *sessions, enum hf_event event, const char *name,
+		      const struct hf_field *fields, size_t n)
+{
+	if (sessions->journal)
+		(void)hf_journal_append(sessions->journal, event, name, fields, n, 0, NULL);
+}
+
+static int check_call(const struct hf_sessions *sessions, const char *name,
+		      char key[HF_NAME_KEY_MAX], struct hf_err *err)
+{
+	int r;
+
+	if (!sessions)
+		return FAIL(err, -EINVAL, "arguments", "session", "NULL");
+	if (sessions->process != getpid())
+		return FAIL(err, HF_E_FORKED, "session", name ? name : "session",
+			    "open the sessions anew in this process");
+	r = hf_name_key(name, name ? strlen(name) : 0, key, err);
+	return r < 0 ? r : 0;
+}
+
+int hf_session_dir(struct hf_sessions *sessions, const char *name, int create, int *ret_fd,
+		   struct hf_err *err)
+{
+	char key[HF_NAME_KEY_MAX];
+	int r = check_call(sessions, name, key, err);
+
+	if (r == 0)
+		r = hf_private_subdir(sessions->dirfd, key, key, create, ret_fd, err);
+	if (r == -ENOENT)
+		return FAIL(err, HF_E_NO_SESSION, "session", name, "nothing was ever run under that name");
+	return r;
+}
+
+/* -- the record ---------------------------------------------------------------- */
+
+/* Puts the record away, whatever it is, and says so once (L8, L12). */
+static int quarantine(struct hf_sessions *sessions, int dirfd, const char *name, const char *why,
+		      struct hf_err *err)
+{
+	char key[HF_NAME_KEY_MAX], moved[HF_QUARANTINE_NAME_MAX], label[HF_NAME_KEY_MAX + 16],
+		file[HF_NAME_KEY_MAX + 48];
+	struct hf_field fields[] = { HF_FIELD_TEXT("file", file), HF_FIELD_TEXT("moved_to", moved),
+				     HF_FIELD_TEXT("reason", why) };
+	int r = check_call(sessions, name, key, err);
+
+	if (r < 0)
+		return r;
+	(void)snprintf(label, sizeof(label), "sessions.%s", key);
+	(void)snprintf(file, sizeof(file), "sessions/%s/%s", key, RECORD);
+	r = hf_state_quarantine_from(sessions->state, dirfd, label, RECORD, moved, err);
+	if (r < 0)
+		return r;
+	hf_session_event(sessions, HF_EV_RECORD_QUARANTINED, name, fields, 3);
+	return FAIL(err, HF_E_FORMAT, "session", name, "its record was put away: %s", why);
+}
+
+/*
+ * The last whole line of the `len` bytes of `text`. A torn one behind it does not count,
+ * nor does one that was torn and closed with '!' (see append_line).
+ */
+static const char *last_line(const char *text, size_t len, size_t *ret_len)
+{
+	const char *end = memrchr(text, '\n', len);
+
+	while (end) {
+		const char *before = memrchr(text, '\n', (size_t)(end - text));
+		const char *line = before ? before + 1 : text;
+
+		*ret_len = (size_t)(end - line);
+		if (end == line || end[-1] != '!')
+			return line;
+		end = before;
+	}
+	return NULL;
+}
+
+/* Opens and reads the file into `text` of RECORD_BYTES + 1. Its size, or -errno or HF_E_. */
+static ssize_t read_file(int dirfd, int flags, const char *name, char *text, int *ret_fd,
+			 struct hf_err *err)
+{
+	AUTO_FD fd = -1;
+	ssize_t n;
+	int r = hf_open_private(dirfd, RECORD, flags, name, &fd, NULL, err);
+
+	if (r < 0)
+		return r;
+	n = hf_pread_all(fd, text, RECORD_BYTES + 1, 0);
+	if (n < 0)
+		return hf_fail_sys(err, (int)-n, "pread", name);
+	*ret_fd = fd_take(&fd);
+	return n;
+}
+
+static int read_record(int dirfd, const char *name, struct hf_session_record *ret,
+		       const char **ret_why, struct hf_err *err)
+{
+	AUTO_FREE char *text = malloc(RECORD_BYTES + 1);
+	AUTO_FD fd = -1;
+	const char *line;
+	size_t len = 0;
+	ssize_t n;
+	int r;
+
+	if (!text)
+		return hf_fail_sys(err, ENOMEM, "memory", name);
+	*ret_why = "not a file of ours";
+	n = read_file(dirfd, O_RDONLY, name, text, &fd, err);
+	if (n < 0)
+		return (int)n;
+	*ret_why = "it is too large";
+	if (n > RECORD_BYTES)
+		return HF_E_FORMAT;
+	line = last_line(text, strnlen(text, (size_t)n), &len);
+	/* Empty, or only a torn first line: the intent was never on disk, nothing was started. */
+	if (!line)
+		return HF_E_NO_SESSION;
+	r = hf_session_decode(line, len, ret, ret_why);
+	if (r == 0 && strcmp(ret->name, name) != 0) {
+		*ret_why = "it is the record of another session";
+		r = HF_E_FORMAT;
+	}
+	return r;
+}
+
+int hf_session_load(struct hf_sessions *sessions, const char *name, struct hf_session_record *ret,
+		    struct hf_err *err)
+{
+	AUTO_FD dirfd = -1;
+	const char *why;
+	int r = hf_session_dir(sessions, name, 0, &dirfd, err);
+
+	if (r < 0)
+		return r;
+	r = read_record(dirfd, name, ret, &why, err);
+	if (r == HF_E_FORMAT || r == HF_E_UNTRUSTED || r == -ELOOP)
+		return quarantine(sessions, dirfd, name, why, err);
+	if (r == -ENOENT || r == HF_E_NO_SESSION)
+		return FAIL(err, HF_E_NO_SESSION, "session", name, "it has no record");
+	return r;
+}
+
+struct save {
+	int dirfd;
+	const char *name;
+	const struct hf_buf *line;
+	int *ret_fd; /* to be synced; stays -1 when it is on disk already */
+	struct hf_err *err;
+};
+
+/* The file anew with this line only: temp, sync, rename, sync. */
+static int rewrite(const struct save *save, char *text)
+{
+	AUTO_FD fd = -1;
+	int r;
+
+	memset(text, 0, RECORD_BYTES);
+	memcpy(text, save->line->s, save->line->len);
+	(void)hf_sys.unlinkat(save->dirfd, RECORD_NEW, 0);
+	fd = hf_open_at(save->dirfd, RECORD_NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return fd;
+	r = hf_write_all(fd, text, RECORD_BYTES);
+	if (r == 0 && hf_sys.fdatasync(fd) < 0)
+		r = -errno;
+	if (r == 0 && hf_sys.renameat2(save->dirfd, RECORD_NEW, save->dirfd, RECORD, 0) < 0)
+		r = -errno;
+	if (r < 0) {
+		(void)hf_sys.unlinkat(save->dirfd, RECORD_NEW, 0);
+		return r;
+	}
+	return hf_sync_dir(save->dirfd);
+}
+
+/*
+ * Where the next line goes, or -1: the file has to be made anew. It must have its size, room,
+ * and nothing but zeros behind its lines; a power cut may leave parts of a line there.
+ */
+static off_t find_end(const char *text, ssize_t n, size_t need)
+{
+	size_t end = n == RECORD_BYTES ? strnlen(text, RECORD_BYTES) : RECORD_BYTES;
+
+	if (end + need > RECORD_BYTES)
+		return -1;
+	/* All like the first, which is one. */
+	return memcmp(text + end, text + end + 1, RECORD_BYTES - end - 1) == 0 ? (off_t)end : -1;
+}
+
+static int append_line(void *arg)
+{
+	const struct save *save = arg;
+	AUTO_FREE char *text = malloc(RECORD_BYTES + 1);
+	AUTO_FD fd = -1;
+	size_t torn = 0, done;
+	ssize_t n;
+	off_t end;
+	int r;
+
+	if (!text)
+		return hf_fail_sys(save->err, ENOMEM, "memory", save->name);
+	n = read_file(save->dirfd, O_RDWR, save->name, text, &fd, NULL);
+	end = n < 0 ? -1 : find_end(text, n, save->line->len + 2);
+	if (end < 0) {
+		r = rewrite(save, text);
+	} else {
+		/* A line that lacked only its newline was never acknowledged: it must not
+		 * become valid by getting one. */
+		if (end > 0 && text[end - 1] != '\n') {
+			memcpy(text, "!\n", 2);
+			torn = 2;
+		}
+		memcpy(text + torn, save->line->s, save->line->len);
+		r = hf_pwrite_all(fd, text, torn + save->line->len, end, &done);
+		if (r == 0)
+			*save->ret_fd = fd_take(&fd);
+	}
+	return r < 0 ? hf_fail_sys(save->err, -r, "write", save->name) : 0;
+}
+
+int hf_session_write(struct hf_sessions *sessions, const struct hf_session_record *record,
+		     uint64_t token, int *ret_fd, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf line = HF_BUF_INIT;
+	AUTO_FD dirfd = -1;
+	struct save save = { .name = record->name, .line = &line, .ret_fd = ret_fd, .err = err };
+	int r;
+
+	*ret_fd = -1;
+
+	hf_session_encode(record, &line);
+	if (line.err || line.len > HF_SESSION_LINE_MAX)
+		return hf_fail_sys(err, line.err ? -line.err : E2BIG, "record", record->name);
+	r = hf_session_dir(sessions, record->name, 1, &dirfd, err);
+	if (r < 0)
+		return r;
+	save.dirfd = dirfd;
+	/* Under the guard: a keeper that lost the lock writes nothing (L5). */
+	return hf_lock_guarded(sessions->locks, record->name, token, append_line, &save, err);
+}
+
+int hf_session_save(struct hf_sessions *sessions, const struct hf_session_record *record,
+		    uint64_t token, struct hf_err *err)
+{
+	AUTO_FD fd = -1;
+	int r = hf_session_write(sessions, record, token, &fd, err);
+
+	/* Not under the guard: the disk may take its time. */
+	if (r == 0 && fd >= 0 && hf_sys.fdatasync(fd) < 0)
+		r = FAIL_SYS(err, "fdatasync", record->name);
+	return r;
+}

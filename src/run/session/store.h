@@ -1,0 +1,88 @@
+/*
+ * run/session/store.h - the directory of a session: its record, its command and its logs.
+ *
+ *   sessions/<key>/session.jsonl   the record (record.h); the last line counts
+ *   sessions/<key>/command.json    the command's words, for --resume
+ *   sessions/<key>/log.*           its output, and that of the run before (log.h)
+ *
+ * Who holds the session's lock may write; each append is made under the guard of that
+ * lock with the token proven, so a keeper that lost it cannot overwrite its successor (L5).
+ */
+#ifndef RUN_SESSION_STORE_H
+#define RUN_SESSION_STORE_H
+
+#include <sys/types.h>
+
+#include "hf/proc/here.h"
+#include "hf/run/session/record.h"
+
+struct hf_sessions {
+	struct hf_state *state;
+	struct hf_journal *journal; /* may be NULL */
+	struct hf_locks *locks;
+	int dirfd;                  /* sessions/ */
+	uint64_t dir_inode;         /* of the state directory: part of the mark of processes */
+	unsigned judge_flags;       /* HF_PROC_SHARED on network file systems */
+	pid_t process;              /* a forked child is refused */
+};
+
+/* Opens the directory of `name`. With `create` 0 a missing one is HF_E_NO_SESSION. */
+int hf_session_dir(struct hf_sessions *sessions, const char *name, int create, int *ret_fd,
+		   struct hf_err *err);
+
+/*
+ * Reads the record of `name`. HF_E_NO_SESSION when there is none; HF_E_FORMAT when it
+ * failed its checks: then it has been put away, with one event, and is as good as none.
+ */
+int hf_session_load(struct hf_sessions *sessions, const char *name,
+		    struct hf_session_record *ret, struct hf_err *err);
+
+/*
+ * Appends the record durably, as the holder of `token`. HF_E_STALE when that is no
+ * longer current; nothing is written then.
+ */
+int hf_session_save(struct hf_sessions *sessions, const struct hf_session_record *record,
+		    uint64_t token, struct hf_err *err);
+
+/*
+ * The same, but it survives only the death of processes until *ret_fd, which is the caller's
+ * then, has been synced. -1: it is on disk.
+ */
+int hf_session_write(struct hf_sessions *sessions, const struct hf_session_record *record,
+		     uint64_t token, int *ret_fd, struct hf_err *err);
+
+/* Calls `fn` for each session there is, sorted, until it returns less than 0. */
+int hf_session_each(struct hf_sessions *sessions, int (*fn)(void *arg, const char *name), void *arg,
+		    struct hf_err *err);
+
+/* Stores and reads the command's words. *ret_argv is one block, to be freed. */
+int hf_session_save_command(struct hf_sessions *sessions, const char *name, char *const *argv,
+			    struct hf_err *err);
+int hf_session_load_command(struct hf_sessions *sessions, const char *name, char ***ret_argv,
+			    struct hf_err *err);
+
+/* What a terminal and JSON can carry: other bytes become '?'. At most cap - 1 bytes. */
+void hf_session_clean_text(char *out, size_t cap, const char *text);
+
+/*
+ * Brings the attempt on record to its outcome: counts, compares it with the one before, and
+ * leaves its session_ended event. The caller has set ended and ran_ns, and saves. For the keeper.
+ */
+void hf_session_conclude(struct hf_sessions *sessions, struct hf_session_record *record,
+			 enum hf_outcome outcome, int exit_status, const char *cause);
+
+/*
+ * Brings a run whose keeper is dead to its end: what its own event says, where it came to
+ * write one, else abandoned, with the event. The caller has set ended and ran_ns for that, and saves.
+ */
+void hf_session_complete(struct hf_sessions *sessions, struct hf_session_record *record, int exit_status,
+			 const char *cause);
+
+/* 1 when that run's session_reaped event was written, by who was killed before the record was. */
+int hf_session_is_reaped(struct hf_sessions *sessions, struct hf_session_record *record);
+
+/* One event about a session; without a journal, or when it cannot be written, nothing. */
+void hf_session_event(const struct hf_sessions *sessions, enum hf_event event, const char *name,
+		      const struct hf_field *fields, size_t n);
+
+#endif

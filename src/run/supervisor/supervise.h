@@ -1,0 +1,73 @@
+/* run/supervisor/supervise.h - the supervisor, and its terminal when the command has a pty. */
+#ifndef RUN_SUPERVISOR_SUPERVISE_H
+#define RUN_SUPERVISOR_SUPERVISE_H
+
+#include <poll.h>
+#include <termios.h>
+
+#include "hf/run/keeper/link.h"
+#include "hf/exec/tree.h"
+
+typedef void hf_started_fn(void *arg, const struct hf_link_news *news);
+
+/* The caller's terminal on one side, the command's pty on the other. */
+struct hf_terminal {
+	int pty;   /* -1: there is none */
+	int is_raw;
+	struct termios modes; /* of the caller's terminal, to be put back */
+	size_t at, len;       /* what of `keys` is still to be handed over */
+	char keys[512];
+};
+
+#define HF_TERMINAL_INIT { .pty = -1 }
+
+struct hf_supervisor {
+	struct hf_state *state;
+	const char *name;
+	const struct hf_run_opts *o;
+	int link;
+	int signals;
+	pid_t keeper;    /* tree.reaper, where there is one, is its parent */
+	int keeper_fd;
+	uint64_t token;  /* 0: the keeper does not have the lock yet */
+	int aborted;     /* by a signal, before there was anything to stop */
+	struct hf_tree tree;
+	struct hf_terminal terminal;
+	hf_started_fn *started;
+	void *arg;
+	struct hf_link_news last; /* kind HF_LINK_ENDED when it came */
+};
+
+/*
+ * hf_run_supervise with every default filled in. `started` (may be NULL) is called once,
+ * when the command runs. `detached`: output goes to the log alone.
+ */
+int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_opts *o, int detached,
+		 hf_started_fn *started, void *arg, struct hf_run_report *ret_report,
+		 struct hf_err *err);
+
+/*
+ * The keeper was killed, or has lost the lock and does not act: ends it and the tree, completes
+ * the record, frees the lock, and fills in what was to be the keeper's last word.
+ */
+void hf_take_over(struct hf_supervisor *supervisor);
+
+/* Sleeps until the keeper has exited, and reaps it if it is ours. */
+void hf_await_keeper(struct hf_supervisor *supervisor);
+
+/* Takes the pty and hands keys over from now on. A later one replaces it; -1: there is none now. */
+void hf_terminal_take(struct hf_terminal *terminal, int pty);
+
+/* Makes the caller's terminal raw if it is to be, is not, and we are in its foreground. */
+void hf_terminal_raw(struct hf_terminal *terminal);
+void hf_terminal_restore(struct hf_terminal *terminal);
+void hf_terminal_resize(struct hf_terminal *terminal);
+void hf_terminal_done(struct hf_terminal *terminal);
+
+/* What to poll for: 1, or 0 without a pty. */
+nfds_t hf_terminal_poll(const struct hf_terminal *terminal, struct pollfd *fd);
+
+/* Passes on what was typed, as far as it is taken. */
+void hf_terminal_copy(struct hf_terminal *terminal);
+
+#endif
