@@ -180,6 +180,7 @@ static int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
 #define sys_statx             statx
 #define sys_fstatat           fstatat
 #define sys_fstatfs           fstatfs
+#define sys_lseek             lseek
 #define sys_ftruncate         ftruncate
 #define sys_fchmod            fchmod
 #define sys_mkdirat           mkdirat
