@@ -33,6 +33,7 @@ struct cli {
 	const char *dir; /* --dir, or NULL */
 	int json;        /* --json */
 	int quiet;       /* -q */
+	int terminal;    /* stdout is one */
 	int colour;      /* stdout is a terminal and NO_COLOR is not set */
 	const struct command *command;
 	struct hf_state *state; /* opened by cli_state() */
@@ -140,6 +141,9 @@ int cli_usage(const struct cli *cli, const char *format, ...) __attribute__((for
 
 /* Prints a JSON object as one line with "v":1 in front, and drops the reference. */
 void cli_print_json(json_t *object);
+
+/* Prints text from outside on stdout: what would steer a terminal is shown as "\x1b". */
+void cli_print_shown(const char *text);
 
 /* Adds to an object; ends the program when there is no memory. */
 void cli_set(json_t *object, const char *key, json_t *value);

@@ -62,18 +62,24 @@ static int wanted(const struct filter *filter, const struct hf_record *record)
 	return filter->since_ns < 0 || record->time.ns >= hf_wall_now().ns - filter->since_ns;
 }
 
+/* Neither key nor value steers the terminal: a record can come from any process of this user. */
 static void add_field(void *arg, const char *key, const char *text)
 {
+	AUTO(hf_buf_done) struct hf_buf quoted = HF_BUF_INIT;
 	struct hf_buf *out = arg;
 
 	hf_buf_add_text(out, "  ");
-	hf_buf_add_text(out, key);
+	hf_buf_add_shown(out, key, strlen(key));
 	hf_buf_add_char(out, '=');
 	/* Quoted where a reader could not tell where the value ends. */
-	if (text[0] == '\0' || strpbrk(text, " ="))
-		(void)hf_buf_add_json(out, text, strlen(text), SIZE_MAX);
-	else
-		hf_buf_add_text(out, text);
+	if (text[0] == '\0' || strpbrk(text, " =")) {
+		(void)hf_buf_add_json(&quoted, text, strlen(text), SIZE_MAX);
+		if (quoted.err)
+			cli_die_oom();
+		hf_buf_add_shown(out, quoted.s, quoted.len);
+	} else {
+		hf_buf_add_shown(out, text, strlen(text));
+	}
 }
 
 /* One line for people (local time) or the stored line itself. */
@@ -91,8 +97,9 @@ static void format_record(const struct cli *cli, const struct hf_record *record,
 	}
 	(void)localtime_r(&sec, &tm);
 	(void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &tm);
-	hf_buf_add_format(out, "%llu  %s.%03d  %s", (unsigned long long)record->seq, when,
-			  (int)(record->time.ns % HF_SEC / HF_MSEC), record->event);
+	hf_buf_add_format(out, "%llu  %s.%03d  ", (unsigned long long)record->seq, when,
+			  (int)(record->time.ns % HF_SEC / HF_MSEC));
+	hf_buf_add_shown(out, record->event, strlen(record->event));
 	if (record->name) {
 		hf_buf_add_text(out, "  ");
 		hf_buf_add_shown(out, record->name, strlen(record->name));

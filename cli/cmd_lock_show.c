@@ -137,7 +137,9 @@ static void explain_holder(const struct hf_holder *holder)
 	hf_buf_add_duration(&text, hf_wall_now().ns - holder->since.ns);
 	hf_buf_add_format(&text, " (%s, token %llu)\n  ", lock_mode_word(holder->mode),
 			  (unsigned long long)holder->token);
-	hf_buf_add_format(&text, "%s: %s\n", lock_liveness_word(holder->liveness), holder->evidence);
+	hf_buf_add_format(&text, "%s: ", lock_liveness_word(holder->liveness));
+	hf_buf_add_shown(&text, holder->evidence, strlen(holder->evidence));
+	hf_buf_add_char(&text, '\n');
 	if (holder->lease_left_ns >= 0) {
 		hf_buf_add_text(&text, "  lease: ");
 		add_lease(&text, holder->lease_left_ns);
@@ -150,6 +152,13 @@ static void explain_holder(const struct hf_holder *holder)
 	fputs(text.s, stdout);
 }
 
+static void print_free(const char *name, const char *how)
+{
+	putchar('\'');
+	cli_print_shown(name);
+	printf("' %s\n", how);
+}
+
 static void explain(void *arg, const struct hf_lock_info *info)
 {
 	struct show *show = arg;
@@ -159,7 +168,7 @@ static void explain(void *arg, const struct hf_lock_info *info)
 		return;
 	}
 	if (info->n_holders == 0)
-		printf("'%s' is free\n", info->name);
+		print_free(info->name, "is free");
 	for (size_t i = 0; i < info->n_holders; i++)
 		explain_holder(&info->holders[i]);
 	for (size_t i = 0; i < info->n_waiters; i++) {
@@ -206,7 +215,7 @@ int cmd_why(struct cli *cli, int argc, char **argv)
 	if (r < 0 && r != HF_E_NOT_HELD)
 		return cli_fail(cli, &err);
 	if (r == HF_E_NOT_HELD && !cli->json)
-		printf("'%s' is free: nobody has ever taken it here\n", argv[0]);
+		print_free(argv[0], "is free: nobody has ever taken it here");
 	if (cli->json) {
 		const struct hf_lock_info never = { .name = argv[0] };
 

@@ -181,9 +181,11 @@ static int tell(const struct run *run, const struct hf_run_report *report)
 		print_report(run, report, status);
 	switch (report->outcome) {
 	case HF_OUTCOME_NONE:
-		if (!run->cli->json)
-			printf("%s runs in the background: pid %d, attempt %u\n", run->name,
-			       (int)report->pid, report->attempt);
+		if (!run->cli->json) {
+			cli_print_shown(run->name);
+			printf(" runs in the background: pid %d, attempt %u\n", (int)report->pid,
+			       report->attempt);
+		}
 		break;
 	case HF_OUTCOME_SUCCEEDED:
 	case HF_OUTCOME_FAILED:

@@ -151,7 +151,8 @@ static void reap_one(struct reaping *reaping, const char *name)
 		if (json_array_append_new(reaping->list, object) < 0)
 			cli_die_oom();
 	} else {
-		printf("%s: %d %s ended\n", name, killed, killed == 1 ? "process" : "processes");
+		cli_print_shown(name);
+		printf(": %d %s ended\n", killed, killed == 1 ? "process" : "processes");
 	}
 }
 

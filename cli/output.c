@@ -28,6 +28,11 @@ static void print_shown(FILE *to, const char *text)
 	fputs(shown.s, to);
 }
 
+void cli_print_shown(const char *text)
+{
+	print_shown(stdout, text);
+}
+
 static void say_args(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 
 static void say_args(const char *format, va_list args)

@@ -48,7 +48,8 @@ HF_C_BEGIN
 	X(SESSION_LEFT_RUNNING)     \
 	X(SESSION_NOTIFIED)         \
 	X(FILE_REFUSED)             \
-	X(FILE_ABANDONED)
+	X(FILE_ABANDONED)           \
+	X(FILE_KEPT)
 /* clang-format on */
 
 enum hf_event {

@@ -304,8 +304,9 @@ HF_API int hf_session_reap(struct hf_sessions *sessions, const char *name,
 struct hf_log;
 
 /*
- * Opens the session's log at its beginning; `number` 0 is the present one, 1 the one before.
- * To be freed by hf_log_free. HF_E_NO_SESSION; -ENOENT when there is no log.
+ * Opens the session's log at its beginning; `number` 0 is that of the last run, 1 that of the
+ * run that was logged before it. To be freed by hf_log_free. HF_E_NO_SESSION; -ENOENT when
+ * there is no log, also when the last run was not logged and an earlier one was.
  */
 HF_API int hf_session_log(struct hf_sessions *sessions, const char *name, unsigned number,
 			  struct hf_log **ret_log, struct hf_err *err) HF_MUST_CHECK;

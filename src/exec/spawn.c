@@ -54,6 +54,12 @@ static _Noreturn void child_main(const struct hf_spawn *spawn, pid_t parent, int
 	for (int i = 0; i < 3; i++)
 		if (spawn->stdio[i] >= 0 && dup2(spawn->stdio[i], i) < 0)
 			child_fail(report, errno);
+	if (spawn->enter) {
+		int r = spawn->enter(spawn->enter_arg);
+
+		if (r < 0)
+			child_fail(report, -r);
+	}
 	(void)sigprocmask(SIG_SETMASK, spawn->mask, NULL);
 	(void)execvpe(spawn->argv[0], spawn->argv, spawn->envp);
 	child_fail(report, errno);

@@ -14,7 +14,10 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/file/file.h"
+#include "hf/file/backup.h"
+#include "hf/file/content.h"
+#include "hf/file/meta.h"
+#include "hf/file/temp.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
@@ -77,6 +80,10 @@ int hf_backup_keep(const struct hf_file *file, struct hf_err *err)
 		return 0;
 	if (errno == EPERM || errno == EMLINK || errno == EOPNOTSUPP || errno == ENOSYS)
 		return keep_copy(file, name, err);
+	/* Replaced or removed in that moment by an editor. */
+	if (errno == ENOENT)
+		return FAIL(err, HF_E_CHANGED, "backup", file->path,
+			    "it is no longer the file that was read");
 	return FAIL_SYS(err, "backup", file->path);
 }
 

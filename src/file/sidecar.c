@@ -14,7 +14,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
-#include "hf/file/file.h"
+#include "hf/file/sidecar.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 

@@ -62,6 +62,8 @@ static const struct hf_event_info rows[] = {
 	    REQUIRED("path", TEXT), REQUIRED("reason", TEXT)),
 	ROW(FILE_ABANDONED, file_abandoned, 0, "new content was not taken: its command failed, hung or wrote nothing",
 	    REQUIRED("path", TEXT), REQUIRED("cause", TEXT)),
+	ROW(FILE_KEPT, file_kept, 0, "a version that an editor saved during a commit was given a name of its own",
+	    REQUIRED("path", TEXT), REQUIRED("kept", TEXT)),
 };
 /* clang-format on */
 

@@ -18,6 +18,9 @@
 #define SUFFIX ".jsonl"
 #define DIGITS 20
 
+/* No more than this of a segment is read at once. Behind it, the counters tell how far numbers went. */
+#define WINDOW_MAX (UINT64_C(16) << 20)
+
 void hf_segment_name(uint64_t first, char out[HF_SEGMENT_NAME_MAX])
 {
 	(void)snprintf(out, HF_SEGMENT_NAME_MAX, PREFIX "%0*llu" SUFFIX, DIGITS,
@@ -103,20 +106,19 @@ int hf_segment_tail(int fd, uint64_t size, struct hf_tail *ret)
 	struct hf_tail tail = { 0 };
 	uint64_t window = 4096;
 
-	if (size == 0) {
-		*ret = tail;
-		return 0;
-	}
 	/*
 	 * Normally the last line lies in the first small window. Behind a crash
-	 * there may be garbage of any length: then look further back, to the
-	 * beginning if need be.
+	 * there may be garbage of any length: then look further back.
 	 */
 	for (;; window *= 8) {
 		uint64_t from = window < size ? size - window : 0;
 		size_t len = (size_t)(size - from), end;
 		ssize_t n;
 
+		if (size == 0) {
+			*ret = tail;
+			return 0;
+		}
 		hf_buf_reset(&buf);
 		if (hf_buf_reserve(&buf, len) < 0)
 			return buf.err;
@@ -125,7 +127,14 @@ int hf_segment_tail(int fd, uint64_t size, struct hf_tail *ret)
 			return (int)n;
 		if ((size_t)n != len)
 			return -EAGAIN; /* it shrank under us: look again */
-		tail.torn = buf.s[len - 1] != '\n';
+		/* A hole at the end, of any size: go on before it. */
+		if (!tail.torn && hf_is_zero(buf.s, len) && len > 1) {
+			tail.torn = 1;
+			size = (uint64_t)hf_data_end(fd, (off_t)size);
+			window = 4096 / 8;
+			continue;
+		}
+		tail.torn = tail.torn || buf.s[len - 1] != '\n';
 		for (end = len; end > 0;) {
 			const char *newline = memrchr(buf.s, '\n', end);
 			const char *before;
@@ -143,7 +152,7 @@ int hf_segment_tail(int fd, uint64_t size, struct hf_tail *ret)
 				return 0;
 			}
 		}
-		if (from == 0) {
+		if (from == 0 || window >= WINDOW_MAX) {
 			tail.seq = 0;
 			*ret = tail;
 			return 0;
@@ -155,7 +164,9 @@ int hf_segment_first(int fd, uint64_t size, uint64_t *ret_seq)
 {
 	AUTO(hf_buf_done) struct hf_buf buf = HF_BUF_INIT;
 	uint64_t window = HF_JOURNAL_LINE_MAX;
+	off_t at = hf_hole_end(fd, 0, (off_t)size);
 
+	size -= (uint64_t)at;
 	for (;; window *= 8) {
 		size_t len = (size_t)(window < size ? window : size), start = 0;
 		const char *newline;
@@ -164,7 +175,7 @@ int hf_segment_first(int fd, uint64_t size, uint64_t *ret_seq)
 		hf_buf_reset(&buf);
 		if (hf_buf_reserve(&buf, len) < 0)
 			return buf.err;
-		n = hf_pread_all(fd, buf.s, len, 0);
+		n = hf_pread_all(fd, buf.s, len, at);
 		if (n < 0)
 			return (int)n;
 		while ((newline = memchr(buf.s + start, '\n', (size_t)n - start))) {
@@ -174,7 +185,7 @@ int hf_segment_first(int fd, uint64_t size, uint64_t *ret_seq)
 				return 0;
 			start = end + 1;
 		}
-		if (len == size) {
+		if (len == size || window >= WINDOW_MAX) {
 			*ret_seq = 0;
 			return 0;
 		}

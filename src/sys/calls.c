@@ -26,6 +26,19 @@ static int sys_setlk(int fd, struct flock *range)
 	return fcntl(fd, F_OFD_SETLK, range);
 }
 
+/* The signal of a broken lease would by default end the process; SIGURG by default is ignored. */
+static int sys_set_lease(int fd, int type)
+{
+	if (type != F_UNLCK && fcntl(fd, F_SETSIG, SIGURG) < 0)
+		return -1;
+	return fcntl(fd, F_SETLEASE, type);
+}
+
+static int sys_get_lease(int fd)
+{
+	return fcntl(fd, F_GETLEASE);
+}
+
 static int sys_pidfd_open(pid_t pid, unsigned flags)
 {
 	return (int)syscall(SYS_pidfd_open, pid, flags);
@@ -167,12 +180,14 @@ static int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
 #define sys_statx             statx
 #define sys_fstatat           fstatat
 #define sys_fstatfs           fstatfs
+#define sys_lseek             lseek
 #define sys_ftruncate         ftruncate
 #define sys_fchmod            fchmod
 #define sys_mkdirat           mkdirat
 #define sys_mkfifoat          mkfifoat
 #define sys_renameat2         renameat2
 #define sys_unlinkat          unlinkat
+#define sys_symlinkat         symlinkat
 #define sys_readlinkat        readlinkat
 #define sys_getpgid           getpgid
 #define sys_inotify_init1     inotify_init1

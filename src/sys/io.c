@@ -200,6 +200,39 @@ int hf_rename_new(int fromfd, const char *from, int tofd, const char *to)
 	return hf_sys.renameat2(fromfd, from, tofd, to, 0) == 0 ? 0 : -errno;
 }
 
+off_t hf_hole_end(int fd, off_t at, off_t size)
+{
+	off_t data = hf_sys.lseek(fd, at, SEEK_DATA);
+
+	if (data < 0)
+		return errno == ENXIO && size > at ? size : at;
+	return data < size ? data : size;
+}
+
+#define PIECES_MAX 4096
+
+off_t hf_data_end(int fd, off_t size)
+{
+	off_t end = 0, data = 0;
+
+	for (int i = 0; i < PIECES_MAX; i++) {
+		data = hf_sys.lseek(fd, end, SEEK_DATA);
+		if (data < 0)
+			return errno == ENXIO ? end : size;
+		if (data >= size)
+			return end;
+		end = hf_sys.lseek(fd, data, SEEK_HOLE);
+		if (end < 0 || end >= size)
+			return size;
+	}
+	return size;
+}
+
+int hf_is_zero(const char *bytes, size_t len)
+{
+	return len == 0 || (bytes[0] == '\0' && memcmp(bytes, bytes + 1, len - 1) == 0);
+}
+
 int hf_sync_dir(int dirfd)
 {
 	int r;

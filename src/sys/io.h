@@ -66,6 +66,20 @@ ssize_t hf_read_file(int dirfd, const char *path, char *to, size_t cap);
 ssize_t hf_pread_all(int fd, char *to, size_t len, off_t at);
 
 /*
+ * Holes: a file of terabytes that has no blocks is made in a microsecond, and is not to be
+ * read byte by byte. Both move the descriptor's own position.
+ *
+ * hf_hole_end: `at` is followed by a hole: where data begins again, at most `size`. Else `at`.
+ * hf_data_end: where the last data before `size` ends; 0 when there is none, `size` where the
+ * file system does not tell or there are too many pieces to look at.
+ */
+off_t hf_hole_end(int fd, off_t at, off_t size);
+off_t hf_data_end(int fd, off_t size);
+
+/* Are they all zero? What a hole reads as. */
+int hf_is_zero(const char *bytes, size_t len);
+
+/*
  * Writes all at `at`. Returns 0, or -errno with the number of bytes that did
  * get written in *ret_done, for the caller to take back.
  */

@@ -224,3 +224,29 @@ held() { ! flock -n "$HOLDFAST_DIR/journal/events.jsonl" true; }
     expect 0 hf journal events --json
     is_json '.events | map(.event) | index("note") != null'
 }
+
+@test "a huge hole in a segment is passed over at once, and named by verify; the sequence goes on" {
+    hf journal emit note --name x text=before
+    truncate -s 4T "$HOLDFAST_DIR/journal/events.jsonl" || skip "no files of that size here"
+    start=$SECONDS
+    (ulimit -v 2000000 && exec "$HOLDFAST" version >/dev/null 2>&1) && limit='ulimit -v 2000000;' || limit=
+    expect 0 bash -c "$limit"' exec timeout 20 "$HOLDFAST" journal query'
+    says text=before
+    expect 0 bash -c "$limit"' exec timeout 20 "$HOLDFAST" why x'
+    expect 1 bash -c "$limit"' exec timeout 20 "$HOLDFAST" journal verify'
+    says "a hole of"
+    timeout 20 "$HOLDFAST" doctor >/dev/null || [ $? -ne 124 ]
+    expect 0 bash -c "$limit"' exec timeout 20 "$HOLDFAST" journal emit note --name x text=after'
+    expect 0 hf journal query --event note --json
+    [ "$(hf journal query --event note --name x --json | tail -1 | jq .seq)" -ge 2 ]
+    [ $((SECONDS - start)) -lt 20 ]
+}
+
+@test "no record steers the terminal: query, follow and why show control bytes as text" {
+    hf journal emit note --name $'x\e[2J' text=$'a\e]0;title\ab'
+    hf journal emit note --name $'x\e[2J' text=$'with blank \e[6n and \xc2\x9b'
+    { hf journal query; hf why $'x\e[2J'; } >shown
+    [ "$(grep -c 'x.x1b.2J' shown)" -ge 3 ]
+    run ! grep -q $'[\e\a]' shown
+    run ! grep -qP '\xc2\x9b' shown
+}

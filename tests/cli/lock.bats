@@ -143,6 +143,21 @@ waiters() { [ "$(hf lock list --json | jq ".locks[] | select(.name == \"$1\") | 
     run ! kill -0 "$(cat child)"
 }
 
+@test "run --ttl: when the lease is lost, what the command started ends too, even if it called setsid" {
+    cat >command <<'C'
+env -i setsid sh -c 'sh -c "echo \$PPID" >hidden; while :; do sleep 1; done' </dev/null >/dev/null 2>&1 &
+until [ -s hidden ]; do sleep 0.02; done
+touch ready
+exec sleep 300
+C
+    spawn bash -c '"$HOLDFAST" lock run x --ttl 1s -- sh command; echo $? >status'
+    wait_until 10 test -e ready
+    hf lock break x --reason test
+    wait_until 20 test -s status
+    [ "$(cat status)" = 3 ]
+    ! kill -0 "$(cat hidden)" 2>/dev/null || grep -q ') Z' "/proc/$(cat hidden)/stat"
+}
+
 @test "run --ttl: killing the wrapper ends the command" {
     "$HOLDFAST" lock run build --ttl 30s -- bash -c 'echo $$ >child; exec sleep 60' 3>&- &
     spawned+=($!)
