@@ -21,6 +21,7 @@ struct hf_spawn {
 	pid_t group;       /* process group to join; 0: a new one */
 	const sigset_t *mask;
 	struct hf_cgroup *cgroup; /* fd -1: none */
+	uint64_t mark;     /* limit mark (marks.h) for the child and what it starts; 0: none */
 };
 
 struct hf_child {

@@ -13,6 +13,7 @@
 #define EXEC_TREE_H
 
 #include "hf/exec/cgroup.h"
+#include "hf/exec/marks.h"
 #include "hf/exec/ptable.h"
 
 struct hf_tree {

@@ -226,6 +226,7 @@ static int settle(struct hf_keeper *k, struct hf_err *err)
 	k->record.outcome = old.outcome;
 	k->record.exit_status = old.exit_status;
 	k->record.ran_ns = old.ran_ns;
+	k->record.ended = old.ended;
 	(void)snprintf(k->record.cause, sizeof(k->record.cause), "%s", old.cause);
 	return resume(k, &old, err);
 }
@@ -300,6 +301,9 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 	int r;
 
 	(void)hf_mark_prefix(k->sessions->dir_inode, k->name, k->tree.mark);
+	/* What is left running belongs to the session around us, and keeps the mark of that. */
+	if (!(k->o.flags & HF_RUN_LEAVE_RUNNING))
+		hf_session_set_marks(k->sessions, &k->record);
 	shown_command(k->o.argv, k->record.command);
 	k->record.started = hf_wall_now();
 	k->record.hang_ns = k->o.hang_ns;

@@ -8,6 +8,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/exec/marks.h"
 #include "hf/run/session/store.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -42,6 +43,7 @@ int hf_sessions_open(struct hf_state *state, struct hf_journal *journal,
 	if (r < 0)
 		return hf_fail_sys(err, -r, "statx", hf_state_path(state));
 	sessions->dir_inode = (uint64_t)st.st_ino;
+	sessions->dir_device = (uint64_t)st.st_dev;
 	r = hf_state_subdir(state, "sessions", 1, &sessions->dirfd, err);
 	if (r < 0)
 		return r;
@@ -115,6 +117,16 @@ int hf_session_dir(struct hf_sessions *sessions, const char *name, int create, i
 	if (r == -ENOENT)
 		return FAIL(err, HF_E_NO_SESSION, "session", name, "nothing was ever run under that name");
 	return r;
+}
+
+void hf_session_set_marks(const struct hf_sessions *sessions, struct hf_session_record *record)
+{
+	uint64_t above = hf_limit_own();
+
+	record->mark = hf_limit_mark_make(
+		above, hf_limit_mark_name(sessions->dir_device, sessions->dir_inode, record->name),
+		record->token);
+	record->around = hf_limit_mark_in(above);
 }
 
 /* -- the record ---------------------------------------------------------------- */

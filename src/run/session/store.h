@@ -21,7 +21,8 @@ struct hf_sessions {
 	struct hf_journal *journal; /* may be NULL */
 	struct hf_locks *locks;
 	int dirfd;                  /* sessions/ */
-	uint64_t dir_inode;         /* of the state directory: part of the mark of processes */
+	uint64_t dir_inode;         /* of the state directory: part of the marks of processes */
+	uint64_t dir_device;
 	unsigned judge_flags;       /* HF_PROC_SHARED on network file systems */
 	pid_t process;              /* a forked child is refused */
 };
@@ -29,6 +30,9 @@ struct hf_sessions {
 /* Opens the directory of `name`. With `create` 0 a missing one is HF_E_NO_SESSION. */
 int hf_session_dir(struct hf_sessions *sessions, const char *name, int create, int *ret_fd,
 		   struct hf_err *err);
+
+/* Writes the limit marks of this run, and of the session that this process is in, to the record. */
+void hf_session_set_marks(const struct hf_sessions *sessions, struct hf_session_record *record);
 
 /*
  * Reads the record of `name`. HF_E_NO_SESSION when there is none; HF_E_FORMAT when it
