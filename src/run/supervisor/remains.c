@@ -37,15 +37,18 @@ int hf_remains_settle(struct hf_sessions *sessions, const char *name, uint64_t t
 		      struct hf_session_record *ret_old, int *ret_killed, struct hf_err *err)
 {
 	struct hf_session_record old = { 0 };
-	int killed, known, r = hf_session_load(sessions, name, &old, err);
+	AUTO_FD dirfd = -1;
+	int killed, known, r = hf_session_dir(sessions, name, 0, &dirfd, err);
 
 	memset(ret_old, 0, sizeof(*ret_old));
 	*ret_killed = 0;
 	if (r == HF_E_NO_SESSION)
 		return 0;
-	/* A record that had to be put away says nothing; the marks still do. */
+	if (r == 0)
+		r = hf_session_load(sessions, name, &old, err);
+	/* A record that had to be put away, now or by an earlier look, says nothing; the marks still do. */
 	known = r == 0;
-	if (r < 0 && r != HF_E_FORMAT)
+	if (r < 0 && r != HF_E_FORMAT && r != HF_E_NO_SESSION)
 		return r;
 	if (known)
 		*ret_old = old;
