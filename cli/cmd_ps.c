@@ -24,6 +24,7 @@ static const char *colour_of(enum hf_session_state state)
 	case HF_SESSION_FAILED:
 	case HF_SESSION_VERIFY_FAILED:
 	case HF_SESSION_DEAD_UNREAPED:
+	case HF_SESSION_UNREADABLE:
 		return "31";
 	case HF_SESSION_HUNG:
 	case HF_SESSION_STOPPING:
@@ -43,6 +44,7 @@ static void print_row(struct show *show, const struct hf_session_info *info)
 	AUTO(hf_buf_done) struct hf_buf cpu = HF_BUF_INIT;
 	AUTO(hf_buf_done) struct hf_buf output = HF_BUF_INIT;
 	AUTO(hf_buf_done) struct hf_buf tail = HF_BUF_INIT;
+	const char *cause;
 
 	if (show->count++ == 0)
 		printf("%-20s  %-13s  %7s  %7s  %7s  %5s  %6s  %7s  %7s  %3s  %-16s  %s\n", "NAME",
@@ -55,9 +57,10 @@ static void print_row(struct show *show, const struct hf_session_info *info)
 	session_add_duration(&cpu, info->cpu_ns);
 	session_add_duration(&output, info->output_age_ns);
 	hf_buf_add_shown(&tail, info->command, strlen(info->command));
-	if (info->pid == 0 && info->outcome != HF_OUTCOME_NONE && info->cause[0]) {
+	cause = info->outcome != HF_OUTCOME_NONE ? info->cause : info->pid == 0 ? info->last.cause : "";
+	if (cause[0]) {
 		hf_buf_add_text(&tail, "  (");
-		hf_buf_add_shown(&tail, info->cause, strlen(info->cause));
+		hf_buf_add_shown(&tail, cause, strlen(cause));
 		hf_buf_add_char(&tail, ')');
 	}
 	if (info->log_dropped_bytes > 0) {

@@ -82,6 +82,7 @@ static void fill_options(struct run *run, char **command)
 struct busy {
 	const struct run *run;
 	json_t *object; /* with --json */
+	uint64_t token; /* of the holder that was in the way */
 	int known;
 };
 
@@ -90,13 +91,19 @@ static void say_session(void *arg, const struct hf_session_info *info)
 	AUTO(hf_buf_done) struct hf_buf age = HF_BUF_INIT;
 	struct busy *busy = arg;
 
-	/* One that has ended is not what holds the name now. */
-	if (info->state == HF_SESSION_DONE || info->state == HF_SESSION_FAILED ||
-	    info->state == HF_SESSION_VERIFY_FAILED || info->state == HF_SESSION_STOPPED)
+	/* One that has ended is not what holds the name now, unless it did so a moment ago. */
+	if (info->outcome != HF_OUTCOME_NONE && info->token != busy->token)
 		return;
 	session_add_duration(&age, info->age_ns);
-	cli_say(busy->run->cli, "session '%s' is %s, for %s, attempt %u: %s", info->name,
-		hf_session_word(info->state), age.s, info->attempt, info->command);
+	if (info->outcome != HF_OUTCOME_NONE)
+		cli_say(busy->run->cli, "session '%s' has just ended: %s", info->name, info->cause);
+	else if (info->state == HF_SESSION_STARTING && !info->command[0])
+		cli_say(busy->run->cli, "session '%s' is just starting", info->name);
+	else if (info->state == HF_SESSION_UNREADABLE)
+		cli_say(busy->run->cli, "session '%s' runs, for %s; its record is damaged", info->name, age.s);
+	else
+		cli_say(busy->run->cli, "session '%s' is %s, for %s, attempt %u: %s", info->name,
+			hf_session_word(info->state), age.s, info->attempt, info->command);
 	if (busy->object)
 		cli_set(busy->object, "session", session_json(info));
 	busy->known = 1;
@@ -120,7 +127,7 @@ static int say_busy(struct run *run, const struct hf_run_report *report, const s
 {
 	AUTO(session_close) struct session_context context = { 0 };
 	int status = (int)run->lock.busy_status;
-	struct busy busy = { .run = run };
+	struct busy busy = { .run = run, .token = report->blocker.token };
 
 	if (run->lock.on_timeout == ON_TIMEOUT_SKIP)
 		return skip(run, report, err);

@@ -175,6 +175,7 @@ int cmd_reap(struct cli *cli, int argc, char **argv)
 		return status;
 	reaping.sessions = context.sessions;
 	reaping.list = json_array();
+	(void)hf_sessions_sweep(context.sessions);
 	if (n > 0)
 		reap_one(&reaping, argv[0]);
 	else if (hf_session_list(context.sessions, reap_if_dead, &reaping, &err) < 0)

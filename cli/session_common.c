@@ -78,6 +78,21 @@ json_t *session_process_json(const struct hf_proc_id *id)
 	return object;
 }
 
+static json_t *end_json(const struct hf_session_end *end)
+{
+	json_t *object;
+
+	if (end->outcome == HF_OUTCOME_NONE)
+		return json_null();
+	object = json_object();
+	cli_set(object, "outcome", json_string(hf_outcome_word(end->outcome)));
+	cli_set(object, "exit", json_integer(end->exit_status));
+	cli_set(object, "cause", cli_text(end->cause));
+	cli_set(object, "ended", time_json(end->ended));
+	cli_set(object, "ran_ms", known(end->ran_ns, HF_MSEC));
+	return object;
+}
+
 json_t *session_json(const struct hf_session_info *info)
 {
 	json_t *object = json_object();
@@ -88,11 +103,13 @@ json_t *session_json(const struct hf_session_info *info)
 	cli_set(object, "outcome", ended ? json_string(hf_outcome_word(info->outcome)) : json_null());
 	cli_set(object, "exit", ended ? json_integer(info->exit_status) : json_null());
 	cli_set(object, "cause", ended ? cli_text(info->cause) : json_null());
+	cli_set(object, "last", end_json(&info->last));
 	cli_set(object, "pid", info->pid ? json_integer(info->pid) : json_null());
 	cli_set(object, "supervisor", session_process_json(&info->supervisor));
 	cli_set(object, "keeper", session_process_json(&info->keeper));
 	cli_set(object, "leader", session_process_json(&info->leader));
-	cli_set(object, "attempt", json_integer(info->attempt));
+	/* Attempts count from 1: 0 is not known. */
+	cli_set(object, "attempt", info->attempt ? json_integer(info->attempt) : json_null());
 	cli_set(object, "failures", json_integer(info->failures));
 	cli_set(object, "loop", json_boolean(info->loop));
 	cli_set(object, "token", json_integer((json_int_t)info->token));

@@ -14,6 +14,7 @@
 #include "hf/base/parse.h"
 #include "hf/proc/here.h"
 #include "hf/run/keeper/keeper.h"
+#include "hf/run/session/owner.h"
 #include "hf/run/supervisor/remains.h"
 #include "hf/sys/calls.h"
 
@@ -61,7 +62,7 @@ static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *er
 	k->own_session = hf_keeper_wants_pty(k) && setsid() >= 0;
 	if (!k->own_session)
 		(void)setpgid(0, 0);
-	(void)prctl(PR_SET_NAME, "holdfast-keeper");
+	(void)prctl(PR_SET_NAME, HF_KEEPER_COMM);
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return FAIL_SYS(err, "subreaper", k->name);
 	sigemptyset(&set);
@@ -319,6 +320,7 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 	k->output.direct = k->detached && !bounded;
 	k->output.alone = k->detached && bounded;
 	if (k->o.tree != HF_TREE_WALK) {
+		(void)hf_cgroup_sweep();
 		r = hf_cgroup_make(k->record.token, &k->tree.group);
 		if (r < 0 && k->o.tree == HF_TREE_CGROUP)
 			return hf_fail_sys(err, -r, "cgroup", k->name);

@@ -77,6 +77,11 @@ int hf_remains_settle(struct hf_sessions *sessions, const char *name, uint64_t t
 	return 0;
 }
 
+int hf_sessions_sweep(struct hf_sessions *sessions)
+{
+	return sessions ? hf_cgroup_sweep() : 0;
+}
+
 int hf_session_reap(struct hf_sessions *sessions, const char *name, struct hf_err *err)
 {
 	struct hf_lock_opts opts = { .size = sizeof(opts), .ttl_ns = HF_RUN_TTL_NS };
@@ -93,5 +98,6 @@ int hf_session_reap(struct hf_sessions *sessions, const char *name, struct hf_er
 	r = hf_remains_settle(sessions, name, hf_lock_token(lock), &old, &killed, err);
 	(void)hf_lock_release(lock, NULL);
 	hf_lock_free(lock);
+	(void)hf_cgroup_sweep();
 	return r < 0 ? r : killed;
 }
