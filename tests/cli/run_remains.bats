@@ -192,6 +192,29 @@ with_corrupt_record() {
 @test "both killed at once, record corrupt: reap still knows them by their mark; walk" { with_corrupt_record walk reap; }
 @test "both killed at once, record corrupt: the next run does as well; walk" { with_corrupt_record walk run; }
 
+# What a run leaves that is killed between making its cgroup and saving the name.
+empty_group_is_swept() {
+    needs cgroup
+    probed=$(tr -d '\0' <"$HOLDFAST_DIR/sessions/probe/session.jsonl" | tail -1 | jq -r .cgroup)
+    left="$(dirname "$probed")/holdfast-$((RANDOM * 32768 + RANDOM))"
+    mkdir "$left"
+    # What a living keeper has made is not touched, empty or not: a loop between two attempts.
+    spawn "$HOLDFAST" run loop --tree cgroup --every 60s -- true
+    wait_until 10 is_waiting
+    kept=$(tr -d '\0' <"$HOLDFAST_DIR/sessions/loop/session.jsonl" | tail -1 | jq -r .cgroup)
+    foreign="$(dirname "$probed")/holdfast-mine" && mkdir -p "$foreign"
+    expect 0 hf "$@"
+    rmdir "$foreign"
+    [ ! -d "$left" ]
+    [ -d "$kept" ]
+    expect 0 hf stop loop
+    [ ! -d "$kept" ]
+}
+is_waiting() { [ "$(session loop .state)" = waiting ]; }
+
+@test "an empty cgroup of a run that was killed before it could note it: reap removes it, and no other" { empty_group_is_swept reap; }
+@test "an empty cgroup of a run that was killed before it could note it: the next run removes it, and no other" { empty_group_is_swept run next --tree cgroup -- true; }
+
 # start_nested MECHANISM: the session "t", in it the session "inner" with a tree of its own
 start_nested() {
     needs "$1"
