@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/view/lock.h"
+#include "hf/view/session.h"
 #include "lock.h"
 #include "session.h"
 
@@ -94,7 +96,7 @@ static void say_session(void *arg, const struct hf_session_info *info)
 	/* One that has ended is not what holds the name now, unless it did so a moment ago. */
 	if (info->outcome != HF_OUTCOME_NONE && info->token != busy->token)
 		return;
-	session_add_duration(&age, info->age_ns);
+	hf_view_duration(&age, info->age_ns);
 	if (info->outcome != HF_OUTCOME_NONE)
 		cli_say(busy->run->cli, "session '%s' has just ended: %s", info->name, info->cause);
 	else if (info->state == HF_SESSION_STARTING && !info->command[0])
@@ -105,7 +107,7 @@ static void say_session(void *arg, const struct hf_session_info *info)
 		cli_say(busy->run->cli, "session '%s' is %s, for %s, attempt %u: %s", info->name,
 			hf_session_word(info->state), age.s, info->attempt, info->command);
 	if (busy->object)
-		cli_set(busy->object, "session", session_json(info));
+		cli_set(busy->object, "session", hf_view_session(info));
 	busy->known = 1;
 }
 
@@ -132,7 +134,7 @@ static int say_busy(struct run *run, const struct hf_run_report *report, const s
 	if (run->lock.on_timeout == ON_TIMEOUT_SKIP)
 		return skip(run, report, err);
 	if (run->cli->json)
-		busy.object = lock_busy_json(run->name, &report->blocker, err, status);
+		busy.object = hf_view_conflict(run->name, &report->blocker, err, status);
 	if (session_open(run->cli, &context) != EXIT_DONE ||
 	    hf_session_look(context.sessions, run->name, say_session, &busy, NULL) < 0 || !busy.known)
 		cli_say(run->cli, "'%s' is locked, but not by a session", run->name);
@@ -162,22 +164,6 @@ static int fail(struct run *run, int r, const struct hf_run_report *report, cons
 	return status == EXIT_OS ? STATUS_AROUND : status;
 }
 
-static void print_report(const struct run *run, const struct hf_run_report *report, int status)
-{
-	json_t *object = json_object();
-	int ended = report->outcome != HF_OUTCOME_NONE;
-
-	cli_set(object, "name", cli_text(run->name));
-	cli_set(object, "outcome", ended ? json_string(hf_outcome_word(report->outcome)) : json_null());
-	cli_set(object, "exit", ended ? json_integer(status) : json_null());
-	cli_set(object, "cause", ended ? cli_text(report->cause) : json_null());
-	cli_set(object, "pid", report->pid ? json_integer(report->pid) : json_null());
-	cli_set(object, "supervisor", session_process_json(&report->supervisor));
-	cli_set(object, "attempt", json_integer(report->attempt));
-	cli_set(object, "token", json_integer((json_int_t)report->token));
-	cli_print_json(object);
-}
-
 static int tell(const struct run *run, const struct hf_run_report *report)
 {
 	int status = report->exit_status;
@@ -185,7 +171,7 @@ static int tell(const struct run *run, const struct hf_run_report *report)
 	if (report->outcome == HF_OUTCOME_VERIFY_FAILED)
 		status = (int)run->lock.busy_status;
 	if (run->cli->json)
-		print_report(run, report, status);
+		cli_print_json(hf_view_report(run->name, report, status));
 	switch (report->outcome) {
 	case HF_OUTCOME_NONE:
 		if (!run->cli->json)
