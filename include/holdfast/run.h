@@ -45,11 +45,12 @@
  * forks. A child may only free what it inherited.
  * Needs /proc, and pidfds for every signal.
  *
- * Limits. If supervisor and keeper are both killed and there is no cgroup, a process that never
- * stays (it forks and exits faster than the process table is read) is not found by the reaping,
- * nor is one that cleared its environment and then lowered RLIMIT_LOCKS, its second mark, or was
- * started by an inner session with another state directory and cleared its environment.
- * Processes of HF_RUN_LEAVE_RUNNING have no such limit of their own.
+ * Limits. Each process of a session has two marks: an environment variable, and a value of the
+ * hard limit RLIMIT_LOCKS, which no kernel uses. If supervisor and keeper are both killed and there
+ * is no cgroup, the reaping finds a process by either. It does not find one that removed both (it
+ * cleared its environment and lowered that limit, or raised it as root), nor, with its environment
+ * cleared, one of an inner session with another state directory, of HF_RUN_LEAVE_RUNNING, or below a
+ * limit that is lower than any mark. One that forks and exits without a pause may escape it.
  * In a group of more than 32 places not every place has two owners: such a one is free when the
  * keeper is killed.
  * After HF_RUN_LEAVE_RUNNING what was left belongs to whoever reaps the caller's orphans.

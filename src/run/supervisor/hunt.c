@@ -22,6 +22,9 @@
 #define PATIENCE_NS  (10 * HF_SEC)      /* for killed processes to be gone */
 #define LOOK_AGAIN_NS (5 * HF_MSEC)
 #define CHILDREN_MAX  ((size_t)256 << 10) /* bytes of a list of pids */
+#define CHASE_NS      (30 * HF_MSEC)
+#define CHASE_LOOKS   500 /* on a busy machine that time may pass without a look */
+#define CHASE_PIDS    256 /* the newest ones, at most so many at once */
 
 /* The limit marks of one session on record. */
 struct marks {
@@ -260,12 +263,14 @@ static int hunt_marked_one(struct hunt *hunt, int32_t pid)
 		return limit;
 	/* Seen by number; proven only now. */
 	pidfd = hf_sys.pidfd_open(pid, 0);
-	if (pidfd < 0)
+	limit = pidfd < 0 ? 0 : is_hunted_mark(hunt, hf_limit_mark_of(pid));
+	if (pidfd < 0 || (limit <= 0 && !hf_mark_found(pid, hunt->mark, hunt->only, hunt->token)) ||
+	    hf_status_read_uid(pid, &uid) < 0 || hf_pidfd_exited(pidfd) != 0) {
+		/* It was there, and may have forked before it went: nothing is proven. */
+		hunt->living++;
+		hunt->survivor = pid;
 		return 0;
-	limit = is_hunted_mark(hunt, hf_limit_mark_of(pid));
-	if ((limit <= 0 && !hf_mark_found(pid, hunt->mark, hunt->only, hunt->token)) ||
-	    hf_status_read_uid(pid, &uid) < 0 || hf_pidfd_exited(pidfd) != 0)
-		return 0;
+	}
 	if (limit > 0 || uid == geteuid()) {
 		strike(hunt, pidfd, pid);
 	} else {
@@ -285,6 +290,47 @@ static int hunt_marked(struct hunt *hunt)
 		if (scan.stats[i].pid > 1 && scan.stats[i].pid != getpid() && !hf_stat_is_dead(&scan.stats[i]))
 			r = hunt_marked_one(hunt, scan.stats[i].pid);
 	return r == -ENOTSUP ? 0 : r;
+}
+
+/* The number that was given last; 0: not known. */
+static int32_t newest_pid(void)
+{
+	char text[128];
+	ssize_t n = hf_read_file(AT_FDCWD, "/proc/loadavg", text, sizeof(text) - 1);
+	const char *word;
+	uint64_t pid;
+
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	word = strrchr(text, ' ');
+	return word && hf_parse_u64(word + 1, strlen(word + 1), INT32_MAX, &pid) == 0 ? (int32_t)pid : 0;
+}
+
+/*
+ * One that forks and exits faster than the table is read is never found in it. But it always has
+ * one of the newest numbers, which are few and quickly looked at.
+ */
+static int chase_newest(struct hunt *hunt)
+{
+	struct hf_mono end = hf_mono_in(CHASE_NS);
+	int32_t seen = newest_pid();
+	int r = 0;
+
+	for (int looks = 0; r == 0 && (looks < CHASE_LOOKS || hf_mono_left(end) > 0); looks++) {
+		int32_t newest = newest_pid();
+
+		/* The numbers may have begun anew. */
+		if (newest < seen || newest - seen > CHASE_PIDS)
+			seen = newest > CHASE_PIDS ? newest - CHASE_PIDS : 0;
+		while (r == 0 && seen < newest) {
+			seen++;
+			if (seen > 1 && seen != getpid())
+				r = hunt_marked_one(hunt, seen);
+		}
+	}
+	return r;
 }
 
 /* Is the caller itself below what would be killed? 1, 0 or -errno. */
@@ -317,6 +363,8 @@ static int hunt_all(struct hunt *hunt, const struct hf_session_record *old)
 		(void)hf_cgroup_kill(&hunt->group);
 	}
 	r = hunt_marked(hunt);
+	if (r == 0 && hunt->living == 0 && hunt->group.fd < 0)
+		r = chase_newest(hunt);
 	/* Those of a pid namespace that is not shown here are in the group all the same. */
 	if (hunt->living == 0 && hunt->group.fd >= 0 && hf_cgroup_populated(&hunt->group) > 0)
 		hunt->living++;
