@@ -50,7 +50,8 @@
  * is no cgroup, the reaping finds a process by either. It does not find one that removed both (it
  * cleared its environment and lowered that limit, or raised it as root), nor, with its environment
  * cleared, one of an inner session with another state directory, of HF_RUN_LEAVE_RUNNING, or below a
- * limit that is lower than any mark. One that forks and exits without a pause may escape it.
+ * limit that is lower than any mark. One that forks and exits without a pause may escape it. Another
+ * user's process that takes the mark of a dead run keeps the next run of that name from starting.
  * In a group of more than 32 places not every place has two owners: such a one is free when the
  * keeper is killed.
  * After HF_RUN_LEAVE_RUNNING what was left belongs to whoever reaps the caller's orphans.

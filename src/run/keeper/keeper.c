@@ -305,6 +305,7 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 	/* What is left running belongs to the session around us, and keeps the mark of that. */
 	if (!(k->o.flags & HF_RUN_LEAVE_RUNNING))
 		hf_session_set_marks(k->sessions, &k->record);
+	k->tree.limit = k->record.mark;
 	shown_command(k->o.argv, k->record.command);
 	k->record.started = hf_wall_now();
 	k->record.hang_ns = k->o.hang_ns;
