@@ -79,7 +79,7 @@ static void explain_holder(const struct hf_holder *holder)
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
 
 	hf_buf_add_format(&text, "held by pid %d for ", (int)holder->id.pid);
-	hf_buf_add_duration(&text, hf_wall_now().ns - holder->since.ns);
+	hf_view_duration(&text, hf_wall_now().ns - holder->since.ns);
 	hf_buf_add_format(&text, " (%s, token %llu)\n  ", hf_view_mode(holder->mode),
 			  (unsigned long long)holder->token);
 	hf_buf_add_format(&text, "%s: %s\n", hf_view_liveness(holder->liveness), holder->evidence);

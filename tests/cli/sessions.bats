@@ -140,6 +140,18 @@ damage() { printf 'garbage\n' >"$HOLDFAST_DIR/sessions/$1/session.jsonl"; }
     expect 0 hf run x -- true
 }
 
+@test "a damaged record between two attempts of a loop: unreadable each time, until the next attempt writes it anew" {
+    spawn "$HOLDFAST" run x --every 60s -- true
+    wait_until 10 is_field x .state waiting
+    damage x
+    for look in 1 2; do is_field x .state unreadable; done
+    expect 0 hf stop x
+    [ "$output" = stopped ]
+    is_field x '.state != "unreadable" and .ended != null' true
+    spawn "$HOLDFAST" run x --every 60s -- true
+    wait_until 10 is_field x .state waiting
+}
+
 @test "a damaged record while it runs: stop as the first to see it ends it; wait sees its end; the next run is not refused" {
     running x
     damage x

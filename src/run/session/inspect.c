@@ -247,8 +247,7 @@ static void show_owner(const char *name, const struct hf_session_owner *owner, i
 	struct hf_session_info info = nothing_known;
 
 	info.name = name;
-	/* The record is written before anything is started. */
-	info.state = damaged || owner->has_child ? HF_SESSION_UNREADABLE : HF_SESSION_STARTING;
+	info.state = damaged ? HF_SESSION_UNREADABLE : HF_SESSION_STARTING;
 	info.token = owner->token;
 	info.keeper = owner->keeper;
 	info.supervisor = owner->supervisor;
@@ -273,7 +272,12 @@ int hf_session_load_kept(struct hf_sessions *sessions, const char *name, struct 
 		r = hf_session_load(sessions, name, ret, NULL);
 	if (r == 0 && ret->token == ret_owner->token)
 		return 0;
-	return r == 0 ? HF_KEPT_BEFORE : r == HF_E_FORMAT ? HF_KEPT_DAMAGED : HF_KEPT_NO_RECORD;
+	if (r == 0)
+		return HF_KEPT_BEFORE;
+	/* Something runs: then there was a record, whatever became of it. */
+	return r == HF_E_FORMAT || ret_owner->has_child || hf_session_was_put_away(sessions, name)
+		       ? HF_KEPT_DAMAGED
+		       : HF_KEPT_NO_RECORD;
 }
 
 /* Loads and shows one, by its record or by its lock. */

@@ -12,8 +12,8 @@ int hf_session_is_kept(const struct hf_sessions *sessions, const struct hf_sessi
 /* A keeper holds the name, and the record is not that keeper's: */
 enum hf_kept {
 	HF_KEPT_BEFORE = 1,    /* it is of a run before; the new one is just starting */
-	HF_KEPT_NO_RECORD = 2, /* there is none */
-	HF_KEPT_DAMAGED = 3,   /* it was damaged, and has been put away */
+	HF_KEPT_NO_RECORD = 2, /* there is none yet */
+	HF_KEPT_DAMAGED = 3,   /* it was damaged and has been put away, now or before, or is gone */
 };
 
 /*

@@ -2,6 +2,7 @@
  * run/session/store.h - the directory of a session: its record, its command and its logs.
  *
  *   sessions/<key>/session.jsonl   the record (record.h); the last line counts
+ *   sessions/<key>/.session.jsonl.damaged   there is none, because a damaged one was put away
  *   sessions/<key>/command.json    the command's words, for --resume
  *   sessions/<key>/log.*           its output, and that of the run before (log.h)
  *
@@ -40,6 +41,9 @@ void hf_session_set_marks(const struct hf_sessions *sessions, struct hf_session_
  */
 int hf_session_load(struct hf_sessions *sessions, const char *name,
 		    struct hf_session_record *ret, struct hf_err *err);
+
+/* 1 when there is no record because a damaged one was put away, and none was written since. */
+int hf_session_was_put_away(struct hf_sessions *sessions, const char *name);
 
 /*
  * Appends the record durably, as the holder of `token`. HF_E_STALE when that is no
