@@ -214,6 +214,21 @@ is_waiting() { [ "$(session loop .state)" = waiting ]; }
 @test "an empty cgroup of a run that was killed before it could note it: reap removes it, and no other" { empty_group_is_swept reap; }
 @test "an empty cgroup of a run that was killed before it could note it: the next run removes it, and no other" { empty_group_is_swept run next --tree cgroup -- true; }
 
+@test "the keeper is killed right after it made its cgroup: the group it leaves is removed by reap" {
+    needs cgroup
+    strace -f -o /dev/null -e inject=uname:signal=KILL:when=9999 true 2>/dev/null || skip "strace may not trace here"
+    export ASAN_OPTIONS=detect_leaks=0
+    hf run x --tree cgroup -- true
+    # At the flock that follows the mkdir: the how-manieth of its process that is.
+    strace -f -o trace -e trace=flock "$HOLDFAST" run x --tree cgroup -- true
+    nth=$(awk '/flock/ { n[$1]++ } /LOCK_SH/ { print n[$1]; exit }' trace)
+    expect 125 strace -f -o trace -e trace=mkdirat,flock -e inject=flock:signal=KILL:when="$nth" "$HOLDFAST" run x --tree cgroup -- true
+    left=$(sed -nE 's/.*"([^"]*holdfast-[0-9]+)".*/\1/p' trace)
+    [ -d "$left" ]
+    expect 0 hf reap
+    [ ! -d "$left" ]
+}
+
 # start_nested MECHANISM: the session "t", in it the session "inner" with a tree of its own
 start_nested() {
     needs "$1"
