@@ -18,6 +18,7 @@
 #include <jansson.h>
 
 #include "hf/base/buf.h"
+#include "hf/view/columns.h"
 #include "holdfast/err.h"
 #include "holdfast/state.h"
 
@@ -153,6 +154,11 @@ json_t *cli_text(const char *text);
 
 /* Switches a colour on ("1;32", NULL off) when stdout is a coloured terminal. */
 void cli_colour(const struct cli *cli, const char *code);
+
+/* A table: its head, and a row of it, whose cells are freed; the cell `toned` (-1: none) is coloured. */
+void cli_print_head(const struct hf_view_column *columns, int n);
+void cli_print_row(const struct cli *cli, const struct hf_view_column *columns, struct hf_buf *cells, int n,
+		   int toned, enum hf_view_tone tone);
 
 /* Opens the state directory once. Returns NULL after saying why, status in *ret_status. */
 struct hf_state *cli_state(struct cli *cli, unsigned flags, int *ret_status);

@@ -28,7 +28,7 @@ static void tell_dropped(struct logs *logs)
 
 	if (dropped == logs->told)
 		return;
-	session_add_size(&size, (int64_t)(dropped - logs->told));
+	hf_view_size(&size, (int64_t)(dropped - logs->told));
 	cli_say(logs->cli, "%s %s of the output were dropped (--log-max)",
 		logs->shown ? "here" : "the first", size.s);
 	logs->told = dropped;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/view/session.h"
 #include "session.h"
 
 /* -- stop --------------------------------------------------------------------------- */
@@ -94,7 +95,7 @@ static void tell_end(void *arg, const struct hf_session_info *info)
 				     "ends what they left", info->name, info->name);
 	}
 	if (waited->cli->json)
-		cli_print_json(session_json(info));
+		cli_print_json(hf_view_session(info));
 }
 
 int cmd_wait(struct cli *cli, int argc, char **argv)
@@ -176,6 +177,7 @@ int cmd_reap(struct cli *cli, int argc, char **argv)
 		return status;
 	reaping.sessions = context.sessions;
 	reaping.list = json_array();
+	(void)hf_sessions_sweep(context.sessions);
 	if (n > 0)
 		reap_one(&reaping, argv[0]);
 	else if (hf_session_list(context.sessions, reap_if_dead, &reaping, &err) < 0)

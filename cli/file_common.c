@@ -143,7 +143,7 @@ int file_abandon(const struct file_work *work, int status, const char *format, .
 	if (work->cli->json) {
 		json_t *object = json_object(), *error = json_object();
 
-		cli_set(error, "code", json_string("ABANDONED"));
+		cli_set(error, "code", json_string("abandoned"));
 		cli_set(error, "message", cli_text(cause));
 		cli_set(error, "exit", json_integer(status));
 		cli_set(object, "file", cli_text(work->path));

@@ -16,16 +16,4 @@ struct session_context {
 int session_open(struct cli *cli, struct session_context *ret);
 void session_close(struct session_context *context);
 
-/* A session as a JSON object; what is not known is null. */
-json_t *session_json(const struct hf_session_info *info);
-
-/* A process as {"pid":…,"id":…}, or null. */
-json_t *session_process_json(const struct hf_proc_id *id);
-
-/* "500K", "12M", or "-" when it is not known. */
-void session_add_size(struct hf_buf *out, int64_t bytes);
-
-/* "3m20s", or "-" when it is not known. */
-void session_add_duration(struct hf_buf *out, int64_t ns);
-
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/exec/marks.h"
 #include "hf/exec/spawn.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -54,6 +55,9 @@ static _Noreturn void child_main(const struct hf_spawn *spawn, pid_t parent, int
 	for (int i = 0; i < 3; i++)
 		if (spawn->stdio[i] >= 0 && dup2(spawn->stdio[i], i) < 0)
 			child_fail(report, errno);
+	/* Fails where the limit is lower by now: then the environment is the only mark. */
+	if (spawn->mark)
+		(void)hf_limit_mark_set(spawn->mark);
 	if (spawn->enter) {
 		int r = spawn->enter(spawn->enter_arg);
 

@@ -374,7 +374,7 @@ W
     says "has locked it"
     expect 77 hf file edit f --create -w 0.1 -E 77 -- echo ran
     run --separate-stderr hf --json file with f -w 0.1 -- touch ran
-    is_json '.conflict and .error.code == "TIMEOUT" and .holder_pid > 0'
+    is_json '.conflict and .error.code == "timeout" and .holder_pid > 0'
     [ ! -e ran ]
     spawn bash -c '"$HOLDFAST" file with f -w 20 -- touch ran'
     touch go

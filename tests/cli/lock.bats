@@ -35,7 +35,7 @@ waiters() { [ "$(hf lock list --json | jq ".locks[] | select(.name == \"$1\") | 
     expect 77 hf lock run build -n -E 77 -- touch ran
     run --separate-stderr hf --json lock run build -w 0.1 -- touch ran
     [ "$status" -eq 1 ]
-    is_json ".conflict and .holder_pid == $spawned_pid and (.age_seconds >= 0) and .holder.liveness == \"alive\" and .error.code == \"TIMEOUT\""
+    is_json ".conflict and .holder_pid == $spawned_pid and (.age_seconds >= 0) and .holder.liveness == \"alive\" and .error.code == \"timeout\""
     [ ! -e ran ]
 }
 
@@ -385,10 +385,10 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     flock 8
     run --separate-stderr bash -c 'exec 8>&- 9<>f; "$HOLDFAST" --json lock fd 9 -w 0.01 -E 9'
     [ "$status" -eq 9 ]
-    is_json '.conflict and .error.code == "TIMEOUT" and .error.exit == 9 and (.name | endswith("/f"))'
+    is_json '.conflict and .error.code == "timeout" and .error.exit == 9 and (.name | endswith("/f"))'
     run --separate-stderr bash -c 'exec 8>&- 9<>f; "$HOLDFAST" --json lock fd 9 -n'
     [ "$status" -eq 1 ]
-    is_json '.error.code == "BUSY"'
+    is_json '.error.code == "busy"'
 }
 
 @test "options that make no sense are refused with exit 2" {

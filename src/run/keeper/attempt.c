@@ -116,7 +116,8 @@ static struct hf_spawn spawn_of(struct hf_keeper *k, char *const *argv)
 				  .terminal = k->output.terminal >= 0,
 				  .group = k->group,
 				  .mask = &k->mask,
-				  .cgroup = &k->tree.group };
+				  .cgroup = &k->tree.group,
+				  .mark = k->record.mark };
 }
 
 int hf_keeper_wants_pty(const struct hf_keeper *k)

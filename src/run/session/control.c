@@ -41,6 +41,27 @@ static int await_exit(int pidfd, int64_t ns, const char *name, struct hf_err *er
 	return n > 0 ? 0 : FAIL(err, HF_E_TIMEOUT, "wait", name, "it has not ended yet");
 }
 
+/*
+ * The record; or, where that is damaged or of a run before, what the lock knows of the keeper
+ * that holds the name. Returns 0, 1 for the latter, or as hf_session_load.
+ */
+static int load_record(struct hf_sessions *sessions, const char *name, struct hf_session_record *ret,
+		       struct hf_err *err)
+{
+	struct hf_session_owner owner;
+	int r = hf_session_load_kept(sessions, name, ret, &owner, err);
+
+	if (r <= 0)
+		return r;
+	*ret = (struct hf_session_record){ .token = owner.token,
+					   .phase = HF_PHASE_RUNNING,
+					   .supervisor = owner.supervisor,
+					   .keeper = owner.keeper,
+					   .grace_ns = HF_RUN_GRACE_NS };
+	hf_copy_text(ret->name, sizeof(ret->name), name);
+	return 1;
+}
+
 int hf_session_wait(struct hf_sessions *sessions, const char *name, int64_t timeout_ns,
 		    hf_session_fn *fn, void *arg, struct hf_err *err)
 {
@@ -51,7 +72,7 @@ int hf_session_wait(struct hf_sessions *sessions, const char *name, int64_t time
 		return FAIL(err, -EINVAL, "arguments", "hf_session_wait", "NULL");
 	for (;;) {
 		AUTO_FD pidfd = -1;
-		int r = hf_session_load(sessions, name, &record, err);
+		int r = load_record(sessions, name, &record, err);
 
 		if (r < 0)
 			return r;
@@ -151,10 +172,11 @@ int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grac
 	struct hf_session_record record, after;
 	struct hf_err why = HF_ERR_INIT;
 	AUTO_FD pidfd = -1;
-	int late = 0, r = hf_session_load(sessions, name, &record, err);
+	int by_lock, late = 0, r = load_record(sessions, name, &record, err);
 
 	if (r < 0)
 		return r;
+	by_lock = r;
 	if (record.phase == HF_PHASE_ENDED)
 		return HF_STOP_ALREADY_GONE;
 	r = hf_proc_open(&record.keeper, sessions->judge_flags, &pidfd, &why);
@@ -170,6 +192,11 @@ int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grac
 	if (r == 0)
 		late = await_exit(pidfd, (grace_ns > 0 ? grace_ns : 0) + PATIENCE_NS, name, &why);
 	r = hf_session_load(sessions, name, &after, err);
+	/* Its keeper was killed before it could write the record anew, or it ended before its first. */
+	if (by_lock && (r == HF_E_NO_SESSION || r == HF_E_FORMAT || (r == 0 && after.token != record.token))) {
+		after = record;
+		r = 0;
+	}
 	/* Who is still busy with a notice has ended the tree all the same. */
 	if (r == 0 && late < 0 && after.phase != HF_PHASE_ENDED) {
 		if (err)
@@ -183,10 +210,12 @@ int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grac
 			(void)refuse(sessions, name, &why);
 		if (r < 0 && r != HF_E_GONE && err)
 			*err = why;
-		if (r == 0)
+		if (r == 0 && !by_lock)
 			r = hf_session_load(sessions, name, &after, err);
-		if (r == HF_E_GONE || (r == 0 && after.phase != HF_PHASE_ENDED))
-			return stop_remains(sessions, name, err);
+		if (r == HF_E_GONE || (r == 0 && after.phase != HF_PHASE_ENDED)) {
+			r = stop_remains(sessions, name, err);
+			return by_lock && r == HF_STOP_ALREADY_GONE ? HF_STOP_STOPPED : r;
+		}
 	}
 	if (r < 0)
 		return r;

@@ -8,6 +8,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/exec/marks.h"
 #include "hf/run/session/store.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -15,6 +16,7 @@
 
 #define RECORD     "session.jsonl"
 #define RECORD_NEW ".session.jsonl.new"
+#define PUT_AWAY   ".session.jsonl.damaged" /* stands where the record is missing because it was put away */
 
 /*
  * The file has this size from its birth, lines in front and zeros behind them: a line written
@@ -42,6 +44,7 @@ int hf_sessions_open(struct hf_state *state, struct hf_journal *journal,
 	if (r < 0)
 		return hf_fail_sys(err, -r, "statx", hf_state_path(state));
 	sessions->dir_inode = (uint64_t)st.st_ino;
+	sessions->dir_device = (uint64_t)st.st_dev;
 	r = hf_state_subdir(state, "sessions", 1, &sessions->dirfd, err);
 	if (r < 0)
 		return r;
@@ -117,6 +120,16 @@ int hf_session_dir(struct hf_sessions *sessions, const char *name, int create, i
 	return r;
 }
 
+void hf_session_set_marks(const struct hf_sessions *sessions, struct hf_session_record *record)
+{
+	uint64_t above = hf_limit_own();
+
+	record->mark = hf_limit_mark_make(
+		above, hf_limit_mark_name(sessions->dir_device, sessions->dir_inode, record->name),
+		record->token);
+	record->around = hf_limit_mark_in(above);
+}
+
 /* -- the record ---------------------------------------------------------------- */
 
 /* Puts the record away, whatever it is, and says so once (L8, L12). */
@@ -128,6 +141,7 @@ static int quarantine(struct hf_sessions *sessions, int dirfd, const char *name,
 	struct hf_field fields[] = { HF_FIELD_TEXT("file", file), HF_FIELD_TEXT("moved_to", moved),
 				     HF_FIELD_TEXT("reason", why) };
 	int r = check_call(sessions, name, key, err);
+	AUTO_FD note = -1;
 
 	if (r < 0)
 		return r;
@@ -136,6 +150,8 @@ static int quarantine(struct hf_sessions *sessions, int dirfd, const char *name,
 	r = hf_state_quarantine_from(sessions->state, dirfd, label, RECORD, moved, err);
 	if (r < 0)
 		return r;
+	/* For the next look, while its keeper lives; without it that one says "starting". */
+	note = hf_open_at(dirfd, PUT_AWAY, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
 	hf_session_event(sessions, HF_EV_RECORD_QUARANTINED, name, fields, 3);
 	return FAIL(err, HF_E_FORMAT, "session", name, "its record was put away: %s", why);
 }
@@ -225,6 +241,14 @@ int hf_session_load(struct hf_sessions *sessions, const char *name, struct hf_se
 	return r;
 }
 
+int hf_session_was_put_away(struct hf_sessions *sessions, const char *name)
+{
+	AUTO_FD dirfd = -1;
+	struct stat st;
+
+	return hf_session_dir(sessions, name, 0, &dirfd, NULL) == 0 && hf_stat_at(dirfd, PUT_AWAY, &st) == 0;
+}
+
 struct save {
 	int dirfd;
 	const char *name;
@@ -254,6 +278,7 @@ static int rewrite(const struct save *save, char *text)
 		(void)hf_sys.unlinkat(save->dirfd, RECORD_NEW, 0);
 		return r;
 	}
+	(void)hf_sys.unlinkat(save->dirfd, PUT_AWAY, 0);
 	return hf_sync_dir(save->dirfd);
 }
 

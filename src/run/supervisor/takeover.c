@@ -126,6 +126,7 @@ void hf_take_over(struct hf_supervisor *s)
 		(void)hf_cgroup_open(record.cgroup, record.cgroup_inode, &s->tree.group);
 	if (sessions)
 		(void)hf_mark_prefix(sessions->dir_inode, s->name, s->tree.mark);
+	s->tree.limit = known ? record.mark : 0;
 	s->tree.leader = known ? record.leader.pid : 0;
 	end_tree(s);
 	/* Now that the keeper is dead nobody else writes it; it may have come further. */
