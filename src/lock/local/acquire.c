@@ -2,7 +2,7 @@
  * lock/local/acquire.c - taking a lock: now, or when it is our turn.
  *
  * Under the guard: enter if the holders admit us and nobody who can run is before us
- * in the queue; else take a place, decide what to watch, and sleep (watch.c). Whoever releases
+ * in the queue; else take a place, decide what to watch, and sleep (wait.c). Whoever releases
  * gives the lock to the first waiter and sends it its token, which is all that a
  * woken waiter needs.
  */
@@ -13,8 +13,14 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/wait.h"
+#include "hf/lock/local/channel.h"
+#include "hf/lock/local/deadlock.h"
+#include "hf/lock/local/grant.h"
+#include "hf/lock/local/guard.h"
+#include "hf/lock/local/holders.h"
 #include "hf/lock/local/ops.h"
+#include "hf/lock/local/queue.h"
+#include "hf/lock/local/wait.h"
 
 #define DEADLOCK_AFTER_NS (50 * HF_MSEC)
 

@@ -15,7 +15,8 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/channel.h"
+#include "hf/lock/local/guard.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 

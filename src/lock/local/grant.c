@@ -9,7 +9,11 @@
 #include <poll.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/channel.h"
+#include "hf/lock/local/grant.h"
+#include "hf/lock/local/guard.h"
+#include "hf/lock/local/holders.h"
+#include "hf/lock/local/queue.h"
 #include "hf/sys/calls.h"
 
 void hf_queue_nudge(struct hf_guard *guard, uint64_t ticket)

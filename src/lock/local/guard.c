@@ -9,7 +9,9 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/grant.h"
+#include "hf/lock/local/guard.h"
+#include "hf/lock/local/holders.h"
 #include "hf/proc/stat.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"

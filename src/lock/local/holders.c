@@ -8,7 +8,10 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/channel.h"
+#include "hf/lock/local/grant.h"
+#include "hf/lock/local/guard.h"
+#include "hf/lock/local/holders.h"
 #include "hf/proc/judge.h"
 #include "hf/sys/io.h"
 

@@ -7,8 +7,11 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/guard.h"
+#include "hf/lock/local/holders.h"
+#include "hf/lock/local/inspect.h"
 #include "hf/lock/local/ops.h"
+#include "hf/lock/local/queue.h"
 #include "hf/sys/io.h"
 
 /* In a list, for each: one that is stuck must not hold up the others for long. */

@@ -16,7 +16,9 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/channel.h"
+#include "hf/lock/local/guard.h"
+#include "hf/lock/local/queue.h"
 #include "hf/sys/io.h"
 
 #define NEAR  64  /* tickets that are looked at one by one */

@@ -5,7 +5,10 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/channel.h"
+#include "hf/lock/local/grant.h"
+#include "hf/lock/local/guard.h"
+#include "hf/lock/local/holders.h"
 #include "hf/lock/local/ops.h"
 
 static int fail_to_take(const char *name, int r, struct hf_err *err)

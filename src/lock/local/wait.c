@@ -15,6 +15,10 @@
 #include <limits.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/lock/local/grant.h"
+#include "hf/lock/local/guard.h"
+#include "hf/lock/local/holders.h"
+#include "hf/lock/local/queue.h"
 #include "hf/lock/local/wait.h"
 #include "hf/sys/calls.h"
 

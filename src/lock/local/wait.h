@@ -1,10 +1,10 @@
-/* lock/local/wait.h - one acquisition under way: between acquire.c and watch.c. */
+/* lock/local/wait.h - one acquisition under way: between acquire.c and wait.c. */
 #ifndef LOCK_LOCAL_WAIT_H
 #define LOCK_LOCAL_WAIT_H
 
 #include <poll.h>
 
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/guard.h"
 
 struct hf_attempt {
 	struct hf_local *locks;
