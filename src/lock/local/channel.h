@@ -1,7 +1,7 @@
 /*
  * lock/local/channel.h - the wake-up channel of one waiter.
  *
- * It carries messages of 8 bytes: a token, which is then the waiter's own, or 0: look again. The
+ * It carries messages of 8 bytes: a token, which is then the waiter's own, or "look again". The
  * message is the lock: it is written once, after the record says so, and the process that reads it
  * has the lock. So a waiter that got its token needs no guard, and one that is stopped before it
  * can read can still be passed over: the next waiter takes the message out of the channel, or finds
@@ -12,9 +12,14 @@
 
 #include "hf/lock/local/guard.h"
 
+/* Messages that are no tokens; both say the same to the waiter. */
+#define HF_LOOK_AGAIN      0
+#define HF_LOOK_AGAIN_MARK 1 /* as far as this the messages are read that are taken back */
+
 /*
  * Makes and opens a waiter's channel. After the record is written, so that a crash in between
  * leaves a waiter without a channel, which is passed over, and never a stray channel.
+ * -EEXIST (without an error filled in): another waiter has that ticket.
  */
 int hf_channel_make(struct hf_guard *guard, uint64_t ticket, int *ret_channel, struct hf_err *err);
 
@@ -25,7 +30,7 @@ int hf_channel_make(struct hf_guard *guard, uint64_t ticket, int *ret_channel, s
  */
 int hf_channel_open(struct hf_guard *guard, uint64_t ticket, int flags);
 
-/* Sends a token, or 0. Returns 0, or -1: nobody reads it. Never raises SIGPIPE (L13). */
+/* Sends a message. Returns 0, or -1: nobody reads it. Never raises SIGPIPE (L13). */
 int hf_channel_send(struct hf_local *locks, int fd, uint64_t token);
 
 /* Removes a channel; ticket 0 has none. Needs no guard. */

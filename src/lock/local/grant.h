@@ -6,7 +6,10 @@
 
 #include "hf/lock/local/guard.h"
 
-/* Tells the first waiter behind `ticket` to look again: what it watches has changed. */
+/*
+ * Tells the two waiters behind `ticket` to look again: what they watch has changed. Two, because
+ * the first may be stopped, and the second must know that it is second (wait.c).
+ */
 void hf_queue_nudge(struct hf_guard *guard, uint64_t ticket);
 
 /*
@@ -22,8 +25,11 @@ void hf_queue_retell(struct hf_guard *guard, uint64_t except);
  */
 int hf_queue_admit(struct hf_guard *guard, struct hf_err *err);
 
-/* 1 when a holder was given the lock while it waited and may not have noticed yet. */
-int hf_queue_unclaimed(struct hf_guard *guard);
+/*
+ * Has a holder been given the lock less than HF_LOCK_TURN_NS ago, while it waited, and not noticed
+ * it? Returns after how many nanoseconds it may be revoked, with its token, or -1.
+ */
+int64_t hf_queue_unclaimed(struct hf_guard *guard, uint64_t *ret_token);
 
 /*
  * Takes the message with `token` out of the channel of a waiter that was given the lock, so that
@@ -33,9 +39,11 @@ int hf_queue_take_back(struct hf_guard *guard, uint64_t ticket, uint64_t token);
 
 /*
  * Takes the lock back from waiters that were given it HF_LOCK_TURN_NS ago and have not
- * noticed, because they are stopped. They queue again when they are continued.
- * Returns how many.
+ * noticed, because they are stopped. They queue again when they are continued. The age is
+ * wall time and may be wrong; so also the one of token `overdue` (0: none), of which the caller
+ * has seen for that long that it is not claimed. Returns how many. The caller finishes the guard,
+ * which writes the record.
  */
-int hf_queue_revoke(struct hf_guard *guard);
+int hf_queue_revoke(struct hf_guard *guard, uint64_t overdue);
 
 #endif

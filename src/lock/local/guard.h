@@ -13,7 +13,7 @@
 
 #define HF_HOLDER_TEXT_MAX 384
 
-/* A holder that lost the lock under this guard; told when the guard is dropped. */
+/* A holder that lost the lock under this guard; journalled by hf_guard_finish. */
 struct hf_lost_holder {
 	enum hf_event event; /* HF_EV_LOCK_TAKEN_OVER, _EXPIRED, _BROKEN */
 	char holder[HF_HOLDER_TEXT_MAX];
@@ -31,7 +31,8 @@ struct hf_guard {
 	struct hf_lost_holder *lost; /* events to be written; NULL: none */
 	size_t n_lost;
 	int written; /* the record was: only then they are true */
-	int changed; /* reaping or clamping changed the record: worth writing */
+	int dirty;   /* the record was changed and not yet written; hf_guard_finish does it */
+	int cancel_fd; /* ends the wait for the guard when it is readable; 0: none */
 	uint64_t told_ticket; /* the last waiter that was sent its token; 0: none */
 	int32_t told_pid;
 	int told_fd; /* its channel, to be closed when it has been given way to */
@@ -42,7 +43,8 @@ struct hf_guard {
 /*
  * Opens the record of `name` and takes its guard, at most until `deadline`; a record
  * that fails its checks is quarantined and a new one begun. With `create` 0 a
- * missing one is -ENOENT. -ETIMEDOUT: somebody is stopped inside the guard.
+ * missing one is -ENOENT. -ETIMEDOUT: a process is stopped inside the guard. HF_E_CANCELLED:
+ * guard->cancel_fd became readable meanwhile.
  */
 int hf_guard_take(struct hf_local *locks, const char *name, int create, struct hf_mono deadline,
 		  struct hf_guard *ret, struct hf_err *err);
@@ -52,6 +54,9 @@ int hf_guard_take(struct hf_local *locks, const char *name, int create, struct h
  * record has that token, the file itself is not looked at: one system call less, before others
  * can go on. A file deleted between the opening and the flock is then not noticed, so
  * this is not for what a token must be current for (L5).
+ *
+ * Without a deadline: a release that is given up would leave a lock that only the end of its owner
+ * frees, and while a process is stopped inside the guard nobody else can take it either.
  */
 int hf_guard_take_held(struct hf_local *locks, const char *name, uint64_t token,
 		       struct hf_guard *ret, struct hf_err *err);
@@ -63,9 +68,16 @@ int hf_guard_take_held(struct hf_local *locks, const char *name, uint64_t token,
 int hf_guard_write(struct hf_guard *guard, struct hf_err *err);
 
 /*
- * Lets go, gives way to whoever was sent its token, and journals what was decided, which
- * must not hold up others under the guard. Idempotent; accepts one that was never taken
- * (hf_guard_init).
+ * The end of every step under the guard: writes the record if it was changed and not written yet,
+ * lets go, gives way to a waiter that was sent its token, sees to it that a stopped one is noticed,
+ * and journals what was decided, which must not hold up others under the guard. Returns as
+ * hf_guard_write; a second call does nothing. Its callers have one way out, through this.
+ */
+int hf_guard_finish(struct hf_guard *guard, struct hf_err *err);
+
+/*
+ * Undoes hf_guard_take and nothing else: what was changed and not written is as if it had not been.
+ * Idempotent; accepts one that was never taken (hf_guard_init).
  */
 void hf_guard_drop(struct hf_guard *guard);
 
@@ -76,15 +88,14 @@ static inline void hf_guard_init(struct hf_guard *guard)
 	guard->lost = NULL;
 	guard->n_lost = 0;
 	guard->told_ticket = 0;
+	guard->dirty = 0;
+	guard->cancel_fd = 0;
 }
 
 /* A guard that is dropped at the end of its scope. Not zeroed: its record is large. */
 #define AUTO_GUARD(name)                           \
 	AUTO(hf_guard_drop) struct hf_guard name;  \
 	hf_guard_init(&name)
-
-/* How long a call without a deadline of its own waits for the guard. */
-#define HF_GUARD_WAIT_NS (10 * HF_SEC)
 
 /* Remembers that `holder` lost the lock, for the journal. */
 void hf_guard_note_loss(struct hf_guard *guard, enum hf_event event,

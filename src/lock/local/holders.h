@@ -22,10 +22,10 @@ int hf_record_find(const struct hf_lock_record *record, uint64_t token);
 /* Adds a holder with a new token, which is returned. There must be room. */
 uint64_t hf_record_add(struct hf_guard *guard, const struct hf_lock_entry *entry);
 
-void hf_record_remove(struct hf_lock_record *record, uint32_t index);
+void hf_record_remove(struct hf_guard *guard, uint32_t index);
 
 /* Removes the hold of `token`: its owner, or both of them. */
-void hf_record_remove_token(struct hf_lock_record *record, uint64_t token);
+void hf_record_remove_token(struct hf_guard *guard, uint64_t token);
 
 /* 1 when another holder has the same token: the second owner of one hold. */
 int hf_record_shares_token(const struct hf_lock_record *record, uint32_t index);

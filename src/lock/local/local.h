@@ -4,8 +4,9 @@
  *   <key>            the record (record.h), one page; behind it, once somebody had to
  *                    wait, the queue as a ring of entries
  *   .wait/<key>.<ticket>   the wake-up channel of one waiter: a FIFO, its own
+ *   .token           the highest token given here, of all names (token.c)
  *
- * A key has no dot in it, so it never meets .wait. The guard of a lock is
+ * A key has no dot in it, so it never meets these. The guard of a lock is
  * flock(LOCK_EX) on its record, held for a few system calls; record and queue are
  * read and changed under it only. Nothing but the FIFOs is ever unlinked.
  */
@@ -31,6 +32,8 @@ struct hf_local {
 	struct hf_here here;        /* of this process: constant for its life */
 	struct hf_proc_id self;
 	int64_t boot_offset_ns;     /* hf_boot_offset */
+	int64_t guard_wait_ns;      /* how long a call without a deadline of its own waits for a guard */
+	_Atomic uint64_t noted;     /* the highest token known to stand in .token (token.c) */
 	atomic_int masks_pipe; /* this kernel has no write_quiet: SIGPIPE is held back instead */
 	pthread_mutex_t mutex; /* of the descriptors below */
 	int spare_fd;          /* given up when a wake-up would fail with EMFILE */
@@ -47,7 +50,7 @@ int64_t hf_local_now(const struct hf_local *locks);
  */
 int hf_local_may_write(const struct hf_local *locks, size_t len, off_t at);
 
-/* Closes *fd with the next guard that is dropped, or with the store. */
+/* Closes *fd with the next guard that is finished, or with the store. */
 void hf_local_close_late(struct hf_local *locks, int *fd);
 
 /* Closes what was left for later. */

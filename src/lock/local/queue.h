@@ -10,6 +10,13 @@ int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, struct hf
 /* Takes the waiter out and removes its channel. The record is changed, not yet written. */
 void hf_queue_leave(struct hf_guard *guard, const struct hf_lock_entry *entry);
 
+/*
+ * The channel of the ticket that was just joined with belongs to another waiter: the record is an
+ * older copy that was put back while that one waits. Gives the ticket up, and leaves the channel;
+ * the next ticket is one that is not in use.
+ */
+void hf_queue_skip(struct hf_guard *guard, const struct hf_lock_entry *entry);
+
 /* Reads the entry of `ticket`; HF_E_FORMAT when there is none. */
 int hf_queue_read(struct hf_guard *guard, uint64_t ticket, struct hf_lock_entry *ret);
 
