@@ -31,7 +31,7 @@ struct line {
 	unsigned stopped; /* one bit for each place */
 };
 
-static void form(struct line *line, int number, unsigned stopped, int dies)
+static void form_line(struct line *line, int number, unsigned stopped, int dies)
 {
 	snprintf(line->name, sizeof(line->name), "x%d", number);
 	line->holder = worker(line->name, -1);
@@ -50,9 +50,19 @@ static void form(struct line *line, int number, unsigned stopped, int dies)
 		line->waiters[i] = w;
 		start_in_queue(w, line->name, (size_t)i + 1);
 	}
-	for (int i = 0; i < QUEUED; i++)
-		if (stopped >> i & 1)
-			stop(line->waiters[i]);
+}
+
+/* A line for each of `stopped`; those places are stopped when only an event wakes the others. */
+static void form(struct line *lines, int n, const unsigned *stopped, int dies)
+{
+	for (int i = 0; i < n; i++)
+		form_line(&lines[i], i, stopped[i], dies);
+	/* The last to come is the last to look for a deadlock, which it does once. */
+	await_quiet(lines[n - 1].waiters[QUEUED - 1]->pid);
+	for (int i = 0; i < n; i++)
+		for (int k = 0; k < QUEUED; k++)
+			if (stopped[i] >> k & 1)
+				stop(lines[i].waiters[k]);
 }
 
 static int is_served(const struct line *line)
@@ -92,10 +102,10 @@ static void serve(struct line *lines, int n, int turns)
 
 static void stop_one_at_each_place(int dies)
 {
+	static const unsigned stopped[QUEUED] = { 1, 2, 4, 8, 16 };
 	struct line lines[QUEUED];
 
-	for (int i = 0; i < QUEUED; i++)
-		form(&lines[i], i, 1U << i, dies);
+	form(lines, QUEUED, stopped, dies);
 	serve(lines, QUEUED, 2);
 }
 
@@ -111,15 +121,15 @@ static void one_stopped_at_any_place_delays_the_rest_by_two_turns_where_holders_
 	stop_one_at_each_place(1);
 }
 
-static void neighbours_stopped_together_delay_the_rest_by_two_turns_each_L4(void **state)
+static void neighbours_stopped_together_delay_the_rest_by_a_turn_for_each_place_L4(void **state)
 {
+	static const unsigned stopped[] = { 3, 6, 12 };
 	struct line lines[3];
 
 	(void)state;
-	form(&lines[0], 0, 3U << 0, 1);
-	form(&lines[1], 1, 3U << 1, 1);
-	form(&lines[2], 2, 3U << 2, 1);
-	serve(lines, 3, 4);
+	form(lines, 3, stopped, 1);
+	/* One for each place before the last when it came, and one for each that is stopped. */
+	serve(lines, 3, QUEUED - 1 + 2);
 }
 
 static int (*real_poll)(struct pollfd *fds, nfds_t n, int timeout_ms);
@@ -156,7 +166,7 @@ static void waiter_stopped_in_the_moment_it_is_told_delays_the_rest_by_two_turns
 			ws[i]->prepare = stop_when_told;
 		start_in_queue(ws[i], "x", i + 1);
 	}
-	await_quiet(ws[1]->pid);
+	await_quiet(ws[3]->pid);
 	ws[0]->keep = 1;
 	give_back(lock);
 	AWAIT(ws[0]->got);
@@ -193,6 +203,7 @@ static void revoke_one(enum hf_lock_mode mode, unsigned slots)
 	start_in_queue(stays, "x", 1);
 	start_in_queue(stopped, "x", 2);
 	start_in_queue(last, "x", 3);
+	await_quiet(last->pid);
 	stop(stopped);
 	give_back(locked[0]);
 	if (locked[1])
@@ -261,6 +272,7 @@ static void token_taken_back_by_a_process_that_is_killed_then_is_not_lost_L4(voi
 	killed->prepare = die_when_it_takes_a_token;
 	start_in_queue(first, "x", 1);
 	start_in_queue(killed, "x", 2);
+	await_quiet(killed->pid);
 	stop(first);
 	give_back(lock);
 	status = reap_worker(killed); /* by its own hand */
@@ -459,7 +471,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WAIT_TEST(one_stopped_at_any_place_delays_the_rest_by_two_turns_where_holders_release_L4),
 		WAIT_TEST(one_stopped_at_any_place_delays_the_rest_by_two_turns_where_holders_exit_L4),
-		WAIT_TEST(neighbours_stopped_together_delay_the_rest_by_two_turns_each_L4),
+		WAIT_TEST(neighbours_stopped_together_delay_the_rest_by_a_turn_for_each_place_L4),
 		WAIT_TEST(waiter_stopped_in_the_moment_it_is_told_delays_the_rest_by_two_turns_L4),
 		WAIT_TEST(revoked_token_of_a_reader_is_gone_from_the_record_while_another_reads_L1_L4),
 		WAIT_TEST(revoked_slot_goes_to_the_next_while_another_is_held_L1_L4),

@@ -94,26 +94,25 @@ static void choose(struct hf_guard *guard, struct grants *grants)
 	}
 }
 
-/* Sends them their tokens, or "look again" from `given` on. A waiter that cannot be told has died. */
-static int tell(struct hf_guard *guard, struct grants *grants, uint32_t base, uint32_t given)
+/*
+ * Sends them their tokens, or "look again" from `given` on; the last in the queue first. If we die
+ * on the way, the first of them, which watches the holders before it, looks, and tells the others.
+ * A waiter that cannot be told has died: it is no holder.
+ */
+static void tell(struct hf_guard *guard, struct grants *grants, uint32_t base, uint32_t given)
 {
 	struct hf_lock_holder *holders = &guard->record.holders[base];
-	uint64_t untold = 0;
 
-	for (uint32_t i = 0; i < grants->count; i++) {
+	for (uint32_t i = grants->count; i-- > 0;) {
 		uint64_t token = i < given ? holders[i].token : HF_LOOK_AGAIN;
 
 		if (hf_channel_send(guard->locks, grants->items[i].channel, token) == 0)
 			continue;
-		/* It has just died, and its place is passed. */
 		hf_channel_remove(guard->locks, guard->key, holders[i].ticket);
-		untold |= UINT64_C(1) << i;
-	}
-	/* From the end, so that those to be removed stay where they are. */
-	for (uint32_t i = given; i-- > 0;)
-		if (untold >> i & 1)
+		/* Those before it stay where they are. */
+		if (i < given)
 			hf_record_remove(guard, base + i);
-	return untold != 0;
+	}
 }
 
 int hf_queue_admit(struct hf_guard *guard, struct hf_err *err)
@@ -147,7 +146,9 @@ int hf_queue_admit(struct hf_guard *guard, struct hf_err *err)
 	}
 	if (r < 0)
 		record->n_holders = base;
-	else if (tell(guard, &grants, base, given))
+	else
+		tell(guard, &grants, base, given);
+	if (guard->dirty)
 		r = hf_guard_write(guard, err);
 	if (grants.count > 0) {
 		hf_auto_close(&guard->told_fd);
