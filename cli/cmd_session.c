@@ -102,9 +102,9 @@ int cmd_wait(struct cli *cli, int argc, char **argv)
 {
 	struct waited waited = { .cli = cli };
 	uint64_t late_status = EXIT_NO;
-	int64_t wait_ns = -1;
+	struct hf_wait_opts opts = { .size = sizeof(opts), .wait_ns = -1 };
 	const struct option_spec specs[] = {
-		{ "wait", 'w', OPTION_DURATION, &wait_ns, "DUR", "at most DUR (else for ever)" },
+		{ "wait", 'w', OPTION_DURATION, &opts.wait_ns, "DUR", "at most DUR (else for ever)" },
 		{ "conflict-exit-code", 'E', OPTION_COUNT, &late_status, "N", "exit status when it has not ended (1)" },
 		{ 0 },
 	};
@@ -119,7 +119,7 @@ int cmd_wait(struct cli *cli, int argc, char **argv)
 	status = session_open(cli, &context);
 	if (status != EXIT_DONE)
 		return status;
-	r = hf_session_wait(context.sessions, argv[0], wait_ns, tell_end, &waited, &err);
+	r = hf_session_wait(context.sessions, argv[0], &opts, tell_end, &waited, &err);
 	if (r == 0)
 		return waited.status;
 	status = cli_fail(cli, &err);

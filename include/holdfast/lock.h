@@ -96,6 +96,7 @@ struct hf_lock_opts {
 	int64_t ttl_ns;         /* lease; 0: none */
 	unsigned flags;         /* enum hf_lock_flags */
 	const struct hf_proc_id *owner; /* NULL: the calling process and thread */
+	int cancel_fd;          /* ends the wait when it is readable; 0: none, so never descriptor 0 */
 };
 
 /* One holder, as others see it. */

@@ -11,7 +11,7 @@
  *                                 .deadline_ns = 3600 * HF_SEC };
  *     struct hf_run_report report;
  *     hf_run_start(state, "fix-160", &opts, &report, &err);       // runs in the background
- *     hf_session_wait(sessions, "fix-160", -1, ended, NULL, &err);
+ *     hf_session_wait(sessions, "fix-160", NULL, ended, NULL, &err);
  *
  * with `ended`, which is called with what the session came to:
  *
@@ -283,12 +283,22 @@ HF_API int hf_session_look(struct hf_sessions *sessions, const char *name, hf_se
 HF_API int hf_session_list(struct hf_sessions *sessions, hf_session_fn *fn, void *arg,
 			   struct hf_err *err) HF_MUST_CHECK;
 
+/* How to wait, for a session as for a lock (struct hf_lock_opts). */
+struct hf_wait_opts {
+	size_t size;     /* sizeof(struct hf_wait_opts) */
+	int64_t wait_ns; /* 0: do not wait; negative: for ever */
+	int cancel_fd;   /* ends the wait when it is readable; 0: none, so never descriptor 0 */
+};
+
 /*
- * Sleeps until the session has ended (for a loop: all of it) and calls `fn` with it.
- * HF_E_TIMEOUT after `timeout_ns` (negative: for ever); HF_E_NO_SESSION; -EINTR.
+ * Sleeps until the session has ended (for a loop: all of it) and calls `fn` with it. `opts` may
+ * be NULL: for ever. HF_E_TIMEOUT; HF_E_CANCELLED: cancel_fd became readable; HF_E_NO_SESSION.
+ * A signal does not end it (-EINTR is never returned): a program that wants to stop waiting makes
+ * its handler write to a pipe whose other end is cancel_fd, or passes a signalfd.
  */
-HF_API int hf_session_wait(struct hf_sessions *sessions, const char *name, int64_t timeout_ns,
-			   hf_session_fn *fn, void *arg, struct hf_err *err) HF_MUST_CHECK;
+HF_API int hf_session_wait(struct hf_sessions *sessions, const char *name,
+			   const struct hf_wait_opts *opts, hf_session_fn *fn, void *arg,
+			   struct hf_err *err) HF_MUST_CHECK;
 
 enum hf_stop {
 	HF_STOP_STOPPED = 0,      /* it ended within the grace time */

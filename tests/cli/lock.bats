@@ -49,6 +49,62 @@ waiters() { [ "$(hf lock list --json | jq ".locks[] | select(.name == \"$1\") | 
     [ -e ran ]
 }
 
+# behind_a_stopped_one OPTIONS...: four wait, of whom the third is stopped; the last is third or later when it last looks, and gets
+# its turn all the same. With --ttl `lock run` stays and releases, without it becomes the command, whose exit is the release.
+behind_a_stopped_one() {
+    local i began
+    holding build
+    for i in 1 2 3 4; do
+        spawn "$HOLDFAST" lock run build "$@" -- bash -c 'echo "$0" >>order' "$i"
+        [ "$i" != 3 ] || local third=$spawned_pid
+        wait_until 10 waiters build "$i"
+    done
+    sleep 0.3 # past the look for a deadlock, with which each wakes once
+    kill -STOP "$third"
+    wait_until 5 grep -q '^State:.*T' "/proc/$third/status"
+    began=$SECONDS
+    touch go-build
+    wait_until 15 grep -qx 4 order
+    [ $((SECONDS - began)) -le 6 ] # twice two seconds, and some for a loaded machine
+    [ "$(tr '\n' ' ' <order)" = '1 2 4 ' ]
+    kill -CONT "$third"
+    wait_until 10 grep -qx 3 order
+}
+
+@test "a waiter stopped in the middle of the queue is passed over where holders become the command (L4)" {
+    behind_a_stopped_one
+}
+
+@test "a waiter stopped in the middle of the queue is passed over where holders release (L4)" {
+    behind_a_stopped_one --ttl 1m
+}
+
+@test "a wait for ever goes on while a process is stopped inside the guard, and so does a release" {
+    holding build
+    spawn bash -c '"$HOLDFAST" lock run build -- touch ran'
+    wait_until 10 waiters build 1
+    exec {guard}<>state/locks/build
+    flock "$guard"
+    touch go-build
+    # A holder that exited is found dead; a waiter needs the guard for that.
+    sleep 11
+    [ ! -e ran ]
+    flock -u "$guard"
+    exec {guard}>&-
+    wait "$spawned_pid"
+    [ -e ran ]
+    hf lock acquire build --pid $$ >/dev/null
+    exec {guard}<>state/locks/build
+    flock "$guard"
+    spawn bash -c '"$HOLDFAST" lock release build --pid "$0"' $$
+    sleep 11
+    kill -0 "$spawned_pid"
+    flock -u "$guard"
+    exec {guard}>&-
+    wait "$spawned_pid"
+    expect 1 hf lock check build
+}
+
 @test "first come, first served; nobody is woken but the next" {
     holding build
     for i in 1 2 3 4 5; do

@@ -15,7 +15,8 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/channel.h"
+#include "hf/lock/local/guard.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
@@ -40,14 +41,14 @@ static void channel_name(const char *key, uint64_t ticket, char out[CHANNEL_NAME
 
 int hf_channel_make(struct hf_guard *guard, uint64_t ticket, int *ret_channel, struct hf_err *err)
 {
-	const uint64_t look_again = 0;
+	const uint64_t look_again = HF_LOOK_AGAIN;
 	char name[CHANNEL_NAME_MAX];
 	uint64_t back;
 	int fd;
 
 	channel_name(guard->key, ticket, name);
 	if (hf_sys.mkfifoat(guard->locks->wait_fd, name, 0600) < 0)
-		return FAIL_SYS(err, "mkfifo", guard->name);
+		return errno == EEXIST ? -EEXIST : FAIL_SYS(err, "mkfifo", guard->name);
 	/* For reading and writing: a channel without writers would not be quiet but closed. */
 	fd = hf_open_noatime(guard->locks->wait_fd, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW, 0);
 	if (fd < 0) {
@@ -141,7 +142,7 @@ void hf_channel_recall(struct hf_local *locks, const char *key, const struct hf_
 		channel = hf_open_at(locks->wait_fd, entry->d_name,
 				     O_WRONLY | O_NONBLOCK | O_NOFOLLOW, 0);
 		if (channel >= 0)
-			(void)hf_channel_send(locks, channel, 0);
+			(void)hf_channel_send(locks, channel, HF_LOOK_AGAIN);
 		else if (sweep && channel == -ENXIO)
 			(void)hf_sys.unlinkat(locks->wait_fd, entry->d_name, 0);
 	}

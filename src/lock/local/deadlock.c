@@ -22,8 +22,12 @@
 
 #include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/deadlock.h"
+#include "hf/lock/local/guard.h"
+#include "hf/lock/local/holders.h"
+#include "hf/lock/local/inspect.h"
 #include "hf/lock/local/ops.h"
+#include "hf/lock/local/queue.h"
 
 #define MAX_DEPTH 16
 
