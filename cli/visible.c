@@ -1,5 +1,6 @@
 /* cli/visible.c - control bytes as text. */
 #include <string.h>
+#include <sys/types.h>
 
 #include "visible.h"
 
@@ -37,9 +38,12 @@ static ssize_t colour_size(const char *s, size_t n)
 		return -1;
 	while (i < n && ((s[i] >= '0' && s[i] <= '9') || s[i] == ';' || s[i] == ':'))
 		i++;
+	/* Longer than any real one, and than what is held. */
+	if (i >= VISIBLE_HELD_MAX - 1)
+		return 0;
 	if (i < n)
 		return s[i] == 'm' ? (ssize_t)i + 1 : 0;
-	return n < VISIBLE_HELD_MAX ? -1 : 0;
+	return -1;
 }
 
 /* "ESC [ m", "ESC [ 0 m": colours off. */
@@ -114,8 +118,7 @@ void visible_add(struct visible *visible, const char *bytes, size_t n, struct hf
 		size_t taken;
 
 		visible->held[visible->n_held++] = bytes[at++];
-		taken = add_all(visible, visible->held, visible->n_held,
-				visible->n_held == VISIBLE_HELD_MAX, out);
+		taken = add_all(visible, visible->held, visible->n_held, 0, out);
 		visible->n_held -= taken;
 		memmove(visible->held, visible->held + taken, visible->n_held);
 	}
