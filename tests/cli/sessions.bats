@@ -167,6 +167,21 @@ damage() { printf 'garbage\n' >"$HOLDFAST_DIR/sessions/$1/session.jsonl"; }
     expect 0 hf run y -n -- true
 }
 
+# The look is held between reading the record and moving it away; meanwhile the keeper writes how the session ended.
+@test "a look at a damaged record never puts away the one that the keeper writes meanwhile" {
+    skip_sanitizers "strace and the leak checker exclude each other"
+    strace -f -o /dev/null -e inject=uname:signal=KILL:when=9999 true 2>/dev/null || skip "strace may not trace here"
+    running x
+    supervisor=$spawned_pid
+    damage x
+    spawn strace -y -o trace -e trace=pread64,renameat,renameat2 -e inject=renameat,renameat2:delay_enter=1000000 "$HOLDFAST" ps x
+    wait_until 10 grep -q 'pread64.*session.jsonl' trace
+    let_go x 7
+    wait "$spawned_pid" || true
+    wait "$supervisor" || true
+    is_field x '.state, .exit' $'failed\n7'
+}
+
 @test "a lock of that name that no session holds is not ended by stop, though the record is damaged (L6)" {
     hf run x -- true
     spawn "$HOLDFAST" lock run x -- sleep 60

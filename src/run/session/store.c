@@ -224,6 +224,53 @@ static int read_record(int dirfd, const char *name, struct hf_session_record *re
 	return r;
 }
 
+static int is_damage(int r)
+{
+	return r == HF_E_FORMAT || r == HF_E_UNTRUSTED || r == -ELOOP;
+}
+
+struct doubt {
+	struct hf_sessions *sessions;
+	int dirfd;
+	const char *name;
+	struct hf_session_record *ret;
+	uint64_t token; /* of the holder of the name, who may write; 0: there is none */
+	struct hf_err *err;
+};
+
+static void note_token(void *arg, const struct hf_lock_info *info)
+{
+	struct doubt *doubt = arg;
+
+	if (info->n_holders > 0)
+		doubt->token = info->holders[0].token;
+}
+
+/* Reads it again, where nobody writes meanwhile, and puts it away if it is still damaged. */
+static int read_or_put_away(void *arg)
+{
+	const struct doubt *doubt = arg;
+	const char *why;
+	int r = read_record(doubt->dirfd, doubt->name, doubt->ret, &why, doubt->err);
+
+	return is_damage(r) ? quarantine(doubt->sessions, doubt->dirfd, doubt->name, why, doubt->err) : r;
+}
+
+/*
+ * The record is damaged. Its keeper may be about to write it anew, and that one must not be moved
+ * away: so it is judged under the guard under which the keeper writes.
+ */
+static int settle_doubt(struct doubt *doubt)
+{
+	int r = hf_lock_look(doubt->sessions->locks, doubt->name, note_token, doubt, NULL);
+
+	r = r == 0 && doubt->token != 0 ? hf_lock_guarded(doubt->sessions->locks, doubt->name, doubt->token,
+							  read_or_put_away, doubt, doubt->err)
+					: HF_E_STALE;
+	/* Nobody holds the name, or not any more: then nobody writes. */
+	return r == HF_E_STALE ? read_or_put_away(doubt) : r;
+}
+
 int hf_session_load(struct hf_sessions *sessions, const char *name, struct hf_session_record *ret,
 		    struct hf_err *err)
 {
@@ -234,8 +281,11 @@ int hf_session_load(struct hf_sessions *sessions, const char *name, struct hf_se
 	if (r < 0)
 		return r;
 	r = read_record(dirfd, name, ret, &why, err);
-	if (r == HF_E_FORMAT || r == HF_E_UNTRUSTED || r == -ELOOP)
-		return quarantine(sessions, dirfd, name, why, err);
+	if (is_damage(r)) {
+		struct doubt doubt = { sessions, dirfd, name, ret, 0, err };
+
+		r = settle_doubt(&doubt);
+	}
 	if (r == -ENOENT || r == HF_E_NO_SESSION)
 		return FAIL(err, HF_E_NO_SESSION, "session", name, "it has no record");
 	return r;
