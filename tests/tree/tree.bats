@@ -188,7 +188,7 @@ compiles() {
 
 @test "shell scripts pass shellcheck" {
     command -v shellcheck >/dev/null || skip "no shellcheck"
-    shellcheck tools/deps tests/run .ci/run examples/demo bench/run tests/fuzz/run tests/model/run
+    shellcheck tools/deps tools/check-fresh tests/run .ci/run examples/demo bench/run tests/fuzz/run tests/model/run
 }
 
 @test "the C examples of headers and README compile" {
