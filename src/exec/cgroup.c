@@ -11,6 +11,7 @@
 #include "hf/exec/cgroup.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define NAME_PREFIX "holdfast-"
 #define CGROUP2_MAGIC 0x63677270UL /* CGROUP2_SUPER_MAGIC of linux/magic.h */
@@ -154,7 +155,7 @@ static int make_below(int (*find)(char *, size_t, char *, size_t), uint64_t toke
 	if (r < 0)
 		return r;
 	(void)snprintf(path, cap, "%s/" NAME_PREFIX "%llu", own, (unsigned long long)token);
-	return hf_sys.mkdirat(AT_FDCWD, path, 0755) < 0 ? -errno : 0;
+	return hf_mkdir_at(AT_FDCWD, path, 0755);
 }
 
 int hf_cgroup_make(uint64_t token, struct hf_cgroup *ret)

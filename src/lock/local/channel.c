@@ -18,6 +18,7 @@
 #include "hf/lock/local/local.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define CHANNEL_NAME_MAX (HF_NAME_KEY_MAX + 24)
 
@@ -40,6 +41,7 @@ static void channel_name(const char *key, uint64_t ticket, char out[CHANNEL_NAME
 
 int hf_channel_make(struct hf_guard *guard, uint64_t ticket, int *ret_channel, struct hf_err *err)
 {
+	const int flags = O_RDWR | O_NONBLOCK | O_NOFOLLOW;
 	const uint64_t look_again = 0;
 	char name[CHANNEL_NAME_MAX];
 	uint64_t back;
@@ -49,7 +51,10 @@ int hf_channel_make(struct hf_guard *guard, uint64_t ticket, int *ret_channel, s
 	if (hf_sys.mkfifoat(guard->locks->wait_fd, name, 0600) < 0)
 		return FAIL_SYS(err, "mkfifo", guard->name);
 	/* For reading and writing: a channel without writers would not be quiet but closed. */
-	fd = hf_open_noatime(guard->locks->wait_fd, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW, 0);
+	fd = hf_open_noatime(guard->locks->wait_fd, name, flags, 0);
+	/* The umask took the owner's bits: no other process knows the channel yet. */
+	if (fd == -EACCES && hf_mend_mode(guard->locks->wait_fd, name, S_IFIFO, 0600) > 0)
+		fd = hf_open_noatime(guard->locks->wait_fd, name, flags, 0);
 	if (fd < 0) {
 		(void)hf_sys.unlinkat(guard->locks->wait_fd, name, 0);
 		return hf_fail_sys(err, -fd, "open channel", guard->name);

@@ -11,6 +11,7 @@
 #include "hf/run/session/store.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define COMMAND     "command.json"
 #define COMMAND_NEW ".command.json.new"
@@ -82,7 +83,7 @@ int hf_session_save_command(struct hf_sessions *sessions, const char *name, char
 	if (is_stored(dirfd, &text))
 		return 0;
 	(void)hf_sys.unlinkat(dirfd, COMMAND_NEW, 0);
-	fd = hf_open_at(dirfd, COMMAND_NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	fd = hf_create_at(dirfd, COMMAND_NEW, O_WRONLY, 0600);
 	if (fd < 0)
 		return hf_fail_sys(err, -fd, "openat", COMMAND);
 	r = hf_write_all(fd, text.s, text.len);

@@ -12,6 +12,7 @@
 #include "hf/run/session/log.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define PREFIX   "log."
 #define NAME_LEN 64
@@ -93,7 +94,7 @@ static int make_part(int dirfd, const struct hf_log_part *part)
 	char name[NAME_LEN];
 
 	part_name(part, name);
-	return hf_open_at(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW, 0600);
+	return hf_create_at(dirfd, name, O_RDWR | O_APPEND, 0600);
 }
 
 static void remove_part(int dirfd, const struct hf_log_part *part)

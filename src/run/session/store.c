@@ -11,6 +11,7 @@
 #include "hf/run/session/store.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 #include "hf/sys/state.h"
 
 #define RECORD     "session.jsonl"
@@ -242,7 +243,7 @@ static int rewrite(const struct save *save, char *text)
 	memset(text, 0, RECORD_BYTES);
 	memcpy(text, save->line->s, save->line->len);
 	(void)hf_sys.unlinkat(save->dirfd, RECORD_NEW, 0);
-	fd = hf_open_at(save->dirfd, RECORD_NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	fd = hf_create_at(save->dirfd, RECORD_NEW, O_WRONLY, 0600);
 	if (fd < 0)
 		return fd;
 	r = hf_write_all(fd, text, RECORD_BYTES);
