@@ -33,6 +33,7 @@ int hf_journal_open_active(struct hf_journal *journal, struct hf_err *err)
 	for (int i = 0; i < MAX_REOPENS && r == -EACCES; i++) {
 		struct stat st;
 
+		journal->read_only = 0;
 		r = hf_open_as_it_is(journal->dirfd, HF_SEGMENT_ACTIVE, O_RDWR | O_CREAT, shown,
 				     &journal->fd, NULL, err);
 		if (r != -EACCES)
@@ -45,6 +46,7 @@ int hf_journal_open_active(struct hf_journal *journal, struct hf_err *err)
 		 */
 		r = hf_open_as_it_is(journal->dirfd, HF_SEGMENT_ACTIVE, O_RDONLY, shown,
 				     &journal->fd, &st, NULL);
+		journal->read_only = 1;
 		if (r == 0 && !(st.st_mode & S_IWUSR))
 			break;
 		if (r == -EACCES)
@@ -163,6 +165,10 @@ int hf_journal_guard(struct hf_journal *journal, size_t len, struct hf_mono dead
 				r = -ETIMEDOUT;
 			if (r < 0)
 				return r;
+			continue;
+		}
+		if (journal->read_only && st.st_mode & S_IWUSR) { /* mended meanwhile */
+			hf_journal_close_active(journal);
 			continue;
 		}
 		if (!hf_segment_sealed(&st)) {

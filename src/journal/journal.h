@@ -28,6 +28,7 @@ struct hf_journal {
 
 	/* The active segment as this handle last saw it. */
 	int fd;          /* -1: to be opened */
+	int read_only;   /* the descriptor cannot write: the mode did not let it */
 	uint64_t end;    /* size after our last look */
 	uint64_t seq;    /* highest sequence number at `end` */
 	int torn;        /* the segment does not end with a newline */

@@ -37,8 +37,10 @@ int hf_mend_mode(int dirfd, const char *name, mode_t type, mode_t bits)
 	if (hf_sys.fstat(fd, &st) < 0)
 		return -errno;
 	if ((st.st_mode & S_IFMT) != type || st.st_uid != geteuid() ||
-	    (st.st_mode & bits) == bits || (type != S_IFDIR && st.st_nlink != 1))
+	    (type != S_IFDIR && st.st_nlink != 1))
 		return 0;
+	if ((st.st_mode & bits) == bits)
+		return 1;
 	/* fchmod refuses such a descriptor; its name in /proc means the very same inode. */
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return hf_sys.fchmodat(AT_FDCWD, path, (st.st_mode | bits) & 07777) < 0 ? -errno : 1;

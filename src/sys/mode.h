@@ -24,7 +24,8 @@ int hf_mkdir_at(int dirfd, const char *name, mode_t mode);
 /*
  * Gives the entry `name` the permission bits `bits` that it lacks, if it is of the kind `type`
  * (S_IFREG, S_IFDIR, S_IFIFO), belongs to the effective user and, unless a directory, has one name.
- * No symlink is followed. Returns 1 mended, 0 left as it is, or -errno.
+ * No symlink is followed. Returns 1 when it has them now (perhaps another process was faster): what
+ * failed is worth a second try; 0 when it is not ours to mend; or -errno.
  */
 int hf_mend_mode(int dirfd, const char *name, mode_t type, mode_t bits);
 

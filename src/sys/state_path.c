@@ -11,10 +11,14 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "holdfast/clock.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
 #include "hf/sys/state.h"
+
+#define MAKE_TRIES    50
+#define MAKE_PAUSE_NS (2 * HF_MSEC)
 
 static const char *set_env(const char *name)
 {
@@ -95,18 +99,24 @@ static int is_our_leftover(const char *path, int own)
 	return 1;
 }
 
-/* Makes one directory of the path; `parent` is the length of the path before it. */
+/*
+ * Makes one directory of the path; `parent` is the length of the path before it. Another process
+ * that just made the parent may not have set its mode yet, so a refusal is final only after a while.
+ */
 static int make_one(struct hf_buf *path, size_t parent, size_t own)
 {
-	int r = hf_mkdir_at(AT_FDCWD, path->s, 0700), mended;
+	for (int try = 0;; try++) {
+		int r = hf_mkdir_at(AT_FDCWD, path->s, 0700);
 
-	if (r != -EACCES || parent == 0)
-		return r;
-	path->s[parent] = '\0';
-	mended = is_our_leftover(path->s, parent > own) &&
-		 hf_mend_mode(AT_FDCWD, path->s, S_IFDIR, 0700) > 0;
-	path->s[parent] = '/';
-	return mended ? hf_mkdir_at(AT_FDCWD, path->s, 0700) : r;
+		if (r != -EACCES || parent == 0 || try == MAKE_TRIES)
+			return r;
+		path->s[parent] = '\0';
+		if (is_our_leftover(path->s, parent > own))
+			(void)hf_mend_mode(AT_FDCWD, path->s, S_IFDIR, 0700);
+		path->s[parent] = '/';
+		if (try > 0)
+			hf_pause(MAKE_PAUSE_NS);
+	}
 }
 
 int hf_state_make(struct hf_buf *path, size_t own, struct hf_err *err)
