@@ -130,23 +130,22 @@ static void check_quarantine(struct doctor *doctor, const struct hf_state *state
 	char text[DOCTOR_TEXT_MAX];
 	struct dirent *entry;
 	unsigned count = 0;
-	int fd, r;
-	DIR *dir;
+	AUTO_FD fd = -1;
+	AUTO_DIR dir = NULL;
+	int r;
 
 	r = hf_state_subdir(state, "quarantine", 0, &fd, &err);
 	if (r == -ENOENT) {
 		add_row(doctor, "quarantine", FOUND_OK, "empty", NULL, NULL);
 		return;
 	}
-	dir = r < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
+	if (r < 0 || hf_open_dir(fd, ".", &dir) < 0) {
 		(void)hf_err_format(&err, text, sizeof(text));
 		add_row(doctor, "quarantine", FOUND_FAIL, text, NULL, NULL);
 		return;
 	}
 	while ((entry = readdir(dir)))
 		count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-	(void)closedir(dir);
 	(void)snprintf(text, sizeof(text),
 		       count ? "%u record(s) that failed their checks; see 'journal query --event "
 			       "record_quarantined'"

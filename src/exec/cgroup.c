@@ -234,12 +234,10 @@ int hf_cgroup_add(const struct hf_cgroup *group, int32_t pid)
 /* Calls `fn` for each group below and last for `dirfd` itself. */
 static void each_group(int dirfd, int depth, void (*fn)(void *arg, int dirfd), void *arg)
 {
-	int fd = hf_open_at(dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
 
-	if (!dir)
-		hf_auto_close(&fd);
+	(void)hf_open_dir(dirfd, ".", &dir);
 	while (dir && depth < DEPTH_MAX && (entry = readdir(dir))) {
 		AUTO_FD below = -1;
 
@@ -249,8 +247,6 @@ static void each_group(int dirfd, int depth, void (*fn)(void *arg, int dirfd), v
 		if (below >= 0)
 			each_group(below, depth + 1, fn, arg);
 	}
-	if (dir)
-		(void)closedir(dir);
 	fn(arg, dirfd);
 }
 
@@ -312,18 +308,14 @@ int hf_cgroup_has(const struct hf_cgroup *group, int32_t pid)
 
 static void remove_below(void *arg, int dirfd)
 {
-	int fd = hf_open_at(dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
 
 	(void)arg;
-	if (!dir)
-		hf_auto_close(&fd);
+	(void)hf_open_dir(dirfd, ".", &dir);
 	while (dir && (entry = readdir(dir)))
 		if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
 			(void)hf_sys.unlinkat(dirfd, entry->d_name, AT_REMOVEDIR);
-	if (dir)
-		(void)closedir(dir);
 }
 
 void hf_cgroup_remove(struct hf_cgroup *group)

@@ -13,7 +13,7 @@
 #include "holdfast/clock.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
-#include "hf/sys/mode.h"
+#include "hf/sys/replace.h"
 #include "hf/sys/state.h"
 
 #define FORMAT_NAME    "FORMAT"
@@ -23,17 +23,13 @@
 /* Only leftovers of an unfinished creation may stand beside a missing FORMAT. */
 static int check_empty(const struct hf_state *state, struct hf_err *err)
 {
-	int fd = hf_open_at(state->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
 	struct stat st;
-	int r = 0;
+	int r = hf_open_dir(state->dirfd, ".", &dir);
 
-	if (!dir) {
-		r = hf_fail_sys(err, fd < 0 ? -fd : errno, "opendir", state->path);
-		hf_auto_close(&fd);
-		return r;
-	}
+	if (r < 0)
+		return hf_fail_sys(err, -r, "opendir", state->path);
 	while (r == 0 && (entry = readdir(dir))) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
 		    strncmp(entry->d_name, "." FORMAT_NAME ".", sizeof(FORMAT_NAME) + 1) == 0)
@@ -47,7 +43,6 @@ static int check_empty(const struct hf_state *state, struct hf_err *err)
 			 "directory; name an empty or missing one",
 			 entry->d_name);
 	}
-	(void)closedir(dir);
 	return r;
 }
 
@@ -61,24 +56,10 @@ static int create_format(const struct hf_state *state, struct hf_err *err)
 		return r;
 	(void)snprintf(temp, sizeof(temp), "." FORMAT_NAME ".%d.%lld", (int)getpid(),
 		       (long long)hf_wall_now().ns);
-	AUTO_FD fd = hf_create_at(state->dirfd, temp, O_WRONLY, 0600);
-
-	if (fd < 0)
-		return hf_fail_sys(err, -fd, "openat", state->path);
-	r = hf_write_all(fd, FORMAT_TEXT, sizeof(FORMAT_TEXT) - 1);
-	if (r == 0 && hf_sys.fsync(fd) < 0)
-		r = -errno;
-	/* A rename, not a link: FORMAT never has two names, so nobody ever distrusts it. */
-	if (r == 0)
-		r = hf_rename_new(state->dirfd, temp, state->dirfd, FORMAT_NAME);
-	if (r < 0)
-		(void)hf_sys.unlinkat(state->dirfd, temp, 0);
-	if (r == -EEXIST)
-		r = 0;
-	if (r < 0)
-		return hf_fail_sys(err, -r, "create FORMAT", state->path);
-	r = hf_sync_dir(state->dirfd);
-	return r < 0 ? hf_fail_sys(err, -r, "fsync", state->path) : 0;
+	/* Renamed, not linked: FORMAT never has two names, so nobody ever distrusts it. */
+	r = hf_replace_file(state->dirfd, FORMAT_NAME, temp, FORMAT_TEXT, sizeof(FORMAT_TEXT) - 1,
+			    HF_REPLACE_SYNC | HF_REPLACE_NEW);
+	return r < 0 && r != -EEXIST ? hf_fail_sys(err, -r, "create FORMAT", state->path) : 0;
 }
 
 /* A name that differs only in case finds the file: names would meet here. */

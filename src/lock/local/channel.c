@@ -131,12 +131,10 @@ void hf_channel_recall(struct hf_local *locks, const char *key, const struct hf_
 		       int sweep)
 {
 	size_t len = strlen(key);
-	int fd = hf_open_at(locks->wait_fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
 
-	if (!dir)
-		hf_auto_close(&fd);
+	(void)hf_open_dir(locks->wait_fd, ".", &dir);
 	while (dir && (entry = readdir(dir))) {
 		AUTO_FD channel = -1;
 
@@ -150,8 +148,6 @@ void hf_channel_recall(struct hf_local *locks, const char *key, const struct hf_
 		else if (sweep && channel == -ENXIO)
 			(void)hf_sys.unlinkat(locks->wait_fd, entry->d_name, 0);
 	}
-	if (dir)
-		(void)closedir(dir);
 }
 
 int hf_channel_open(struct hf_guard *guard, uint64_t ticket, int flags)
