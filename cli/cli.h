@@ -20,15 +20,15 @@
 #include "hf/base/buf.h"
 #include "hf/view/columns.h"
 #include "holdfast/err.h"
+#include "holdfast/exit.h"
 #include "holdfast/state.h"
 
-enum exit_status {
-	EXIT_DONE = 0,    /* done, yes */
-	EXIT_NO = 1,      /* busy, dead, not found, problems found */
-	EXIT_USAGE = 2,
-	EXIT_REFUSED = 3, /* for safety */
-	EXIT_OS = 4,      /* operating system or storage */
-};
+/* Their meaning is in holdfast/exit.h. */
+#define EXIT_DONE    HF_EXIT_DONE
+#define EXIT_NO      HF_EXIT_NO
+#define EXIT_USAGE   HF_EXIT_USAGE
+#define EXIT_REFUSED HF_EXIT_REFUSED
+#define EXIT_OS      HF_EXIT_OS
 
 struct cli {
 	const char *dir; /* --dir, or NULL */

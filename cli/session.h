@@ -5,7 +5,7 @@
 #include "cli.h"
 #include "holdfast/run.h"
 
-#define STATUS_AROUND 125 /* Holdfast failed around the command */
+#define STATUS_AROUND HF_EXIT_AROUND
 
 struct session_context {
 	struct hf_journal *journal; /* NULL when it is not to be had */

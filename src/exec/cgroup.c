@@ -13,6 +13,7 @@
 #include "hf/exec/cgroup.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define NAME_PREFIX "holdfast-"
 #define CGROUP2_MAGIC 0x63677270UL /* CGROUP2_SUPER_MAGIC of linux/magic.h */
@@ -167,8 +168,10 @@ static int make_locked(const char *path, struct hf_cgroup *ret)
 {
 	struct hf_cgroup group = HF_CGROUP_INIT;
 	struct stat st;
-	int r = hf_sys.mkdirat(AT_FDCWD, path, 0755) < 0 ? -errno : open_group(path, &group);
+	int r = hf_mkdir_at(AT_FDCWD, path, 0755);
 
+	if (r == 0)
+		r = open_group(path, &group);
 	if (r < 0)
 		return r == -ENOENT ? -EAGAIN : r;
 	if (hf_sys.flock(group.fd, LOCK_SH | LOCK_NB) < 0 || hf_stat_at(AT_FDCWD, path, &st) < 0 ||
@@ -310,12 +313,10 @@ int hf_cgroup_add(const struct hf_cgroup *group, int32_t pid)
 /* Calls `fn` for each group below and last for `dirfd` itself. */
 static void each_group(int dirfd, int depth, void (*fn)(void *arg, int dirfd), void *arg)
 {
-	int fd = hf_open_at(dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
 
-	if (!dir)
-		hf_auto_close(&fd);
+	(void)hf_open_dir(dirfd, ".", &dir);
 	while (dir && depth < DEPTH_MAX && (entry = readdir(dir))) {
 		AUTO_FD below = -1;
 
@@ -325,8 +326,6 @@ static void each_group(int dirfd, int depth, void (*fn)(void *arg, int dirfd), v
 		if (below >= 0)
 			each_group(below, depth + 1, fn, arg);
 	}
-	if (dir)
-		(void)closedir(dir);
 	fn(arg, dirfd);
 }
 
@@ -388,18 +387,14 @@ int hf_cgroup_has(const struct hf_cgroup *group, int32_t pid)
 
 static void remove_below(void *arg, int dirfd)
 {
-	int fd = hf_open_at(dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
 
 	(void)arg;
-	if (!dir)
-		hf_auto_close(&fd);
+	(void)hf_open_dir(dirfd, ".", &dir);
 	while (dir && (entry = readdir(dir)))
 		if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
 			(void)hf_sys.unlinkat(dirfd, entry->d_name, AT_REMOVEDIR);
-	if (dir)
-		(void)closedir(dir);
 }
 
 void hf_cgroup_remove(struct hf_cgroup *group)

@@ -20,6 +20,7 @@
 #include "hf/file/temp.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 static void backup_name(const struct hf_file *file, unsigned number, char out[NAME_MAX + 1])
 {
@@ -51,7 +52,7 @@ static int check_places(const struct hf_file *file, struct hf_err *err)
 /* A copy, where a second name is not to be had (another owner's file, some file systems). */
 static int keep_copy(const struct hf_file *file, const char *name, struct hf_err *err)
 {
-	AUTO_FD fd = hf_open_at(file->dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	AUTO_FD fd = hf_create_at(file->dirfd, name, O_RDWR, 0600);
 	int r;
 
 	if (fd < 0)

@@ -16,7 +16,9 @@
 #include "hf/base/parse.h"
 #include "hf/file/sidecar.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/flock.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define REPLACED_MAX   16 /* replaced under us that often: give up */
 #define PROC_LOCKS_MAX (256 << 10)
@@ -99,17 +101,19 @@ static int check_sidecar(const struct hf_file *file, const struct stat *st, cons
 static int open_sidecar(const struct hf_file *file, const char *name, const char *shown,
 			struct stat *ret_st, struct hf_err *err)
 {
-	AUTO_FD fd = -1;
+	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK;
+	AUTO_FD fd = hf_open_at(file->dirfd, name, flags, 0);
 	int r, made = 0;
 
-	fd = hf_open_at(file->dirfd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd == -ENOENT) {
-		fd = hf_open_at(file->dirfd, name,
-				O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CREAT | O_EXCL, 0600);
+		fd = hf_create_at(file->dirfd, name, flags, 0600);
 		made = fd >= 0;
-		if (fd == -EEXIST) /* somebody else was faster */
-			fd = hf_open_at(file->dirfd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
+		if (fd == -EEXIST) /* another process was faster */
+			fd = hf_open_at(file->dirfd, name, flags, 0);
 	}
+	/* Ours, but made under a umask that took the owner's bits. */
+	if (fd == -EACCES && hf_mend_mode(file->dirfd, name, S_IFREG, 0600) > 0)
+		fd = hf_open_at(file->dirfd, name, flags, 0);
 	if (fd < 0)
 		return hf_fail_open(err, fd, shown);
 	/* Made by root in a user's directory it would lock that user out for ever. */
@@ -121,6 +125,9 @@ static int open_sidecar(const struct hf_file *file, const char *name, const char
 	r = ret_st->st_nlink == 0 ? 0 : check_sidecar(file, ret_st, shown, err);
 	return r < 0 ? r : fd_take(&fd);
 }
+
+/* Other tools hold it as long as they like. */
+static const struct hf_backoff backoff = { .min_ns = 1 * HF_MSEC, .max_ns = 20 * HF_MSEC };
 
 int hf_sidecar_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret_blocker,
 		    struct hf_err *err)
@@ -138,8 +145,8 @@ int hf_sidecar_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret
 
 		if (fd < 0)
 			return fd;
-		r = hf_flock_wait(fd, LOCK_EX, wait_ns < 0 ? -1 : hf_mono_left(deadline));
-		if (r == -EWOULDBLOCK)
+		r = hf_flock_until(fd, LOCK_EX, deadline, &backoff);
+		if (r == -ETIMEDOUT)
 			return refuse_busy(&st, shown, wait_ns, ret_blocker, err);
 		if (r < 0)
 			return hf_fail_sys(err, -r, "flock", shown);

@@ -15,6 +15,7 @@
 #include "hf/file/temp.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define MAKE_TRIES  64
 #define LITERAL_MAX (NAME_MAX - (int)sizeof("..holdfast-0-swap.tmp"))
@@ -67,6 +68,9 @@ int hf_temp_claim(const struct hf_file *file, const char *name)
 	    (st.st_uid != geteuid() && geteuid() != 0))
 		return -1;
 	fd = hf_open_at(file->dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	/* The umask of its writer took the right to read it. */
+	if (fd == -EACCES && hf_mend_mode(file->dirfd, name, S_IFREG, 0400) > 0)
+		fd = hf_open_at(file->dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd < 0 || hf_sys.flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_named(file, name, fd))
 		return -1;
 	return fd_take(&fd);

@@ -50,23 +50,16 @@ void hf_segment_list_done(struct hf_segment_list *list)
 	*list = (struct hf_segment_list){ 0 };
 }
 
-static void close_dir(DIR **dir)
-{
-	if (*dir)
-		(void)closedir(*dir);
-}
-
 int hf_segment_list(int dirfd, struct hf_segment_list *ret)
 {
 	AUTO(hf_segment_list_done) struct hf_segment_list list = { 0 };
-	AUTO_FD fd = hf_open_at(dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
-	AUTO(close_dir) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
 	size_t cap = 0;
+	int r = hf_open_dir(dirfd, ".", &dir);
 
-	if (!dir)
-		return fd < 0 ? fd : -errno;
-	(void)fd_take(&fd); /* closedir closes it */
+	if (r < 0)
+		return r;
 	while ((errno = 0, entry = readdir(dir))) {
 		struct hf_segment segment = { 0 };
 		struct stat st;

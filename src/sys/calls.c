@@ -176,6 +176,11 @@ static int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
 #define sys_poll      poll
 #endif
 
+static int sys_fchmodat(int dirfd, const char *path, mode_t mode)
+{
+	return fchmodat(dirfd, path, mode, 0);
+}
+
 #define sys_fstat             fstat
 #define sys_statx             statx
 #define sys_fstatat           fstatat

@@ -7,6 +7,7 @@
 #ifndef SYS_IO_H
 #define SYS_IO_H
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -26,6 +27,9 @@ int hf_open_at(int dirfd, const char *path, int flags, mode_t mode);
  */
 int hf_open_noatime(int dirfd, const char *path, int flags, mode_t mode);
 
+/* Opens a directory for reading its entries; close with AUTO_DIR. Returns 0 or -errno. */
+int hf_open_dir(int dirfd, const char *path, DIR **ret_dir);
+
 /*
  * Reports what opening a file of ours gave (-errno): a symlink, or anything that is no
  * regular file, is HF_E_UNTRUSTED. Returns the code.
@@ -36,10 +40,16 @@ int hf_fail_open(struct hf_err *err, int r, const char *shown);
  * Opens a file that must be ours: regular, one link, owned by the effective
  * user, closed to group and others. O_NOFOLLOW and O_NONBLOCK are added, so a
  * symlink is not followed and a FIFO or device does not block (HF_E_UNTRUSTED).
+ * With O_CREAT a missing one is made with mode 0600. One that lacks the owner's
+ * bits, because of an odd umask, gets them back (see sys/mode.h).
  * `shown` is the path for messages. *ret_st may be NULL.
  */
 int hf_open_private(int dirfd, const char *name, int flags, const char *shown, int *ret_fd,
 		    struct stat *ret_st, struct hf_err *err);
+
+/* The same, but the mode stays as it is: -EACCES where that does not let us in. */
+int hf_open_as_it_is(int dirfd, const char *name, int flags, const char *shown, int *ret_fd,
+		     struct stat *ret_st, struct hf_err *err);
 
 /*
  * Device, inode, mode, owner, links and size of `name` in `dirfd` (the entry itself, no
@@ -97,13 +107,6 @@ int hf_rename_new(int fromfd, const char *from, int tofd, const char *to);
 
 /* fsync of a directory; file systems that cannot (EINVAL) count as done. */
 int hf_sync_dir(int dirfd);
-
-/*
- * flock(2) with a deadline, which the call itself does not know: `wait_ns` 0 tries once,
- * negative blocks for ever, else it is tried in growing steps of at most 20 ms. Returns 0;
- * -EWOULDBLOCK (still somebody else's); -errno.
- */
-int hf_flock_wait(int fd, int operation, int64_t wait_ns);
 
 /* Sleeps `ns` (at most one second) without touching any signal state. */
 void hf_pause(long ns);

@@ -19,6 +19,7 @@
 #include "hf/lock/local/guard.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define CHANNEL_NAME_MAX (HF_NAME_KEY_MAX + 24)
 
@@ -41,6 +42,7 @@ static void channel_name(const char *key, uint64_t ticket, char out[CHANNEL_NAME
 
 int hf_channel_make(struct hf_guard *guard, uint64_t ticket, int *ret_channel, struct hf_err *err)
 {
+	const int flags = O_RDWR | O_NONBLOCK | O_NOFOLLOW;
 	const uint64_t look_again = HF_LOOK_AGAIN;
 	char name[CHANNEL_NAME_MAX];
 	uint64_t back;
@@ -50,7 +52,10 @@ int hf_channel_make(struct hf_guard *guard, uint64_t ticket, int *ret_channel, s
 	if (hf_sys.mkfifoat(guard->locks->wait_fd, name, 0600) < 0)
 		return errno == EEXIST ? -EEXIST : FAIL_SYS(err, "mkfifo", guard->name);
 	/* For reading and writing: a channel without writers would not be quiet but closed. */
-	fd = hf_open_noatime(guard->locks->wait_fd, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW, 0);
+	fd = hf_open_noatime(guard->locks->wait_fd, name, flags, 0);
+	/* The umask took the owner's bits: no other process knows the channel yet. */
+	if (fd == -EACCES && hf_mend_mode(guard->locks->wait_fd, name, S_IFIFO, 0600) > 0)
+		fd = hf_open_noatime(guard->locks->wait_fd, name, flags, 0);
 	if (fd < 0) {
 		(void)hf_sys.unlinkat(guard->locks->wait_fd, name, 0);
 		return hf_fail_sys(err, -fd, "open channel", guard->name);
@@ -127,12 +132,10 @@ void hf_channel_recall(struct hf_local *locks, const char *key, const struct hf_
 		       int sweep)
 {
 	size_t len = strlen(key);
-	int fd = hf_open_at(locks->wait_fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
 
-	if (!dir)
-		hf_auto_close(&fd);
+	(void)hf_open_dir(locks->wait_fd, ".", &dir);
 	while (dir && (entry = readdir(dir))) {
 		AUTO_FD channel = -1;
 
@@ -146,8 +149,6 @@ void hf_channel_recall(struct hf_local *locks, const char *key, const struct hf_
 		else if (sweep && channel == -ENXIO)
 			(void)hf_sys.unlinkat(locks->wait_fd, entry->d_name, 0);
 	}
-	if (dir)
-		(void)closedir(dir);
 }
 
 int hf_channel_open(struct hf_guard *guard, uint64_t ticket, int flags)

@@ -16,6 +16,7 @@
 #include "hf/proc/stat.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 #include "hf/sys/state.h"
 
 /*
@@ -291,6 +292,9 @@ static int open_and_lock(struct hf_guard *guard, int create, struct hf_mono dead
 		hf_local_close_now(guard->locks);
 		r = hf_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
 	}
+	/* Made under a umask that took the owner's bits, by a process that was then killed. */
+	if (r == -EACCES && hf_mend_mode(guard->locks->dirfd, guard->key, S_IFREG, 0600) > 0)
+		r = hf_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
 	/* A symlink, a socket, a directory: not ours, whatever it is. */
 	if (r == -ELOOP || r == -ENXIO || r == -EISDIR)
 		return HF_E_UNTRUSTED;
@@ -314,7 +318,13 @@ static int check_file(const struct hf_guard *guard, struct stat *ret_st, struct 
 	if (r < 0)
 		return hf_fail_sys(err, -r, "statx", guard->name);
 	/* Deleted while we waited is not distrusted, only no longer current. */
-	return ret_st->st_nlink == 0 ? 0 : hf_check_private(ret_st, guard->name, err);
+	if (ret_st->st_nlink == 0)
+		return 0;
+	r = hf_check_private(ret_st, guard->name, err);
+	/* The umask of the process that made it took the owner's bits. */
+	if (r == 0 && (ret_st->st_mode & 0600) != 0600 && hf_sys.fchmod(guard->fd, 0600) < 0)
+		return FAIL_SYS(err, "fchmod", guard->name);
+	return r;
 }
 
 static int guard_fill(struct hf_guard *guard, int create, uint64_t token, struct hf_mono deadline,

@@ -86,16 +86,12 @@ int hf_local_look(void *store, const char *name, hf_lock_look_fn *fn, void *arg,
 int hf_local_each(struct hf_local *locks, int (*fn)(void *arg, const char *name), void *arg,
 		  struct hf_err *err)
 {
-	int fd = hf_open_at(locks->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
-	int r = 0;
+	int r = hf_open_dir(locks->dirfd, ".", &dir);
 
-	if (!dir) {
-		r = hf_fail_sys(err, fd < 0 ? -fd : errno, "opendir", "locks");
-		hf_auto_close(&fd);
-		return r;
-	}
+	if (r < 0)
+		return hf_fail_sys(err, -r, "opendir", "locks");
 	while (r == 0 && (entry = readdir(dir))) {
 		char name[HF_NAME_MAX + 1];
 		int len = hf_name_unkey(entry->d_name, strlen(entry->d_name), name, NULL);
@@ -104,7 +100,6 @@ int hf_local_each(struct hf_local *locks, int (*fn)(void *arg, const char *name)
 		if (len >= 0 && strlen(name) == (size_t)len)
 			r = fn(arg, name);
 	}
-	(void)closedir(dir);
 	return r;
 }
 

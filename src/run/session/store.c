@@ -12,6 +12,7 @@
 #include "hf/run/session/store.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/replace.h"
 #include "hf/sys/state.h"
 
 #define RECORD     "session.jsonl"
@@ -307,29 +308,18 @@ struct save {
 	struct hf_err *err;
 };
 
-/* The file anew with this line only: temp, sync, rename, sync. */
+/* The file anew with this line only. */
 static int rewrite(const struct save *save, char *text)
 {
-	AUTO_FD fd = -1;
 	int r;
 
 	memset(text, 0, RECORD_BYTES);
 	memcpy(text, save->line->s, save->line->len);
-	(void)hf_sys.unlinkat(save->dirfd, RECORD_NEW, 0);
-	fd = hf_open_at(save->dirfd, RECORD_NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return fd;
-	r = hf_write_all(fd, text, RECORD_BYTES);
-	if (r == 0 && hf_sys.fdatasync(fd) < 0)
-		r = -errno;
-	if (r == 0 && hf_sys.renameat2(save->dirfd, RECORD_NEW, save->dirfd, RECORD, 0) < 0)
-		r = -errno;
-	if (r < 0) {
-		(void)hf_sys.unlinkat(save->dirfd, RECORD_NEW, 0);
+	r = hf_replace_file(save->dirfd, RECORD, RECORD_NEW, text, RECORD_BYTES, HF_REPLACE_SYNC);
+	if (r < 0)
 		return r;
-	}
 	(void)hf_sys.unlinkat(save->dirfd, PUT_AWAY, 0);
-	return hf_sync_dir(save->dirfd);
+	return 0;
 }
 
 /*

@@ -1,6 +1,7 @@
 /* run/supervisor/remains.c - bringing the record of a run that nobody finished to its end. */
 #include <string.h>
 
+#include "holdfast/exit.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/exec/cgroup.h"
@@ -16,7 +17,7 @@ static int conclude(struct hf_sessions *sessions, struct hf_session_record *old,
 		old->ended.ns = 0;
 		old->ran_ns = 0;
 	}
-	hf_session_complete(sessions, old, 125, "its supervisor and keeper were killed");
+	hf_session_complete(sessions, old, HF_EXIT_AROUND, "its supervisor and keeper were killed");
 	old->cgroup[0] = '\0';
 	return hf_session_save(sessions, old, token, err);
 }

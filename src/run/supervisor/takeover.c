@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "holdfast/exit.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/run/keeper/keeper.h"
@@ -17,7 +18,7 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
-#define STATUS_AROUND 125
+#define STATUS_AROUND HF_EXIT_AROUND
 #define KEEPER_KILLED "the keeper was killed"
 
 /* All that is below us ends here; it was the keeper's, and nobody else looks after it. */
