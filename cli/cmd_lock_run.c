@@ -25,6 +25,7 @@
 #include "hf/exec/command.h"
 #include "hf/exec/spawn.h"
 #include "hf/exec/tree.h"
+#include "hf/proc/blocked.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "lock.h"
@@ -268,6 +269,8 @@ static int run_leased(struct run *run)
 		cli_say(run->cli, "cannot start: %s", strerrordesc_np(-r));
 		return STATUS_AROUND;
 	}
+	/* From now on we do nothing but wait for it; so says our name. */
+	(void)prctl(PR_SET_NAME, HF_COMM_LEASE);
 	if (hf_proc_identify((int32_t)leased.child.pid, &id, &err) < 0)
 		return cli_fail(run->cli, &err), STATUS_AROUND;
 	/* While we only wait for the lock, a signal ends us as it would end any process. */

@@ -62,7 +62,8 @@
  * Ownership: a handle is ended by hf_file_close, before the locks and the journal that it
  * was opened with. Descriptors that it gives out belong to it.
  * Threads: a handle is used by one thread at a time; two threads are two contenders.
- * Fork: a child may only hf_file_close() what it inherited, which there only frees.
+ * Fork: a child may only hf_file_close() what it inherited, which there only frees. It has no
+ * share in the lock, and the descriptors of the lock file and of the temporary file mean nothing in it (lock.h).
  * Crash: at any instant the file is old or new. A temporary file that a crash leaves
  * (".<leaf>.holdfast-N.tmp") is removed by the next hf_file_read under the lock, when its
  * flock proves that no process writes it. If the crash came after the exchange, a symlink

@@ -42,7 +42,8 @@
  *
  * Ownership: the state handle must outlive journals and readers opened from it.
  * Threads: a journal may be shared by threads; a reader may not.
- * Fork: a child may only free what it inherited; append gives HF_E_FORKED.
+ * Fork: a child may only free what it inherited; append gives HF_E_FORKED. It has no share in
+ * the guard (lock.h).
  * Signals: none are used; a limit on file size (RLIMIT_FSIZE) found at opening
  * is kept, so SIGXFSZ is not provoked.
  * Limits: one machine. flock(2) must work on the file system.

@@ -13,6 +13,7 @@
 #include "hf/file/temp.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/noinherit.h"
 
 #define BRING_BACK_TRIES 64 /* each one lost to an editor that saved in those microseconds */
 #define KEPT_MAX         99
@@ -214,7 +215,7 @@ void hf_exchange_settle(struct hf_file *file)
 	}
 	file->has_intent = 0;
 	file->temp[0] = '\0';
-	hf_auto_close(&file->new_fd);
+	hf_noinherit_unlock_close(&file->new_fd);
 }
 
 /* -- after a crash ------------------------------------------------------------------- */
@@ -248,7 +249,7 @@ static void recover_slot(struct hf_file *file, int slot)
 	struct hf_intent intent = { 0 };
 	char temp[NAME_MAX + 1];
 	struct recovery recovery = { .temp = temp };
-	AUTO_FD fd = -1;
+	AUTO_FLOCK_FD fd = -1;
 	struct stat st;
 	int has_temp, r = hf_intent_read(file, slot, &intent);
 

@@ -18,6 +18,7 @@
 #include "hf/file/temp.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/noinherit.h"
 
 #define ALL_FLAGS                                                                      \
 	(HF_FILE_CREATE | HF_FILE_REPLACE_SYMLINK | HF_FILE_FOLLOW | HF_FILE_BREAK_LINKS | \
@@ -45,10 +46,11 @@ static void free_handle(struct hf_file *file)
 	if (!file)
 		return;
 	hf_auto_close(&file->dirfd);
-	hf_auto_close(&file->sidecar);
+	/* In a child the number of a flocked descriptor means nothing, and is only closed. */
+	hf_noinherit_close(&file->sidecar);
 	hf_auto_close(&file->old_fd);
-	hf_auto_close(&file->new_fd);
-	hf_auto_close(&file->lease_fd);
+	hf_noinherit_close(&file->new_fd);
+	hf_noinherit_close(&file->lease_fd);
 	hf_lock_free(file->lock);
 	free(file->path);
 	free(file);
@@ -344,9 +346,7 @@ int hf_file_close(struct hf_file *file, struct hf_err *err)
 	if (file && file->process == getpid()) {
 		hf_exchange_settle(file);
 		/* In this order: whoever gets the named lock finds the other one free. */
-		if (file->sidecar >= 0)
-			(void)hf_sys.flock(file->sidecar, LOCK_UN);
-		hf_auto_close(&file->sidecar);
+		hf_noinherit_unlock_close(&file->sidecar);
 		if (file->lock)
 			r = hf_lock_release(file->lock, err);
 	}

@@ -7,6 +7,7 @@
 #include "hf/file/lease.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/noinherit.h"
 
 #define PAUSE_MIN_NS (100 * HF_USEC)
 #define PAUSE_MAX_NS (10 * HF_MSEC)
@@ -14,7 +15,8 @@
 /* A description of its own: the old one is a command's standard input, and would live on there. */
 static int open_anew(const struct hf_file *file)
 {
-	AUTO_FD fd = hf_open_at(file->dirfd, file->leaf, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	AUTO(hf_noinherit_close) int fd =
+		hf_noinherit_open(file->dirfd, file->leaf, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	struct stat st;
 	int r = fd < 0 ? fd : hf_stat_at(fd, "", &st);
 
@@ -33,7 +35,7 @@ static int is_replaced(int r)
 int hf_lease_take(struct hf_file *file, struct hf_err *err)
 {
 	struct hf_mono deadline = hf_mono_in(file->writer_wait_ns);
-	AUTO_FD fd = open_anew(file);
+	AUTO(hf_noinherit_close) int fd = open_anew(file);
 
 	if (is_replaced(fd))
 		return FAIL(err, HF_E_CHANGED, "openat", file->path,
@@ -65,5 +67,5 @@ void hf_lease_drop(struct hf_file *file)
 	/* Closing is not enough where a process that was forked meanwhile has the descriptor. */
 	if (file->lease_fd >= 0)
 		(void)hf_sys.set_lease(file->lease_fd, F_UNLCK);
-	hf_auto_close(&file->lease_fd);
+	hf_noinherit_close(&file->lease_fd);
 }

@@ -19,6 +19,7 @@
 #include "hf/sys/flock.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
+#include "hf/sys/noinherit.h"
 
 #define REPLACED_MAX   16 /* replaced under us that often: give up */
 #define PROC_LOCKS_MAX (256 << 10)
@@ -98,24 +99,39 @@ static int check_sidecar(const struct hf_file *file, const struct stat *st, cons
 	return 0;
 }
 
-static int open_sidecar(const struct hf_file *file, const char *name, const char *shown,
-			struct stat *ret_st, struct hf_err *err)
+/* Opens the file, or makes it; *made becomes 1 when it did. */
+static int open_or_make(const struct hf_file *file, const char *name, int *made)
 {
 	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK;
-	AUTO_FD fd = hf_open_at(file->dirfd, name, flags, 0);
-	int r, made = 0;
+	int fd = hf_open_at(file->dirfd, name, flags, 0);
 
 	if (fd == -ENOENT) {
 		fd = hf_create_at(file->dirfd, name, flags, 0600);
-		made = fd >= 0;
+		*made |= fd >= 0;
 		if (fd == -EEXIST) /* another process was faster */
 			fd = hf_open_at(file->dirfd, name, flags, 0);
 	}
 	/* Ours, but made under a umask that took the owner's bits. */
 	if (fd == -EACCES && hf_mend_mode(file->dirfd, name, S_IFREG, 0600) > 0)
 		fd = hf_open_at(file->dirfd, name, flags, 0);
-	if (fd < 0)
-		return hf_fail_open(err, fd, shown);
+	return fd;
+}
+
+static int open_sidecar(const struct hf_file *file, const char *name, const char *shown,
+			struct stat *ret_st, struct hf_err *err)
+{
+	AUTO_FLOCK_FD fd = -1;
+	int r, made = 0;
+	struct hf_opening opening;
+
+	do {
+		r = hf_noinherit_begin(&opening);
+		if (r < 0)
+			return hf_fail_sys(err, -r, "atfork", shown);
+		fd = open_or_make(file, name, &made);
+	} while ((r = hf_noinherit_note(&fd, &opening)) == 0);
+	if (r < 0)
+		return hf_fail_open(err, r, shown);
 	/* Made by root in a user's directory it would lock that user out for ever. */
 	if (made && geteuid() == 0 && file->dir_uid != 0)
 		(void)hf_sys.fchown(fd, file->dir_uid, (gid_t)-1);
@@ -140,7 +156,7 @@ int hf_sidecar_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret
 		       (int)(strlen(file->path) - strlen(file->leaf)), file->path, file->leaf);
 	for (int i = 0; i < REPLACED_MAX; i++) {
 		struct stat st, now;
-		AUTO_FD fd = open_sidecar(file, name, shown, &st, err);
+		AUTO_FLOCK_FD fd = open_sidecar(file, name, shown, &st, err);
 		int r;
 
 		if (fd < 0)

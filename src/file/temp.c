@@ -16,6 +16,7 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
+#include "hf/sys/noinherit.h"
 
 #define MAKE_TRIES  64
 #define LITERAL_MAX (NAME_MAX - (int)sizeof("..holdfast-0-swap.tmp"))
@@ -61,16 +62,16 @@ static int is_named(const struct hf_file *file, const char *name, int fd)
 
 int hf_temp_claim(const struct hf_file *file, const char *name)
 {
-	AUTO_FD fd = -1;
+	AUTO_FLOCK_FD fd = -1;
 	struct stat st;
 
 	if (hf_stat_at(file->dirfd, name, &st) < 0 || !S_ISREG(st.st_mode) ||
 	    (st.st_uid != geteuid() && geteuid() != 0))
 		return -1;
-	fd = hf_open_at(file->dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	fd = hf_noinherit_open(file->dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	/* The umask of its writer took the right to read it. */
 	if (fd == -EACCES && hf_mend_mode(file->dirfd, name, S_IFREG, 0400) > 0)
-		fd = hf_open_at(file->dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+		fd = hf_noinherit_open(file->dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd < 0 || hf_sys.flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_named(file, name, fd))
 		return -1;
 	return fd_take(&fd);
@@ -79,7 +80,7 @@ int hf_temp_claim(const struct hf_file *file, const char *name)
 void hf_temp_sweep(const struct hf_file *file, int slot)
 {
 	char name[NAME_MAX + 1], intent[NAME_MAX + 1];
-	AUTO_FD fd = -1;
+	AUTO_FLOCK_FD fd = -1;
 	struct stat st;
 
 	hf_temp_name(file, slot, name);
@@ -97,17 +98,24 @@ void hf_temp_sweep(const struct hf_file *file, int slot)
 static int make_in(struct hf_file *file, int slot, mode_t mode)
 {
 	char name[NAME_MAX + 1], intent[NAME_MAX + 1];
-	AUTO_FD fd = -1;
+	AUTO_FLOCK_FD fd = -1;
+	struct hf_opening opening;
 	struct stat st;
-	int r;
+	int r, made;
 
 	hf_temp_name(file, slot, name);
 	hf_temp_intent_name(file, slot, intent);
+	r = hf_noinherit_begin(&opening);
+	if (r < 0)
+		return r;
 	fd = hf_open_at(file->dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
-	if (fd == -EEXIST)
-		return 0;
-	if (fd < 0)
-		return fd;
+	made = fd >= 0;
+	r = hf_noinherit_note(&fd, &opening);
+	/* A child has it too: made again, with the next name. */
+	if (r <= 0 && made)
+		(void)hf_sys.unlinkat(file->dirfd, name, 0);
+	if (r <= 0)
+		return r == -EEXIST ? 0 : r;
 	r = hf_sys.flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : hf_stat_at(fd, "", &st);
 	/* An intent without its file is of a process between its last two steps. */
 	if (r == 0 && st.st_nlink > 0) {

@@ -18,6 +18,7 @@
 #include "hf/journal/line.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/noinherit.h"
 
 /* Counts the loss, remembers its cause, and tells the caller. */
 static int lose(struct hf_journal *journal, int sys, const char *op, struct hf_err *err)
@@ -148,7 +149,7 @@ struct unsynced {
 
 static void note_unsynced(struct hf_journal *journal, struct unsynced *ret)
 {
-	ret->fd = fcntl(journal->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	ret->fd = hf_noinherit_dup(journal->fd);
 	ret->generation = journal->generation;
 	ret->dir = journal->synced_generation != journal->generation;
 }
@@ -228,7 +229,8 @@ int hf_journal_append(struct hf_journal *journal, enum hf_event event, const cha
 	if (r < 0 || !(flags & HF_JOURNAL_DURABLE))
 		return r;
 	r = make_durable(journal, &unsynced);
-	hf_auto_close(&unsynced.fd);
+	/* The next append may have its guard through the same description already. */
+	hf_noinherit_close_shared(&unsynced.fd, journal->dirfd);
 	/* Written, but its durability was the point: say so, count nothing. */
 	return r < 0 ? hf_fail_sys(err, -r, "fdatasync", "journal") : 0;
 }

@@ -9,33 +9,60 @@
 #include <sys/file.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
 #include "hf/journal/counters.h"
 #include "hf/journal/journal.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/flock.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
+#include "hf/sys/noinherit.h"
 
 /* Rotations by others that one opening follows before it gives up. */
 #define MAX_REOPENS 16
 
 void hf_journal_close_active(struct hf_journal *journal)
 {
-	hf_auto_close(&journal->fd); /* and with it the guard, if we hold it */
+	hf_noinherit_unlock_close(&journal->fd); /* and with it the guard, if we hold it */
 	journal->known = 0;
+}
+
+/*
+ * As hf_open_as_it_is, of the active segment. The guard is a flock on it, so no forked child
+ * may share it.
+ */
+static int open_active(struct hf_journal *journal, int flags, struct stat *ret_st,
+		       struct hf_err *err)
+{
+	struct hf_opening opening;
+	int r, fd, noted;
+
+	do {
+		r = hf_noinherit_begin(&opening);
+		if (r < 0)
+			return hf_fail_sys(err, -r, "atfork", "journal");
+		fd = -EBADF;
+		r = hf_open_as_it_is(journal->dirfd, HF_SEGMENT_ACTIVE, flags,
+				     "journal/" HF_SEGMENT_ACTIVE, &fd, ret_st, err);
+		noted = hf_noinherit_note(&fd, &opening);
+	} while (r == 0 && noted == 0);
+	if (r < 0)
+		return r;
+	if (noted < 0)
+		return hf_fail_sys(err, -noted, "openat", "journal");
+	journal->fd = fd;
+	return 0;
 }
 
 int hf_journal_open_active(struct hf_journal *journal, struct hf_err *err)
 {
-	const char *shown = "journal/" HF_SEGMENT_ACTIVE;
 	int r = -EACCES;
 
 	for (int i = 0; i < MAX_REOPENS && r == -EACCES; i++) {
 		struct stat st;
 
 		journal->read_only = 0;
-		r = hf_open_as_it_is(journal->dirfd, HF_SEGMENT_ACTIVE, O_RDWR | O_CREAT, shown,
-				     &journal->fd, NULL, err);
+		r = open_active(journal, O_RDWR | O_CREAT, NULL, err);
 		if (r != -EACCES)
 			break;
 		/*
@@ -44,8 +71,7 @@ int hf_journal_open_active(struct hf_journal *journal, struct hf_err *err)
 		 * the one is finished and the other mended. Only the right to read, which no
 		 * seal takes, is given back here.
 		 */
-		r = hf_open_as_it_is(journal->dirfd, HF_SEGMENT_ACTIVE, O_RDONLY, shown,
-				     &journal->fd, &st, NULL);
+		r = open_active(journal, O_RDONLY, &st, NULL);
 		journal->read_only = 1;
 		if (r == 0 && !(st.st_mode & S_IWUSR))
 			break;
@@ -53,7 +79,7 @@ int hf_journal_open_active(struct hf_journal *journal, struct hf_err *err)
 			(void)hf_mend_mode(journal->dirfd, HF_SEGMENT_ACTIVE, S_IFREG, 0400);
 		/* The rotation went on meanwhile: this is the next segment, to be written. */
 		if (r == 0)
-			hf_auto_close(&journal->fd);
+			hf_noinherit_close(&journal->fd);
 		r = -EACCES;
 	}
 	journal->known = 0;

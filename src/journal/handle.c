@@ -11,6 +11,7 @@
 #include "hf/journal/counters.h"
 #include "hf/journal/journal.h"
 #include "hf/sys/state.h"
+#include "hf/sys/noinherit.h"
 
 #define DEFAULT_SEGMENT (UINT64_C(8) << 20)
 #define DEFAULT_RETAIN  (UINT64_C(64) << 20)
@@ -90,7 +91,7 @@ void hf_journal_free(struct hf_journal *journal)
 {
 	if (!journal)
 		return;
-	hf_auto_close(&journal->fd);
+	hf_noinherit_close(&journal->fd);
 	hf_auto_close(&journal->counters_fd);
 	hf_auto_close(&journal->dirfd);
 	hf_buf_done(&journal->body);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "hf/sys/calls.h"
+#include "hf/sys/noinherit.h"
 
 static int sys_setlk(int fd, struct flock *range)
 {
@@ -65,13 +66,20 @@ static int sys_pidfd_queue(int pidfd, int sig, int value)
 static pid_t sys_clone_into(int cgroup_fd, int *ret_pidfd)
 {
 	struct clone_args args;
+	pid_t pid;
 
 	memset(&args, 0, sizeof(args));
 	args.flags = CLONE_PIDFD | (cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0);
 	args.pidfd = (uint64_t)(uintptr_t)ret_pidfd;
 	args.exit_signal = SIGCHLD;
 	args.cgroup = cgroup_fd >= 0 ? (uint64_t)cgroup_fd : 0;
-	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	hf_noinherit_before_fork();
+	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (pid == 0)
+		hf_noinherit_child();
+	else
+		hf_noinherit_after_fork();
+	return pid;
 }
 
 static int sys_pidfd_send_signal(int pidfd, int sig)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hf/base/parse.h"
+#include "hf/proc/blocked.h"
 #include "hf/run/session/owner.h"
 #include "hf/sys/io.h"
 #include "hf/view/lock.h"
@@ -51,7 +52,7 @@ static void set_who(json_t **object, const char *lock, const struct hf_proc_id *
 		read_comm(id->pid, comm);
 	(void)hf_proc_format(id, text);
 	hf_view_set(object, "session",
-		    hf_view_text(strcmp(comm, HF_KEEPER_COMM) == 0 && strcmp(kind_of(lock), "name") == 0 ? lock
+		    hf_view_text(hf_comm_is_keeper(comm) && strcmp(kind_of(lock), "name") == 0 ? lock
 													 : NULL));
 	hf_view_set(object, "pid", json_integer(id->pid));
 	hf_view_set(object, "id", json_string(text));

@@ -478,7 +478,7 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     spawned+=($!)
     waiter=$!
     wait_until 10 waiters build 1
-    sleep 0.3 # past its one look for a deadlock
+    sleep 5 # past its first looks for a deadlock; the next is 12 s later
     timeout 1.5 strace -f -o trace -p "$waiter" 2>/dev/null || true
     [ -e trace ] || skip "strace may not trace here"
     # The call it sleeps in, and the signal that ends strace: nothing else.

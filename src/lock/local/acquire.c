@@ -22,8 +22,6 @@
 #include "hf/lock/local/queue.h"
 #include "hf/lock/local/wait.h"
 
-#define DEADLOCK_AFTER_NS (50 * HF_MSEC)
-
 /*
  * Bound on leaving the queue after a timeout. If it is exceeded, the entry is skipped later, because
  * its channel has no reader.
@@ -250,16 +248,19 @@ static int join(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err
 	if (r < 0)
 		return r;
 	a->queued = 1;
-	a->suspected = 0;
-	a->suspect = hf_mono_in(DEADLOCK_AFTER_NS);
+	a->suspect_pause_ns = hf_deadlock_first_ns;
+	a->suspect = hf_mono_in(a->suspect_pause_ns);
 	return 0;
 }
 
 static int check_deadlock(struct hf_attempt *a, struct hf_err *err)
 {
-	char cycle[HF_EVIDENCE_MAX];
+	char cycle[2 * HF_EVIDENCE_MAX];
 
-	a->suspected = 1;
+	a->suspect_pause_ns *= HF_DEADLOCK_GROWS;
+	if (a->suspect_pause_ns > HF_DEADLOCK_PAUSE_MAX_NS)
+		a->suspect_pause_ns = HF_DEADLOCK_PAUSE_MAX_NS;
+	a->suspect = hf_mono_in(a->suspect_pause_ns);
 	if (!hf_deadlock_check(a->locks, a->request->name, &a->entry, cycle, sizeof(cycle)))
 		return 0;
 	if (a->locks->journal) {
@@ -269,6 +270,17 @@ static int check_deadlock(struct hf_attempt *a, struct hf_err *err)
 					fields, 1, 0, NULL);
 	}
 	return FAIL(err, HF_E_DEADLOCK, "wait", a->request->name, "%s", cycle);
+}
+
+/* 1 we were given the lock, 0 look again, negative: give up. */
+static int sleep_on(struct hf_attempt *a, struct hf_err *err)
+{
+	enum hf_woken woken;
+	int r = 0;
+
+	while (r == 0 && (woken = hf_attempt_sleep(a)) == HF_WOKEN_SUSPECT)
+		r = check_deadlock(a, err);
+	return r < 0 ? r : woken == HF_WOKEN_GRANTED;
 }
 
 /* Is there still somebody to take it for? */
@@ -379,20 +391,14 @@ int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_
 		.slots = request->slots,
 	};
 	while ((r = look_once(&a, ret_blocker, err)) == 0 || r == 2) {
-		if (r == 0 && hf_attempt_sleep(&a)) {
-			r = 1;
+		r = r == 0 ? sleep_on(&a, err) : 0;
+		if (r != 0)
 			break;
-		}
 		hf_attempt_stop_watching(&a);
 		r = a.cancelled ? FAIL(err, HF_E_CANCELLED, "wait", request->name, "%s", "")
 				: check_owner(&a, err);
 		if (r < 0)
 			break;
-		if (!a.suspected && hf_mono_left(a.suspect) == 0) {
-			r = check_deadlock(&a, err);
-			if (r < 0)
-				break;
-		}
 	}
 	/* It may have been given to us while we could not look. */
 	if (r < 0 && !(a.queued && hf_attempt_read_channel(&a))) {

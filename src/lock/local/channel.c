@@ -151,6 +151,16 @@ void hf_channel_recall(struct hf_local *locks, const char *key, const struct hf_
 	}
 }
 
+int hf_channel_is_open(const struct hf_local *locks, const char *key, uint64_t ticket)
+{
+	AUTO_FD fd = -1;
+	char name[CHANNEL_NAME_MAX];
+
+	channel_name(key, ticket, name);
+	fd = hf_open_at(locks->wait_fd, name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW, 0);
+	return fd >= 0;
+}
+
 int hf_channel_open(struct hf_guard *guard, uint64_t ticket, int flags)
 {
 	struct hf_local *locks = guard->locks;

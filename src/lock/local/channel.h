@@ -33,6 +33,9 @@ int hf_channel_open(struct hf_guard *guard, uint64_t ticket, int flags);
 /* Sends a message. Returns 0, or -1: nobody reads it. Never raises SIGPIPE (L13). */
 int hf_channel_send(struct hf_local *locks, int fd, uint64_t token);
 
+/* 1 when a process has it open for reading: its waiter lives and has not given up. Needs no guard. */
+int hf_channel_is_open(const struct hf_local *locks, const char *key, uint64_t ticket);
+
 /* Removes a channel; ticket 0 has none. Needs no guard. */
 void hf_channel_remove(struct hf_local *locks, const char *key, uint64_t ticket);
 

@@ -17,6 +17,7 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
+#include "hf/sys/noinherit.h"
 #include "hf/sys/state.h"
 
 /*
@@ -66,7 +67,7 @@ static void attend_to_told(struct hf_guard *guard)
 	if (guard->dirty)
 		(void)hf_guard_write(guard, NULL);
 	let_go(guard);
-	hf_auto_close(&guard->fd);
+	hf_noinherit_close(&guard->fd);
 }
 
 static void journal_losses(struct hf_guard *guard)
@@ -96,7 +97,7 @@ int hf_guard_finish(struct hf_guard *guard, struct hf_err *err)
 		(void)sched_yield();
 	hf_auto_close(&guard->told_fd);
 	hf_local_close_now(guard->locks);
-	hf_auto_close(&guard->fd);
+	hf_noinherit_close(&guard->fd);
 	attend_to_told(guard);
 	journal_losses(guard);
 	hf_guard_drop(guard);
@@ -107,7 +108,7 @@ void hf_guard_drop(struct hf_guard *guard)
 {
 	let_go(guard);
 	hf_auto_close(&guard->told_fd);
-	hf_auto_close(&guard->fd);
+	hf_noinherit_close(&guard->fd);
 	free(guard->lost);
 	guard->lost = NULL;
 	guard->n_lost = 0;
@@ -253,7 +254,8 @@ static int is_private(const struct hf_guard *guard)
  */
 static int quarantine_unopened(struct hf_guard *guard, struct hf_mono deadline, struct hf_err *err)
 {
-	AUTO_FD dir = hf_open_at(guard->locks->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
+	AUTO_FLOCK_FD dir =
+		hf_noinherit_open(guard->locks->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
 	int r = dir < 0 ? dir : take_flock(dir, 0, guard->cancel_fd, deadline);
 
 	if (r == HF_E_CANCELLED)
@@ -285,16 +287,16 @@ static int open_and_lock(struct hf_guard *guard, int create, struct hf_mono dead
 			 struct hf_err *err)
 {
 	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | (create ? O_CREAT : 0);
-	int r = hf_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
+	int r = hf_noinherit_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
 
 	/* A holder must be able to release, so what we keep open makes room. */
 	if (r == -EMFILE || r == -ENFILE) {
 		hf_local_close_now(guard->locks);
-		r = hf_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
+		r = hf_noinherit_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
 	}
 	/* Made under a umask that took the owner's bits, by a process that was then killed. */
 	if (r == -EACCES && hf_mend_mode(guard->locks->dirfd, guard->key, S_IFREG, 0600) > 0)
-		r = hf_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
+		r = hf_noinherit_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
 	/* A symlink, a socket, a directory: not ours, whatever it is. */
 	if (r == -ELOOP || r == -ENXIO || r == -EISDIR)
 		return HF_E_UNTRUSTED;
@@ -334,7 +336,7 @@ static int guard_fill(struct hf_guard *guard, int create, uint64_t token, struct
 		struct stat st;
 		int r, waited;
 
-		hf_auto_close(&guard->fd);
+		hf_noinherit_unlock_close(&guard->fd);
 		r = waited = open_and_lock(guard, create, deadline, err);
 		if (r == 0 && token != 0 && read_held(guard, token))
 			return 0;

@@ -22,6 +22,7 @@
 #include "hf/lock/local/token.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/noinherit.h"
 
 #define FILE_NAME ".token"
 #define LAG_US    (UINT64_C(1000000))
@@ -63,7 +64,7 @@ static int write_note(const struct hf_local *locks, int fd, uint64_t token)
 
 static int open_note(const struct hf_local *locks)
 {
-	AUTO_FD fd = hf_open_noatime(locks->dirfd, FILE_NAME,
+	AUTO_FLOCK_FD fd = hf_noinherit_open_noatime(locks->dirfd, FILE_NAME,
 				     O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
 	struct stat st;
 
@@ -76,7 +77,7 @@ static int open_note(const struct hf_local *locks)
 /* Compares with what was given in this directory. Returns the token to give. */
 static uint64_t compare(struct hf_local *locks, uint64_t token)
 {
-	AUTO_FD fd = open_note(locks);
+	AUTO_FLOCK_FD fd = open_note(locks);
 	uint64_t highest = fd < 0 ? 0 : read_note(fd);
 
 	if (fd < 0)

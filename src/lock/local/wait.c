@@ -112,7 +112,7 @@ uint64_t hf_attempt_overdue(const struct hf_attempt *a)
 	return a->unread != 0 && hf_mono_left(a->unread_until) == 0 ? a->unread : 0;
 }
 
-int hf_attempt_watch(struct hf_guard *guard, struct hf_attempt *a)
+static int decide(struct hf_guard *guard, struct hf_attempt *a)
 {
 	const struct hf_lock_record *record = &guard->record;
 	struct hf_lock_entry previous;
@@ -129,6 +129,14 @@ int hf_attempt_watch(struct hf_guard *guard, struct hf_attempt *a)
 		if (!watch_process(a, &record->holders[i].id))
 			return 0;
 	return 1;
+}
+
+int hf_attempt_watch(struct hf_guard *guard, struct hf_attempt *a)
+{
+	int r = decide(guard, a);
+
+	a->look_at = hf_mono_in(a->clock_ns < 0 ? INT64_MAX : a->clock_ns);
+	return r;
 }
 
 int hf_attempt_read_channel(struct hf_attempt *a)
@@ -150,36 +158,42 @@ static int to_poll_ms(int64_t ns)
 	return ns < 0 ? -1 : ns / HF_MSEC < INT_MAX ? (int)((ns + HF_MSEC - 1) / HF_MSEC) : INT_MAX;
 }
 
-/* One poll. 1 when it gave a reason to look. */
-static int sleep_once(struct hf_attempt *a, struct hf_mono *clock)
+/* One poll. 1 when it gave a reason to look; *ret_idle: nothing but time has passed. */
+static int sleep_once(struct hf_attempt *a, int *ret_idle)
 {
 	struct pollfd *ahead = &a->watch[HF_WATCH_AHEAD];
 	int64_t ns = a->request->wait_ns < 0 ? -1 : hf_mono_left(a->deadline);
 	int n;
 
 	if (a->clock_ns >= 0)
-		ns = smaller(ns, hf_mono_left(*clock));
-	if (!a->suspected)
-		ns = smaller(ns, hf_mono_left(a->suspect));
+		ns = smaller(ns, hf_mono_left(a->look_at));
+	ns = smaller(ns, hf_mono_left(a->suspect));
 	ahead->revents = a->watch[HF_WATCH_CANCEL].revents = 0;
 	n = hf_sys.poll(a->watch, a->n_watch, to_poll_ms(ns));
+	*ret_idle = n == 0;
 	a->cancelled = n > 0 && a->watch[HF_WATCH_CANCEL].revents != 0;
 	if (n == 1 && ahead->revents) {
 		/* We are second now, if that. */
 		hf_auto_close(&ahead->fd);
-		if (hf_mono_left(*clock) > HF_LOCK_TURN_NS)
-			*clock = hf_mono_in(HF_LOCK_TURN_NS);
+		if (hf_mono_left(a->look_at) > HF_LOCK_TURN_NS)
+			a->look_at = hf_mono_in(HF_LOCK_TURN_NS);
 		return 0;
 	}
 	/* A signal is the caller's business: it has the cancel descriptor for that. */
 	return n >= 0 || errno != EINTR;
 }
 
-int hf_attempt_sleep(struct hf_attempt *a)
+enum hf_woken hf_attempt_sleep(struct hf_attempt *a)
 {
-	struct hf_mono clock = hf_mono_in(a->clock_ns < 0 ? INT64_MAX : a->clock_ns);
+	int idle;
 
-	while (!sleep_once(a, &clock))
+	while (!sleep_once(a, &idle))
 		;
-	return hf_attempt_read_channel(a);
+	if (hf_attempt_read_channel(a))
+		return HF_WOKEN_GRANTED;
+	/* Where it is time for something else as well, that comes first. */
+	return idle && hf_mono_left(a->suspect) == 0 && hf_mono_left(a->look_at) > 0 &&
+			       (a->request->wait_ns < 0 || hf_mono_left(a->deadline) > 0)
+		       ? HF_WOKEN_SUSPECT
+		       : HF_WOKEN_LOOK;
 }

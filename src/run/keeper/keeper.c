@@ -12,6 +12,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
+#include "hf/proc/blocked.h"
 #include "hf/proc/here.h"
 #include "hf/run/keeper/keeper.h"
 #include "hf/run/session/owner.h"
@@ -62,7 +63,9 @@ static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *er
 	k->own_session = hf_keeper_wants_pty(k) && setsid() >= 0;
 	if (!k->own_session)
 		(void)setpgid(0, 0);
-	(void)prctl(PR_SET_NAME, HF_KEEPER_COMM);
+	/* A waiter for this name in our own tree tells from it that it will never get it. */
+	(void)prctl(PR_SET_NAME,
+		    k->o.flags & HF_RUN_LEAVE_RUNNING ? HF_COMM_LEAVER : HF_COMM_KEEPER);
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return FAIL_SYS(err, "subreaper", k->name);
 	sigemptyset(&set);

@@ -5,6 +5,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/exec/ptable.h"
+#include "hf/proc/blocked.h"
 #include "hf/proc/here.h"
 #include "hf/run/session/owner.h"
 #include "hf/sys/io.h"
@@ -22,7 +23,8 @@ static int is_keeper(const struct hf_sessions *sessions, const struct hf_proc_id
 	(void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)*ret_number);
 	n = hf_read_file(AT_FDCWD, path, comm, sizeof(comm) - 1);
 	comm[n > 0 ? n : 0] = '\0';
-	return strcmp(comm, HF_KEEPER_COMM "\n") == 0 && hf_pidfd_exited(pidfd) == 0;
+	comm[strcspn(comm, "\n")] = '\0';
+	return hf_comm_is_keeper(comm) && hf_pidfd_exited(pidfd) == 0;
 }
 
 static int has_child(int32_t number)

@@ -8,9 +8,6 @@
 
 #include "hf/run/session/store.h"
 
-/* The name that a keeper has in the process table. */
-#define HF_KEEPER_COMM "holdfast-keeper"
-
 struct hf_session_owner {
 	struct hf_proc_id keeper;
 	struct hf_proc_id supervisor; /* pid 0: it is gone */
