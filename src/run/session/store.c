@@ -152,7 +152,7 @@ static int quarantine(struct hf_sessions *sessions, int dirfd, const char *name,
 	if (r < 0)
 		return r;
 	/* For the next look, while its keeper lives; without it that one says "starting". */
-	note = hf_open_at(dirfd, PUT_AWAY, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
+	(void)hf_open_private(dirfd, PUT_AWAY, O_WRONLY | O_CREAT, PUT_AWAY, &note, NULL, NULL);
 	hf_session_event(sessions, HF_EV_RECORD_QUARANTINED, name, fields, 3);
 	return FAIL(err, HF_E_FORMAT, "session", name, "its record was put away: %s", why);
 }
