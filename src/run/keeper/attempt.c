@@ -36,6 +36,9 @@ int hf_keeper_note(struct hf_keeper *k)
 
 /* -- starting -------------------------------------------------------------------- */
 
+/* A supervisor that was stopped does not take the pty now; the command need not wait for that. */
+#define TERMINAL_NS (2 * HF_SEC)
+
 int hf_keeper_wants_pty(const struct hf_keeper *k)
 {
 	return !k->detached && (k->o.flags & HF_RUN_LOG || k->o.idle_ns > 0) && isatty(STDIN_FILENO) &&
@@ -46,6 +49,7 @@ int hf_keeper_wants_pty(const struct hf_keeper *k)
 static int open_output(struct hf_keeper *k)
 {
 	struct hf_link_news news = { .kind = HF_LINK_TERMINAL };
+	struct hf_mono limit = hf_mono_in(TERMINAL_NS);
 	int r;
 
 	if (k->output.log.fd < 0 && k->o.idle_ns == 0 && !k->own_session)
@@ -55,7 +59,11 @@ static int open_output(struct hf_keeper *k)
 		return r;
 	if (ioctl(k->output.terminal, TIOCSCTTY, 0) < 0)
 		return -errno;
+	atomic_store(&k->gate->has_pty, 0);
 	hf_keeper_tell(k, &news, k->output.streams[0].from);
+	/* The caller's terminal is raw before the first output comes, or lines would end twice. */
+	while (!atomic_load(&k->gate->has_pty) && hf_mono_left(limit) > 0)
+		(void)hf_sys.poll(NULL, 0, 1);
 	return 0;
 }
 

@@ -60,6 +60,7 @@ enum hf_gate_state {
 /* The page that both have mapped. */
 struct hf_gate {
 	atomic_int state;   /* enum hf_gate_state */
+	atomic_int has_pty; /* 1 when the supervisor has taken the pty that it was told of */
 	atomic_int passing; /* 1 while the supervisor takes signals and has not passed them on yet */
 };
 

@@ -107,6 +107,7 @@ static void hear(struct hf_supervisor *s)
 			break;
 		case HF_LINK_TERMINAL:
 			hf_terminal_take(&s->terminal, fd);
+			atomic_store(&s->gate->has_pty, fd >= 0);
 			break;
 		case HF_LINK_KEEPER:
 			s->keeper = news.report.pid;
