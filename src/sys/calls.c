@@ -7,6 +7,7 @@
  * cold pays for every page of code it visits. Some have no function in glibc 2.36 anyway.
  */
 #include <errno.h>
+#include <linux/openat2.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -75,6 +76,34 @@ static int sys_pidfd_signal_group(int pidfd, pid_t group, int sig)
 	if (r < 0 && (errno == EINVAL || errno == ENOSYS || errno == EBADF))
 		r = (int)syscall(SYS_kill, -group, sig);
 	return r;
+}
+
+static int sys_openat2(int dirfd, const char *path, int flags, mode_t mode, unsigned resolve)
+{
+	struct open_how how = { .flags = (uint64_t)(unsigned)flags, .mode = mode, .resolve = resolve };
+
+	return (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+}
+
+static ssize_t sys_getdents64(int fd, void *to, size_t len)
+{
+	return syscall(SYS_getdents64, fd, to, len);
+}
+
+/*
+ * A lease that breaks sends a signal, SIGIO by default, which would end a process that does
+ * not expect it (L13). SIGURG is ignored by default.
+ */
+static int sys_setlease(int fd, int type)
+{
+	if (type != F_UNLCK && fcntl(fd, F_SETSIG, SIGURG) < 0)
+		return -1;
+	return fcntl(fd, F_SETLEASE, type);
+}
+
+static int sys_syncfs(int fd)
+{
+	return (int)syscall(SYS_syncfs, fd);
 }
 
 /* A write that does not raise SIGPIPE. Kernels before 6.18 say EOPNOTSUPP. */
@@ -184,6 +213,14 @@ static int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
 #define sys_fgetxattr         fgetxattr
 #define sys_fsetxattr         fsetxattr
 #define sys_fremovexattr      fremovexattr
+#define sys_symlinkat         symlinkat
+#define sys_fchownat          fchownat
+#define sys_utimensat         utimensat
+#define sys_chmod             chmod
+#define sys_llistxattr        llistxattr
+#define sys_lgetxattr         lgetxattr
+#define sys_lsetxattr         lsetxattr
+#define sys_lremovexattr      lremovexattr
 
 struct hf_sys hf_sys = {
 #define HF_SYS_CALL(result, name, params, args) .name = sys_##name,
