@@ -6,7 +6,7 @@ setup() {
     TOP=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     cd "$TOP" || return 1
     export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state"
-    layers='base: sys:base name:base,sys proc:base,sys journal:base,sys lock:base,sys,name,proc,journal exec:base,sys,name,proc,journal run:base,sys,name,proc,journal,lock,exec file:base,sys,name,proc,journal,lock,exec'
+    layers='base: sys:base name:base,sys proc:base,sys journal:base,sys lock:base,sys,name,proc,journal exec:base,sys,name,proc,journal run:base,sys,name,proc,journal,lock,exec file:base,sys,name,proc,journal,lock,exec plan:base,sys,name,proc,journal,lock,exec'
 }
 
 # flags LAYER: the include directories that the build gives it
