@@ -5,11 +5,13 @@
  *
  *     struct hf_file_opts opts = { .size = sizeof(opts), .journal = journal };
  *     struct hf_file *file;
- *     hf_file_open(locks, "CLAUDE.md", &opts, &file, &err);        pins the directory
- *     hf_file_lock(file, 30 * HF_SEC, &blocker, &err);             waits its turn
- *     hf_file_read(file, &old, &err);                              a descriptor; -1: no file yet
- *     hf_file_write(file, &new, &err);                             another; fill it
- *     r = hf_file_commit(file, &err);                              1 replaced, 0 was the same
+ *     struct hf_holder blocker;
+ *     int old, new;
+ *     hf_file_open(locks, "CLAUDE.md", &opts, &file, &err);        // pins the directory
+ *     hf_file_lock(file, 30 * HF_SEC, &blocker, &err);             // waits its turn
+ *     hf_file_read(file, &old, &err);                              // a descriptor; -1: no file yet
+ *     hf_file_write(file, &new, &err);                             // another; fill it
+ *     r = hf_file_commit(file, &err);                              // 1 replaced, 0 was the same
  *     hf_file_close(file, &err);
  *
  * or hf_file_block() in place of read and write, for a block between two marker lines.

@@ -15,6 +15,7 @@
 #include "holdfast/journal.h"
 #include "holdfast/lock.h"
 #include "holdfast/name.h"
+#include "holdfast/plan.h"
 #include "holdfast/proc.h"
 #include "holdfast/run.h"
 #include "holdfast/state.h"

@@ -11,9 +11,12 @@
  *
  * and reading:
  *
+ *     struct hf_journal_reader *reader;
+ *     struct hf_record record;
  *     hf_journal_read(state, &reader, &err);
- *     while ((r = hf_journal_next(reader, &record, &err)) > 0) ...
- *     hf_journal_wait(reader, 10 * HF_SEC, &err);     to follow: then _next again
+ *     while ((r = hf_journal_next(reader, &record, &err)) > 0)
+ *             puts(record.line);
+ *     hf_journal_wait(reader, 10 * HF_SEC, &err);     // to follow: then _next again
  *
  * What it is. JSON lines in journal/events.jsonl of the state directory, many
  * processes writing. Each line has a sequence number (rising by one over all

@@ -3,14 +3,18 @@
  *
  * Calling sequence:
  *
- *     struct hf_locks *locks;                                 once
+ *     struct hf_locks *locks;                                 // once
  *     hf_locks_open(state, journal, &locks, &err);
  *
  *     struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = 5 * HF_SEC };
  *     struct hf_lock *lock;
+ *     struct hf_holder blocker;
  *     r = hf_lock_acquire(locks, "build", &opts, &lock, &blocker, &err);
- *     if (r == HF_E_BUSY || r == HF_E_TIMEOUT) ... blocker says who, since when, and why it lives
- *     ... work, pass hf_lock_token(lock) along ...
+ *     if (r == HF_E_BUSY || r == HF_E_TIMEOUT)
+ *             printf("held by pid %d: %s\n", blocker.id.pid, blocker.evidence);
+ *     if (r < 0)
+ *             return r;
+ *     work(hf_lock_token(lock));
  *     hf_lock_release(lock, &err);
  *     hf_lock_free(lock);
  *

@@ -9,11 +9,12 @@
  * Calling sequence:
  *
  *     struct hf_proc_id id;
- *     hf_proc_identify(pid, &id, &err);            while it is surely the right one
- *     hf_proc_format(&id, text);                   store this, not the pid
- *     ...
+ *     char text[HF_PROC_TEXT_MAX];
+ *     hf_proc_identify(pid, &id, &err);            // while it is surely the right one
+ *     hf_proc_format(&id, text);                   // store this, not the pid
+ *
  *     hf_proc_parse(text, strlen(text), &id, &err);
- *     hf_proc_signal(&id, SIGTERM, 0, &err);       that process or nobody (L6)
+ *     hf_proc_signal(&id, SIGTERM, 0, &err);       // that process or none (L6)
  *
  * Liveness has three answers. Dead is said only with proof: gone, a zombie,
  * recycled, or of another boot. What cannot be judged (another pid namespace,

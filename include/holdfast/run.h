@@ -9,9 +9,16 @@
  *     char *argv[] = { "claude", "-p", "fix it", NULL };
  *     struct hf_run_opts opts = { .size = sizeof(opts), .argv = argv,
  *                                 .deadline_ns = 3600 * HF_SEC };
- *     hf_run_start(state, "fix-160", &opts, &report, &err);       runs in the background
- *     hf_session_wait(sessions, "fix-160", -1, &info, &err);
- *     if (info.outcome == HF_OUTCOME_SUCCEEDED) ...
+ *     struct hf_run_report report;
+ *     hf_run_start(state, "fix-160", &opts, &report, &err);       // runs in the background
+ *     hf_session_wait(sessions, "fix-160", -1, ended, NULL, &err);
+ *
+ * with `ended`, which is called with what the session came to:
+ *
+ *     void ended(void *arg, const struct hf_session_info *info)
+ *     {
+ *             puts(info->outcome == HF_OUTCOME_SUCCEEDED ? "done" : info->cause);
+ *     }
  *
  * Processes. Two of ours stand over the command. The supervisor is what was started:
  * it has the terminal, passes signals on, and gives the exit status. The keeper is its

@@ -4,9 +4,9 @@
  * Calling sequence:
  *
  *     struct hf_state *state;
- *     if (hf_state_open(NULL, 0, &state, &err) < 0) ...
- *     ... hf_journal_open(state, ...) ...
- *     hf_state_free(state);                  after everything opened from it
+ *     if (hf_state_open(NULL, 0, &state, &err) < 0)
+ *             return -1;
+ *     hf_state_free(state);                  // after everything opened from it
  *
  * Which directory. The path given, else $HOLDFAST_DIR, else
  * $XDG_STATE_HOME/holdfast, else ~/.local/state/holdfast. Empty variables and a

@@ -6,7 +6,7 @@ setup() {
     TOP=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     cd "$TOP" || return 1
     export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state"
-    layers='base: sys:base name:base,sys proc:base,sys journal:base,sys lock:base,sys,name,proc,journal exec:base,sys,name,proc,journal run:base,sys,name,proc,journal,lock,exec file:base,sys,name,proc,journal,lock,exec'
+    layers='base: sys:base name:base,sys proc:base,sys journal:base,sys lock:base,sys,name,proc,journal exec:base,sys,name,proc,journal run:base,sys,name,proc,journal,lock,exec file:base,sys,name,proc,journal,lock,exec plan:base,sys,name,proc,journal,lock,exec'
 }
 
 # flags LAYER: the include directories that the build gives it
@@ -189,4 +189,22 @@ compiles() {
 @test "shell scripts pass shellcheck" {
     command -v shellcheck >/dev/null || skip "no shellcheck"
     shellcheck tools/deps tests/run .ci/run examples/demo bench/run tests/fuzz/run tests/model/run
+}
+
+@test "the C examples of headers and README compile" {
+    total=0
+    for file in include/holdfast/*.h README.md; do
+        n=$(/usr/bin/python3 tools/examples.py "$file")
+        for ((i = 0; i < n; i++)); do
+            /usr/bin/python3 tools/examples.py "$file" $i >"$BATS_TEST_TMPDIR/example.c"
+            gcc -std=gnu11 -Iinclude -Wall -Wextra -Werror -Wno-unused-parameter -Wno-unused-variable -Wno-unused-but-set-variable \
+                -fsyntax-only "$BATS_TEST_TMPDIR/example.c" || { echo "example $i of $file"; cat "$BATS_TEST_TMPDIR/example.c"; return 1; }
+            total=$((total + 1))
+        done
+    done
+    # Each header that shows a calling sequence has an example that was found.
+    for file in $(grep -l 'Calling sequence' include/holdfast/*.h); do
+        [ "$(/usr/bin/python3 tools/examples.py "$file")" -ge 1 ] || { echo "none in $file"; return 1; }
+    done
+    [ "$total" -ge 8 ]
 }
