@@ -209,7 +209,8 @@ int hf_dirtree_look(int dirfd, const char *name, struct stat *ret)
 
 void hf_dirtree_proc_path(int dirfd, const char *name, char *out)
 {
-	(void)snprintf(out, HF_ENTRY_PATH_MAX, "/proc/self/fd/%d%s%s", dirfd, name[0] ? "/" : "", name);
+	/* Without the slash it would name the link in /proc. */
+	(void)snprintf(out, HF_ENTRY_PATH_MAX, "/proc/self/fd/%d/%s", dirfd, name[0] ? name : ".");
 }
 
 int hf_dirtree_chmod(int dirfd, const char *name, uint64_t ino, mode_t mode)
@@ -224,7 +225,7 @@ int hf_dirtree_chmod(int dirfd, const char *name, uint64_t ino, mode_t mode)
 		return -errno;
 	if ((uint64_t)st.st_ino != ino || S_ISLNK(st.st_mode))
 		return -ESTALE;
-	hf_dirtree_proc_path(fd, "", path);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return hf_sys.chmod(path, mode & 07777) < 0 ? -errno : 0;
 }
 
