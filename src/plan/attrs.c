@@ -324,3 +324,23 @@ int hf_attrs_apply(int dirfd, const char *name, const void *list, size_t len, in
 	}
 	return 0;
 }
+
+void hf_attrs_reverse(const void *list, size_t len, struct hf_buf *out)
+{
+	const char *at = list, *end = at + len, *next;
+	struct hf_attr_head head;
+
+	for (; at < end && (next = step(at, end, &head)); at = next) {
+		const char *name = at + sizeof(head), *old = name + head.name_len;
+		struct hf_attr_head back = head;
+
+		back.flags = (uint8_t)((head.flags & HF_ATTR_HAS_OLD ? HF_ATTR_HAS_NEW : 0) |
+				       (head.flags & HF_ATTR_HAS_NEW ? HF_ATTR_HAS_OLD : 0));
+		back.old_len = head.new_len;
+		back.new_len = head.old_len;
+		hf_buf_add(out, &back, sizeof(back));
+		hf_buf_add(out, name, head.name_len);
+		hf_buf_add(out, old + head.old_len, head.new_len);
+		hf_buf_add(out, old, head.old_len);
+	}
+}

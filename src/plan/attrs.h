@@ -54,6 +54,9 @@ int hf_attrs_compare(int from_fd, const char *from_name, const char *prefix, int
 /* Applies a list to an entry, to its new values or (`back`) to its old ones. 0 or -errno. */
 int hf_attrs_apply(int dirfd, const char *name, const void *list, size_t len, int back);
 
+/* Adds the list whose new values are the old ones, and the other way round. */
+void hf_attrs_reverse(const void *list, size_t len, struct hf_buf *out);
+
 /* 1 when the bytes are a list, 0 when not. For records from disk. */
 int hf_attrs_ok(const void *list, size_t len);
 

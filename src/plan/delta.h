@@ -54,6 +54,7 @@ struct hf_delta {
 	uint8_t op;    /* enum hf_op_kind; 0: nothing is done */
 	int inner;     /* belongs to a directory that lands as a whole: not listed by itself */
 	int same;      /* both sides made the same change: nothing is done */
+	int forced;    /* its verdict was overruled */
 	int outside_link; /* a file that has names outside of the sandbox: must be copied */
 	enum hf_verdict verdict;
 	struct hf_side old, new;

@@ -3,6 +3,8 @@
  *
  *   plans/<key>/intent   a commit or an undo is under way, or died
  *   plans/<key>/undo     the intent of the last commit, while its old versions are kept
+ *   plans/<key>/gone     the same where they were not kept: only says that it was done
+ *   plans/<key>/undone   the intent of an undo that was done
  *
  * An operation moves one entry between a target and a stage, a directory on the same mount that
  * holds the new versions before and the old ones after. Which of the two states holds is seen
@@ -27,6 +29,8 @@
 #define HF_INTENT         "intent"
 #define HF_INTENT_NEW     "intent.new"
 #define HF_INTENT_UNDO    "undo"
+#define HF_INTENT_GONE    "gone"
+#define HF_INTENT_UNDONE  "undone"
 #define HF_INTENT_VERSION 1
 #define HF_INTENT_OPS_MAX ((uint32_t)8 << 20)
 #define HF_FENCES_MAX     16
