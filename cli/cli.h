@@ -75,6 +75,11 @@ int cmd_reap(struct cli *cli, int argc, char **argv);
 int cmd_file_edit(struct cli *cli, int argc, char **argv);
 int cmd_file_block(struct cli *cli, int argc, char **argv);
 int cmd_file_with(struct cli *cli, int argc, char **argv);
+int cmd_plan_diff(struct cli *cli, int argc, char **argv);
+int cmd_plan_commit(struct cli *cli, int argc, char **argv);
+int cmd_plan_rollback(struct cli *cli, int argc, char **argv);
+int cmd_plan_undo(struct cli *cli, int argc, char **argv);
+int cmd_plan_recover(struct cli *cli, int argc, char **argv);
 int cmd_why(struct cli *cli, int argc, char **argv);
 int cmd_doctor(struct cli *cli, int argc, char **argv);
 int cmd_version(struct cli *cli, int argc, char **argv);
@@ -94,6 +99,14 @@ enum option_kind {
 	OPTION_DURATION, /* int64_t, nanoseconds */
 	OPTION_COUNT,    /* uint64_t */
 	OPTION_SIZE,     /* uint64_t, bytes */
+	OPTION_LIST,     /* struct option_list: may be given again and again */
+};
+
+#define OPTION_LIST_MAX 256
+
+struct option_list {
+	const char *words[OPTION_LIST_MAX + 1]; /* ends with NULL */
+	size_t n;
 };
 
 struct option_spec {

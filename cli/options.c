@@ -54,6 +54,16 @@ static int store(const struct cli *cli, const struct option_spec *spec, const ch
 			return 0;
 		(void)cli_usage(cli, "--%s: '%s' is not a size (500K 10M 2G, or bytes)", spec->name, value);
 		return -1;
+	case OPTION_LIST: {
+		struct option_list *list = spec->target;
+
+		if (list->n < OPTION_LIST_MAX) {
+			list->words[list->n++] = value;
+			return 0;
+		}
+		(void)cli_usage(cli, "--%s was given more than %d times", spec->name, OPTION_LIST_MAX);
+		return -1;
+	}
 	case OPTION_FLAG:
 	default:
 		return 0;

@@ -1,0 +1,65 @@
+/* cli/plan_common.c - opening, and the file of globs. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan.h"
+
+int plan_open(struct cli *cli, struct plan_context *ret)
+{
+	struct hf_err err = HF_ERR_INIT;
+	int status = EXIT_DONE;
+	struct hf_state *state = cli_state(cli, 0, &status);
+
+	*ret = (struct plan_context){ 0 };
+	if (!state)
+		return status;
+	/* Plans work without their journal; that it is missing is said. */
+	if (hf_journal_open(state, NULL, &ret->journal, &err) < 0) {
+		cli_say(cli, "no journal: %s: %s", err.subject, err.detail);
+		ret->journal = NULL;
+	}
+	if (hf_plans_open(state, ret->journal, &ret->plans, &err) < 0) {
+		ret->plans = NULL;
+		return cli_fail(cli, &err);
+	}
+	return EXIT_DONE;
+}
+
+void plan_close(struct plan_context *context)
+{
+	hf_plans_free(context->plans);
+	hf_journal_free(context->journal);
+}
+
+int plan_read_ignore(const struct cli *cli, const char *file, struct option_list *globs)
+{
+	FILE *in = file ? fopen(file, "re") : NULL;
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t n;
+
+	if (!file)
+		return EXIT_DONE;
+	if (!in) {
+		cli_say(cli, "%s: %s", file, strerrordesc_np(errno));
+		return EXIT_OS;
+	}
+	while ((n = getline(&line, &room, in)) >= 0) {
+		if (n > 0 && line[n - 1] == '\n')
+			line[--n] = '\0';
+		if (n == 0 || line[0] == '#')
+			continue;
+		if (globs->n == OPTION_LIST_MAX) {
+			cli_say(cli, "%s: more than %d globs", file, OPTION_LIST_MAX);
+			break;
+		}
+		globs->words[globs->n++] = line; /* kept until the program ends */
+		line = NULL;
+		room = 0;
+	}
+	free(line);
+	(void)fclose(in);
+	return n >= 0 ? EXIT_USAGE : EXIT_DONE;
+}
