@@ -119,7 +119,7 @@ static int tell(const struct cli *cli, const char *plan, const char *done, int r
 
 static int run_commit(struct cli *cli, const char *plan, struct commit_options *o, int undo)
 {
-	AUTO(plan_close) struct plan_context context = { 0 };
+	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
 	struct hf_plan_fence fences[FENCES_MAX];
 	struct hf_plan_commit_opts opts = {
 		.size = sizeof(opts),
@@ -180,7 +180,7 @@ int cmd_plan_undo(struct cli *cli, int argc, char **argv)
 
 int cmd_plan_rollback(struct cli *cli, int argc, char **argv)
 {
-	AUTO(plan_close) struct plan_context context = { 0 };
+	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
 	struct hf_err err = HF_ERR_INIT;
 	int64_t wait_ns = 0;
 	const struct option_spec specs[] = {
@@ -243,7 +243,7 @@ static int recover_one(struct cli *cli, struct hf_plans *plans, const char *plan
 
 int cmd_plan_recover(struct cli *cli, int argc, char **argv)
 {
-	AUTO(plan_close) struct plan_context context = { 0 };
+	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
 	struct recovery rec = { .cli = cli };
 	struct hf_err err = HF_ERR_INIT;
 	int64_t wait_ns = 0;

@@ -167,7 +167,7 @@ static int finish(struct diff *diff, const char *plan, int r, const struct hf_er
 
 int cmd_plan_diff(struct cli *cli, int argc, char **argv)
 {
-	AUTO(plan_close) struct plan_context context = { 0 };
+	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
 	struct diff_options o = { 0 };
 	struct diff diff = { .cli = cli, .o = &o };
 	struct hf_plan_diff_opts opts = { .size = sizeof(opts), .ignore = o.ignore.words };

@@ -6,13 +6,19 @@
 #include "holdfast/plan.h"
 
 struct plan_context {
-	struct hf_journal *journal; /* NULL when it is not to be had */
+	struct hf_journal *journal;
 	struct hf_plans *plans;
+	struct hf_err err;
 };
 
-/* Opens state, journal and plans. Returns EXIT_DONE or the status after saying why. */
+#define PLAN_CONTEXT_INIT { NULL, NULL, HF_ERR_INIT }
+
+/* Opens state, journal and plans. EXIT_DONE, or the status after it has said why not. */
 int plan_open(struct cli *cli, struct plan_context *ret);
-void plan_close(struct plan_context *context);
+void plan_done(struct plan_context *context);
+
+/* A time as JSON; null for none. */
+json_t *plan_time(struct hf_wall time);
 
 /* The lines of a file as further globs; "" and "#..." do not count. Status after saying why. */
 int plan_read_ignore(const struct cli *cli, const char *file, struct option_list *globs);

@@ -1,4 +1,4 @@
-/* cli/plan_common.c - opening, and the file of globs. */
+/* cli/plan_common.c - opening plans for a command, and the file of globs. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,28 +9,37 @@
 int plan_open(struct cli *cli, struct plan_context *ret)
 {
 	struct hf_err err = HF_ERR_INIT;
+	char text[HF_ERR_TEXT_MAX];
 	int status = EXIT_DONE;
 	struct hf_state *state = cli_state(cli, 0, &status);
 
-	*ret = (struct plan_context){ 0 };
 	if (!state)
 		return status;
 	/* Plans work without their journal; that it is missing is said. */
 	if (hf_journal_open(state, NULL, &ret->journal, &err) < 0) {
-		cli_say(cli, "no journal: %s: %s", err.subject, err.detail);
+		(void)hf_err_format(&err, text, sizeof(text));
+		cli_say(cli, "no journal: %s", text);
 		ret->journal = NULL;
 	}
-	if (hf_plans_open(state, ret->journal, &ret->plans, &err) < 0) {
-		ret->plans = NULL;
-		return cli_fail(cli, &err);
-	}
+	if (hf_plans_open(state, ret->journal, &ret->plans, &ret->err) < 0)
+		return cli_fail(cli, &ret->err);
 	return EXIT_DONE;
 }
 
-void plan_close(struct plan_context *context)
+void plan_done(struct plan_context *context)
 {
 	hf_plans_free(context->plans);
 	hf_journal_free(context->journal);
+}
+
+json_t *plan_time(struct hf_wall time)
+{
+	char text[HF_WALL_TEXT_MAX];
+
+	if (time.ns == 0)
+		return json_null();
+	hf_wall_format(time, text);
+	return json_string(text);
 }
 
 int plan_read_ignore(const struct cli *cli, const char *file, struct option_list *globs)

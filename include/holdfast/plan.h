@@ -194,8 +194,7 @@ enum hf_plan_enter_flags {
 
 struct hf_plan_enter_opts {
 	size_t size;       /* sizeof(struct hf_plan_enter_opts) */
-	char *const *argv; /* NULL-ended */
-	char *const *envp; /* NULL: the caller's. HOLDFAST_PLAN and HOLDFAST_DIR are set in it */
+	char *const *argv; /* NULL-ended; gets HOLDFAST_PLAN and HOLDFAST_DIR in its environment */
 	unsigned flags;    /* enum hf_plan_enter_flags */
 	int64_t wait_ns;   /* for the plan's lock */
 };
@@ -217,7 +216,8 @@ struct hf_plan_entered {
 
 /*
  * Runs a command inside all sandboxes of the plan, waits for it, and settles what it left. While
- * it waits, the caller's SIGINT and SIGQUIT are blocked; the command gets them from the terminal.
+ * it waits, the calling thread has TERM, HUP, INT, QUIT, USR1 and USR2 blocked and passes them
+ * on; what comes from a terminal the command gets by itself.
  * The command has the caller's standard input, output and error, cwd (as seen inside), signal
  * mask and limits, and no other descriptor. Returns 0 when the command was started (or could
  * not be executed: exec_error), else:

@@ -1,4 +1,4 @@
-/* plan/dirtree.c - reading, descending and removing, by descriptor. */
+/* plan/dirtree.c - reading and descending, by descriptor. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -227,56 +227,4 @@ int hf_dirtree_chmod(int dirfd, const char *name, uint64_t ino, mode_t mode)
 		return -ESTALE;
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return hf_sys.chmod(path, mode & 07777) < 0 ? -errno : 0;
-}
-
-/* -- removing --------------------------------------------------------------------- */
-
-static int remove_below(int fd)
-{
-	AUTO(hf_listing_done) struct hf_listing listing = { 0 };
-	int first = 0, r = hf_listing_read(fd, &listing);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < listing.n; i++) {
-		r = hf_dirtree_remove(fd, listing.entries[i].name);
-		if (r < 0 && first == 0)
-			first = r;
-	}
-	return first;
-}
-
-/* Directories of overlayfs' own work are mode 000; a user may have made others so. */
-static int open_to_empty(int dirfd, const char *name)
-{
-	struct stat st;
-	int fd = hf_dirtree_open(dirfd, name);
-
-	if (fd >= 0 && hf_sys.fstat(fd, &st) == 0 && (st.st_mode & 0700) == 0700)
-		return fd;
-	if (fd < 0 && fd != -EACCES)
-		return fd;
-	if (fd >= 0)
-		hf_auto_close(&fd);
-	if (hf_sys.fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		(void)hf_dirtree_chmod(dirfd, name, (uint64_t)st.st_ino, 0700);
-	return hf_dirtree_open(dirfd, name);
-}
-
-int hf_dirtree_remove(int dirfd, const char *name)
-{
-	AUTO_FD fd = -1;
-	int below;
-
-	if (hf_sys.unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
-		return 0;
-	if (errno != EISDIR && errno != EPERM)
-		return -errno;
-	fd = open_to_empty(dirfd, name);
-	if (fd < 0)
-		return fd == -ENOENT ? 0 : fd;
-	below = remove_below(fd);
-	if (hf_sys.unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-		return below < 0 ? below : -errno;
-	return 0;
 }

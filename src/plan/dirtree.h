@@ -63,10 +63,4 @@ void hf_dirtree_proc_path(int dirfd, const char *name, char *out);
 /* chmod of the entry itself, which must not be a symlink and must have that inode. */
 int hf_dirtree_chmod(int dirfd, const char *name, uint64_t ino, mode_t mode);
 
-/*
- * Removes the entry and all below it, whatever its modes are. One that is not there counts as
- * removed. Never leaves the mount of `dirfd`. Returns 0 or the first -errno; goes on past it.
- */
-int hf_dirtree_remove(int dirfd, const char *name);
-
 #endif

@@ -110,6 +110,7 @@ static void add_sandbox(struct hf_buf *out, const struct hf_sandbox_record *s)
 	add_hex(out, "ino", s->target.ino);
 	add_hex(out, "mount", s->target.mnt_id);
 	add_hex(out, "fs", s->target.fs_type);
+	add_text(out, "boot_id", s->target.boot_id);
 	add_number(out, "t0", s->t0.real_ns);
 	add_number(out, "t0_boot", s->t0.boot_ns);
 	add_text(out, "t0_boot_id", s->t0.boot_id);
@@ -134,14 +135,6 @@ void hf_plan_encode(const struct hf_plan_record *r, struct hf_buf *out)
 	add_time(out, "changed", r->changed);
 	add_number(out, "torn", r->torn);
 	add_number(out, "phase", r->phase);
-	add_hex(out, "mnt_ns", r->mnt_ns);
-	add_hex(out, "user_ns", r->user_ns);
-	if (r->anchor.pid != 0) {
-		char text[HF_PROC_TEXT_MAX];
-
-		(void)hf_proc_format(&r->anchor, text);
-		add_text(out, "anchor", text);
-	}
 	hf_buf_add_text(out, ",\"sandboxes\":[");
 	for (size_t i = 0; i < r->n_sandboxes; i++) {
 		if (i > 0)
@@ -347,6 +340,7 @@ static void read_sandbox(struct reader *reader, json_t *object, struct hf_sandbo
 	s->target.ino = take_hex(&part, "ino");
 	s->target.mnt_id = take_hex(&part, "mount");
 	s->target.fs_type = take_hex(&part, "fs");
+	take_boot_id(&part, "boot_id", s->target.boot_id, 0);
 	s->t0.real_ns = take_number(&part, "t0", INT64_MAX);
 	s->t0.boot_ns = take_number(&part, "t0_boot", INT64_MAX);
 	take_boot_id(&part, "t0_boot_id", s->t0.boot_id, 0);
@@ -393,15 +387,6 @@ static void read_all(struct reader *reader, struct hf_plan_record *r)
 	take_time(reader, "changed", &r->changed);
 	r->torn = (int)take_number(reader, "torn", 1);
 	r->phase = (int)take_number(reader, "phase", 255);
-	r->mnt_ns = take_hex(reader, "mnt_ns");
-	r->user_ns = take_hex(reader, "user_ns");
-	if (json_object_get(reader->root, "anchor")) {
-		const char *text = take_string(reader, "anchor", HF_PROC_TEXT_MAX);
-
-		if (!reader->why && (hf_proc_parse(text, strlen(text), &r->anchor, NULL) < 0 ||
-				     r->anchor.pid <= 1))
-			wrong(reader, "a process is not an identity");
-	}
 	read_sandboxes(reader, r);
 	(void)take(reader, "x");
 	finish(reader, reader);

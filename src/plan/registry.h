@@ -2,7 +2,8 @@
  * plan/registry.h - plans on disk: the record, its states, its lock, and where its parts lie.
  *
  *   plans/<key>/plan.json          the record; replaced as a whole (temp, rename)
- *   plans/<key>/in                 flock: shared by each enter while its processes live
+ *   plans/<key>/in                 locked (shared) by each enter while its processes live; says
+ *                                  which namespaces they are in (use.h)
  *   plans/<key>/s/<skey>/u, w      upper and work directory of an overlay
  *   plans/<key>/s/<skey>/c         the tree of a clone or copy
  *   plans/<key>/s/<skey>/census    names of the target at T0 (census.h); overlay
@@ -49,6 +50,8 @@ struct hf_target {
 	uint64_t dev, ino;
 	uint64_t mnt_id;  /* statx STATX_MNT_ID: same as the state directory's: no copying at commit */
 	uint64_t fs_type; /* statfs f_type */
+	/* dev and mnt_id are numbers of this boot; in another one ino and fs_type must do. */
+	char boot_id[HF_BOOT_ID_LEN + 1];
 };
 
 struct hf_sandbox_record {
@@ -73,9 +76,6 @@ struct hf_plan_record {
 	int torn; /* 1: in use when power failed */
 	/* Phase of a commit within PREPARED: 0 none, 1 APPLY (SANDBOX, step 6); the commit's. */
 	int phase;
-	/* The namespaces of those that are in it now, for those that join. 0: none. */
-	uint64_t mnt_ns, user_ns;
-	struct hf_proc_id anchor; /* a process in them; pid 0: none */
 	struct hf_sandbox_record *sandboxes;
 	size_t n_sandboxes;
 };

@@ -7,13 +7,16 @@
  * cold pays for every page of code it visits. Some have no function in glibc 2.36 anyway.
  */
 #include <errno.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/xattr.h>
@@ -25,6 +28,33 @@ static int sys_setlk(int fd, struct flock *range)
 {
 	/* An open file description's lock: threads and handles exclude each other too. */
 	return fcntl(fd, F_OFD_SETLK, range);
+}
+
+/* The mount calls have functions in glibc from 2.36 on, but not in older ones. */
+static int sys_fsopen(const char *type, unsigned flags)
+{
+	return (int)syscall(SYS_fsopen, type, flags);
+}
+
+static int sys_fsconfig(int fd, unsigned command, const char *key, const void *value, int aux)
+{
+	return (int)syscall(SYS_fsconfig, fd, command, key, value, aux);
+}
+
+static int sys_fsmount(int fd, unsigned flags, unsigned attributes)
+{
+	return (int)syscall(SYS_fsmount, fd, flags, attributes);
+}
+
+static int sys_move_mount(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
+{
+	return (int)syscall(SYS_move_mount, fromfd, from, tofd, to, flags);
+}
+
+/* The whole content of `from` for `to`, sharing its blocks. */
+static int sys_clone_range(int to, int from)
+{
+	return ioctl(to, FICLONE, from);
 }
 
 static int sys_pidfd_open(pid_t pid, unsigned flags)
@@ -193,6 +223,8 @@ static int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
 #endif
 
 #define sys_fstat             fstat
+#define sys_unshare           unshare
+#define sys_setns             setns
 #define sys_statx             statx
 #define sys_fstatat           fstatat
 #define sys_fstatfs           fstatfs
