@@ -164,13 +164,15 @@ static int commit_changes(struct hf_work *work, const struct hf_plan_commit_opts
 	const struct hf_op *stuck = NULL;
 	int r = hf_stage_build(work, opts->ignore, err);
 
-	if (r < 0)
-		return r;
-	if (work->intent.n_ops == 0)
+	if (r == 0 && work->intent.n_ops == 0)
 		return conclude_empty(work, err);
-	r = hf_sites_open(work, err);
 	if (r == 0)
-		r = hf_carry_out(work, recheck, work, &stuck, err);
+		r = hf_sites_open(work, err);
+	if (r < 0) {
+		(void)hf_stage_clear(work);
+		return r;
+	}
+	r = hf_carry_out(work, recheck, work, &stuck, err);
 	if (r == HF_E_CHANGED && stuck)
 		return changed_under_hands(work, stuck, report, err);
 	if (r == 0)

@@ -241,8 +241,10 @@ int hf_work_recover(struct hf_work *work, struct hf_err *err)
 	(void)hf_sys.unlinkat(work->plan_fd, HF_INTENT_NEW, 0);
 	if (r == HF_E_FORMAT)
 		r = quarantine(work, why, err) < 0 ? HF_E_FORMAT : -ENOENT;
-	if (r == -ENOENT)
+	if (r == -ENOENT) {
+		(void)hf_stage_clear(work);
 		return without_intent(work, err);
+	}
 	if (r < 0)
 		return r;
 	/* Another's commit may be at the same target: recovery keeps the order of locks. */

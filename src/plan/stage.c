@@ -71,6 +71,13 @@ static int make_dir(int dirfd, const char *name, struct hf_err *err)
 	return 0;
 }
 
+static int mark_staged(const struct hf_work *work)
+{
+	AUTO_FD fd = hf_open_at(work->plan_fd, HF_STAGED, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
+
+	return fd < 0 ? fd : 0;
+}
+
 /* What an attempt before this one left goes: it came to nothing, or its intent would be there. */
 static int open_stage(struct stage *s)
 {
@@ -97,26 +104,37 @@ static int open_stage(struct stage *s)
 		r = hf_tree_remove(unit->target_fd, name);
 	if (r < 0)
 		return hf_fail_sys(s->err, -r, "remove", name);
+	r = mark_staged(s->work);
+	if (r < 0)
+		return hf_fail_sys(s->err, -r, "openat", HF_STAGED);
 	if (hf_sys.mkdirat(unit->target_fd, name, 0700) < 0)
 		return FAIL_SYS(s->err, "mkdirat", name);
 	unit->stage_fd = hf_dirtree_open(unit->target_fd, name);
 	return unit->stage_fd < 0 ? hf_fail_sys(s->err, -unit->stage_fd, "openat2", name) : 0;
 }
 
+/* The mark goes last: what could not be removed now is tried again by the next verb. */
 int hf_stage_clear(struct hf_work *work)
 {
 	char name[HF_NAME_KEY_MAX + 16];
-	int first = 0;
+	struct stat st;
+	int first = 0, r = hf_dirtree_look(work->plan_fd, HF_STAGED, &st);
 
+	if (r <= 0)
+		return r;
 	hf_stage_name(work->record.name, name);
-	for (size_t i = 0; work->sites && i < work->intent.n_targets; i++) {
-		int r = work->intent.targets[i].in_target ?
-				hf_tree_remove(work->sites[i].target_fd, name) :
-				0;
+	for (size_t i = 0; i < work->record.n_sandboxes; i++) {
+		AUTO_FD target = -1;
 
+		/* A target that is gone has no stage any more. */
+		if (hf_target_open(&work->record.sandboxes[i].target, &target, NULL) < 0)
+			continue;
+		r = hf_tree_remove(target, name);
 		if (r < 0 && first == 0)
 			first = r;
 	}
+	if (first == 0 && hf_sys.unlinkat(work->plan_fd, HF_STAGED, 0) < 0 && errno != ENOENT)
+		first = -errno;
 	return first;
 }
 

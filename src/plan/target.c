@@ -37,6 +37,8 @@ int hf_path_is_in(const char *path, const char *base)
 	return strncmp(path, base, len) == 0 && (path[len] == '/' || path[len] == '\0');
 }
 
+#define T0_TRIES 100
+
 int hf_t0_take(struct hf_t0 *ret, struct hf_err *err)
 {
 	struct hf_t0 t0 = { 0 };
@@ -46,11 +48,18 @@ int hf_t0_take(struct hf_t0 *ret, struct hf_err *err)
 
 	if (r < 0)
 		return r;
-	/* The coarse clock: file systems stamp with it, and it is never ahead of a later stamp. */
-	if (clock_gettime(CLOCK_REALTIME_COARSE, &now) < 0)
-		return FAIL_SYS(err, "clock_gettime", "T0");
+	/*
+	 * The coarse clock: file systems stamp with it, and it is never ahead of a later stamp. Both
+	 * clocks at one moment: a pause between the two would look like a clock that was set.
+	 */
+	for (int i = 0; i < T0_TRIES; i++) {
+		t0.boot_ns = hf_boot_now().ns;
+		if (clock_gettime(CLOCK_REALTIME_COARSE, &now) < 0)
+			return FAIL_SYS(err, "clock_gettime", "T0");
+		if (hf_boot_now().ns - t0.boot_ns < HF_MSEC)
+			break;
+	}
 	t0.real_ns = now.tv_sec * HF_SEC + now.tv_nsec;
-	t0.boot_ns = hf_boot_now().ns;
 	hf_copy_text(t0.boot_id, sizeof(t0.boot_id), here.boot_id);
 	*ret = t0;
 	return 0;

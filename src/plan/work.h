@@ -13,6 +13,9 @@
 #define HF_STAGE_OLD  "old"  /* below a sandbox: what was deleted from the target */
 #define HF_STAGE_LEFT "left" /* what was not committed */
 
+/* In the plan's directory while a stage stands in a target, so that a crash leaves none behind. */
+#define HF_STAGED "staged"
+
 /* How long a verb waits for the commit of another plan to the same target. */
 #define HF_TARGET_WAIT_NS (30 * HF_SEC)
 
@@ -81,7 +84,7 @@ void hf_stage_name(const char *plan, char out[HF_NAME_KEY_MAX + 16]);
  */
 int hf_stage_build(struct hf_work *work, const char *const *ignore, struct hf_err *err);
 
-/* Removes what hf_stage_build made in targets. 0 or the first -errno. */
+/* Removes what hf_stage_build made in targets, if it did. 0 or the first -errno. */
 int hf_stage_clear(struct hf_work *work);
 
 /* -- carry_out.c ---------------------------------------------------------------------- */
