@@ -25,10 +25,24 @@ int64_t hf_base_threshold(const struct hf_t0 *t0, const struct hf_t0 *now)
 	/* Another boot: its boot time says nothing of ours. */
 	if (strcmp(t0->boot_id, now->boot_id) != 0)
 		return now->real_ns == t0->real_ns ? INT64_MIN : t0->real_ns;
-	/* Both were taken from the coarse clock, so they differ by a tick without reason. */
-	if (offset + TICK_NS >= offset0)
+	/* T0 was taken from the coarse clock, which is behind the fine one: less means set back. */
+	if (offset >= offset0)
 		return t0->real_ns;
 	return t0->boot_ns + offset - TICK_NS;
+}
+
+/* File systems with times in whole seconds (small inodes of ext4, ext3) cut the stamp. */
+static int stamped_before(const struct stat *st, int64_t threshold_ns)
+{
+	if (st->st_ctim.tv_nsec == 0 && threshold_ns > 0)
+		threshold_ns -= threshold_ns % HF_SEC;
+	return in_ns(st->st_ctim) < threshold_ns;
+}
+
+/* Older than the sandbox, or put back by an attempt of ours and not changed since. */
+static int is_old(const struct hf_base *base, const char *path, const struct stat *st)
+{
+	return stamped_before(st, base->threshold_ns) || hf_restored_is(base->restored, path, st);
 }
 
 static int same_as_row(const struct hf_manifest_row *row, const struct stat *st)
@@ -44,9 +58,21 @@ int hf_base_same(const struct hf_base *base, const char *path, const struct stat
 	if (base->manifest) {
 		const struct hf_manifest_entry *e = hf_manifest_find(base->manifest, path);
 
-		return e && same_as_row(&e->row, st);
+		return e && (same_as_row(&e->row, st) || hf_restored_is(base->restored, path, st));
 	}
-	return in_ns(st->st_ctim) < base->threshold_ns;
+	return is_old(base, path, st);
+}
+
+/* The same for the directory that `path` is in. */
+static int parent_is_old(const struct hf_base *base, const char *path, const struct stat *parent)
+{
+	AUTO_FREE char *dir = NULL;
+	const char *slash = strrchr(path, '/');
+
+	if (stamped_before(parent, base->threshold_ns))
+		return 1;
+	dir = strndup(path, slash ? (size_t)(slash - path) : 0);
+	return dir && hf_restored_is(base->restored, dir, parent);
 }
 
 int hf_base_same_dir(const struct hf_base *base, const char *path, const struct stat *st,
@@ -60,7 +86,7 @@ int hf_base_same_dir(const struct hf_base *base, const char *path, const struct 
 		return e && S_ISDIR(e->row.mode) && e->row.ino == (uint64_t)st->st_ino;
 	}
 	/* A rename into this place would have set its ctime, and that of its new parent. */
-	if (in_ns(st->st_ctim) < base->threshold_ns || in_ns(parent->st_ctim) < base->threshold_ns)
+	if (is_old(base, path, st) || parent_is_old(base, path, parent))
 		return 1;
 	dir = base->census ? hf_census_find(base->census, path, strlen(path)) : NULL;
 	return dir && dir->ino == (uint64_t)st->st_ino;
@@ -80,7 +106,7 @@ int hf_base_had(const struct hf_base *base, const char *dir, const struct stat *
 		hf_buf_add_text(&path, name);
 		return path.err ? -1 : hf_manifest_find(base->manifest, path.s) != NULL;
 	}
-	if (in_ns(st->st_ctim) < base->threshold_ns)
+	if (is_old(base, dir, st))
 		return now;
 	known = base->census ? hf_census_find(base->census, dir, strlen(dir)) : NULL;
 	return known ? hf_census_entry(base->census, known, name) != NULL : -1;
@@ -95,7 +121,7 @@ mode_t hf_base_dir_mode(const struct hf_base *base, const char *path, const stru
 
 		return e ? e->row.mode : 0;
 	}
-	if (in_ns(st->st_ctim) < base->threshold_ns)
+	if (is_old(base, path, st))
 		return st->st_mode;
 	dir = base->census ? hf_census_find(base->census, path, strlen(path)) : NULL;
 	return dir ? dir->mode : 0;

@@ -22,15 +22,17 @@
 #include "hf/plan/census.h"
 #include "hf/plan/manifest.h"
 #include "hf/plan/registry.h"
+#include "hf/plan/restored.h"
 
 struct hf_base {
 	int64_t threshold_ns;               /* a ctime below this is older than the sandbox */
 	const struct hf_census *census;     /* NULL: none */
+	const struct hf_restored *restored; /* NULL: none */
 	const struct hf_manifest *manifest; /* not NULL: clone or copy; then the others are unused */
 };
 
 /*
- * The threshold for T0 at the time `now`: T0 itself, less when the clock was set back since, and
+ * The threshold for T0 at the time `now` (by the fine clock): T0 itself, less when the clock was set back since, and
  * INT64_MIN (everything may have changed) when nothing can be concluded from times.
  */
 int64_t hf_base_threshold(const struct hf_t0 *t0, const struct hf_t0 *now);

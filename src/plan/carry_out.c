@@ -262,13 +262,69 @@ static enum hf_plan_state state_before(const struct hf_work *work)
 	return work->intent.purpose == HF_INTENT_COMMIT ? HF_PLAN_ACTIVE : HF_PLAN_COMMITTED;
 }
 
+/* What an operation left in the target: the entry and the directory that it is in. */
+static void note_op(struct hf_work *work, const struct hf_op *op, struct hf_buf *rows)
+{
+	const char *leaf = hf_dirtree_leaf(op->path);
+	size_t len = (size_t)(leaf - op->path);
+	AUTO_FD dir = -1;
+	AUTO_FREE char *path = strndup(op->path, len - (len > 0));
+	struct stat st;
+
+	dir = hf_dirtree_descend(work->sites[op->target].target_fd, op->path, len - (len > 0));
+	if (dir < 0 || !path || hf_sys.fstat(dir, &st) < 0)
+		return;
+	/* Several operations of one directory stand together; the last that is written counts. */
+	if (op->parent_ino == (uint64_t)st.st_ino)
+		hf_restored_add(rows, path, &st);
+	if (!op->old_mode || hf_dirtree_look(dir, leaf, &st) <= 0 || (uint64_t)st.st_ino != op->old_ino ||
+	    st.st_mode != op->old_mode)
+		return;
+	if (S_ISDIR(st.st_mode) || ((uint64_t)st.st_size == op->old_size &&
+				    (int64_t)st.st_mtim.tv_sec * HF_SEC + st.st_mtim.tv_nsec ==
+					    op->old_mtime_ns))
+		hf_restored_add(rows, op->path, &st);
+}
+
+int hf_work_note_restored(struct hf_work *work)
+{
+	int r = 0;
+
+	if (work->intent.purpose != HF_INTENT_COMMIT)
+		return 0;
+	for (size_t t = 0; r == 0 && t < work->intent.n_targets; t++) {
+		AUTO(hf_buf_done) struct hf_buf rows = HF_BUF_INIT;
+		AUTO_FD fd = -1;
+
+		for (size_t i = 0; i < work->intent.n_ops; i++) {
+			const struct hf_op *op = &work->intent.ops[i];
+
+			if (op->target == t && op->kind != HF_OP_LEAVE && op->kind != HF_OP_STAGE_MODE)
+				note_op(work, op, &rows);
+		}
+		r = rows.err ? rows.err :
+			       hf_sandbox_dir(work->plan_fd, work->intent.targets[t].sandbox, 0, &fd, NULL);
+		if (r == 0)
+			r = hf_restored_write(fd, &rows);
+	}
+	return r;
+}
+
 int hf_work_withdraw(struct hf_work *work, size_t n_left, struct hf_err *err)
 {
 	char reason[HF_PLAN_WHY_MAX] = "";
 	enum hf_plan_state state = state_before(work);
-	int r = hf_work_sync(work);
+	int r;
 
+	if (!n_left)
+		(void)hf_stage_clear(work);
+	/* An undo that was undone: what was moved twice is as the commit left it, as of now. */
+	if (work->intent.purpose == HF_INTENT_TAKE_BACK)
+		(void)hf_intent_touch(work->plan_fd, HF_INTENT_UNDO);
+	/* Without it the next attempt finds more conflicts, nothing worse. */
+	(void)hf_work_note_restored(work);
 	/* What is undone must be on disk before the intent goes, which would undo it again. */
+	r = hf_work_sync(work);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "syncfs", work->record.name);
 	if (n_left) {
@@ -284,8 +340,6 @@ int hf_work_withdraw(struct hf_work *work, size_t n_left, struct hf_err *err)
 		r = hf_plan_save(work->plans, &work->record, work->token, 0, err);
 	if (r == 0 && hf_sys.unlinkat(work->plan_fd, HF_INTENT, 0) < 0 && errno != ENOENT)
 		r = FAIL_SYS(err, "unlinkat", HF_INTENT);
-	if (r == 0 && !n_left)
-		(void)hf_stage_clear(work);
 	return r;
 }
 

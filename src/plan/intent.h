@@ -124,6 +124,9 @@ int hf_intent_write(int plan_fd, const struct hf_intent *intent);
 /* Sets the phase in the file. Not synced. 0 or -errno. */
 int hf_intent_set_phase(int plan_fd, enum hf_intent_phase phase);
 
+/* Makes now the time of the file's last change. 0 or -errno. */
+int hf_intent_touch(int plan_fd, const char *name);
+
 /*
  * Reads the file `name`. -ENOENT: there is none. HF_E_FORMAT with *ret_why: it is torn or not
  * one of ours. *ret is then empty. -errno.

@@ -43,6 +43,16 @@ int hf_intent_set_phase(int plan_fd, enum hf_intent_phase phase)
 	return r < 0 ? r : hf_pwrite_all(fd, (const char *)&value, sizeof(value), PHASE_AT, &done);
 }
 
+int hf_intent_touch(int plan_fd, const char *name)
+{
+	AUTO_FD fd = -1;
+	int r = hf_open_private(plan_fd, name, O_WRONLY, name, &fd, NULL, NULL);
+
+	if (r < 0)
+		return r;
+	return hf_sys.fchmod(fd, 0600) < 0 ? -errno : 0;
+}
+
 int hf_intent_read(int plan_fd, const char *name, struct hf_intent *ret, const char **ret_why,
 		   struct hf_err *err)
 {

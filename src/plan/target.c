@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,27 +40,51 @@ int hf_path_is_in(const char *path, const char *base)
 
 #define T0_TRIES 100
 
+/*
+ * The time that the kernel stamps a change with now. Later stamps, on whatever file system, are never
+ * below it. It is asked for by a change of a file in memory whose times were looked at before: from
+ * Linux 6.13 on that gives a fine stamp, so that what changed before is below it even within one
+ * tick of the coarse clock (which lags up to 8 ms). Older kernels give the coarse time.
+ */
+static int stamp_now(int64_t *ret_ns)
+{
+	AUTO_FD fd = memfd_create("holdfast-t0", MFD_CLOEXEC);
+	struct timespec now;
+	struct stat st;
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && write(fd, "", 1) == 1 && fstat(fd, &st) == 0) {
+		*ret_ns = (int64_t)st.st_ctim.tv_sec * HF_SEC + st.st_ctim.tv_nsec;
+		return 0;
+	}
+	/* The coarse clock is never ahead of a later stamp either. */
+	if (clock_gettime(CLOCK_REALTIME_COARSE, &now) < 0)
+		return -errno;
+	*ret_ns = (int64_t)now.tv_sec * HF_SEC + now.tv_nsec;
+	return 0;
+}
+
 int hf_t0_take(struct hf_t0 *ret, struct hf_err *err)
 {
 	struct hf_t0 t0 = { 0 };
 	struct hf_here here;
-	struct timespec now;
 	int r = hf_here_read(&here, err);
 
 	if (r < 0)
 		return r;
 	/*
-	 * The coarse clock: file systems stamp with it, and it is never ahead of a later stamp. Both
-	 * clocks at one moment: a pause between the two would look like a clock that was set.
+	 * Both clocks at one moment, the stamp first: a pause between the two can only hide a clock
+	 * that was set back by less than the pause, never invent one.
 	 */
 	for (int i = 0; i < T0_TRIES; i++) {
+		int64_t before = hf_boot_now().ns;
+
+		r = stamp_now(&t0.real_ns);
+		if (r < 0)
+			return hf_fail_sys(err, -r, "fstat", "T0");
 		t0.boot_ns = hf_boot_now().ns;
-		if (clock_gettime(CLOCK_REALTIME_COARSE, &now) < 0)
-			return FAIL_SYS(err, "clock_gettime", "T0");
-		if (hf_boot_now().ns - t0.boot_ns < HF_MSEC)
+		if (t0.boot_ns - before < HF_MSEC)
 			break;
 	}
-	t0.real_ns = now.tv_sec * HF_SEC + now.tv_nsec;
 	hf_copy_text(t0.boot_id, sizeof(t0.boot_id), here.boot_id);
 	*ret = t0;
 	return 0;

@@ -126,6 +126,13 @@ static int read_base(struct hf_unit *unit, struct hf_err *err)
 
 	if (r < 0)
 		return r;
+	/* In this order and by the fine clock: whatever comes between makes it later, never earlier. */
+	now.boot_ns = hf_boot_now().ns;
+	now.real_ns = hf_wall_now().ns;
+	r = hf_restored_load(unit->sandbox_fd, &unit->restored);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "read", HF_RESTORED);
+	unit->base.restored = &unit->restored;
 	if (unit->sandbox->strategy != HF_STRATEGY_OVERLAY) {
 		r = hf_manifest_load(unit->sandbox_fd, &unit->manifest, err);
 		unit->base.manifest = r < 0 ? NULL : &unit->manifest;
@@ -221,6 +228,7 @@ static void unit_done(struct hf_unit *unit)
 {
 	hf_deltas_done(&unit->deltas);
 	hf_census_free(unit->census);
+	hf_restored_done(&unit->restored);
 	if (unit->base.manifest)
 		hf_manifest_done(&unit->manifest);
 	hf_auto_close(&unit->sandbox_fd);

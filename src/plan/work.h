@@ -26,6 +26,7 @@ struct hf_unit {
 	int in_target; /* the stage is in the target: it is on another mount than the sandbox */
 	struct hf_census *census;
 	struct hf_manifest manifest;
+	struct hf_restored restored;
 	struct hf_base base;
 	struct hf_deltas deltas;
 };
@@ -111,6 +112,9 @@ void hf_work_conclude(struct hf_work *work, int told);
 
 /* The last of these alone. */
 void hf_intent_end(struct hf_work *work);
+
+/* Notes with which ctime each entry was left after an undo. 0 or -errno. */
+int hf_work_note_restored(struct hf_work *work);
 
 /* All that follows once every operation is undone. `n_left`: entries that could not be. */
 int hf_work_withdraw(struct hf_work *work, size_t n_left, struct hf_err *err);

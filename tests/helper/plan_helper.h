@@ -24,6 +24,7 @@
 #include "helper/faults.h"
 #include "hf/base/cleanup.h"
 #include "helper/test.h"
+#include "hf/plan/census.h"
 #include "hf/plan/intent.h"
 #include "hf/plan/registry.h"
 #include "hf/sys/calls.h"
@@ -184,17 +185,14 @@ static inline const char *upper_of(const char *plan, const char *sandbox)
 	return at("%s/plans/%s/s/%s/u", hf_state_path(hf_test_state()), plan, sandbox);
 }
 
-/* T0 that lies behind everything that was laid out before. */
+/* T0 that lies behind everything that was laid out before, on any kernel. */
 static inline void take_t0(struct hf_t0 *ret)
 {
-	struct timespec now;
+	struct hf_wall start = hf_wall_now();
 
-	ASSERT_OK(hf_t0_take(ret, ERR));
 	do {
-		(void)poll(NULL, 0, 1);
-		clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	} while ((int64_t)now.tv_sec * HF_SEC + now.tv_nsec <= ret->real_ns);
-	ASSERT_OK(hf_t0_take(ret, ERR));
+		ASSERT_OK(hf_t0_take(ret, ERR));
+	} while (ret->real_ns <= start.ns && poll(NULL, 0, 1) == 0);
 }
 
 /* Adds an overlay sandbox that was "entered" at `t0`: its upper is the caller's to fill. */
@@ -206,6 +204,7 @@ static inline void add_by_hand(const char *plan, const char *sandbox, const char
 	struct hf_sandbox_record *s;
 	AUTO_FD plan_fd = -1;
 	AUTO_FD sandbox_fd = -1;
+	AUTO_FD target_fd = -1;
 	struct statfs fs;
 	struct statx st;
 
@@ -232,6 +231,9 @@ static inline void add_by_hand(const char *plan, const char *sandbox, const char
 	ASSERT_OK(hf_plan_dir(plans, plan, 0, &plan_fd, ERR));
 	ASSERT_OK(hf_sandbox_dir(plan_fd, sandbox, 1, &sandbox_fd, ERR));
 	assert_true(mkdirat(sandbox_fd, "u", 0755) == 0);
+	target_fd = open(target, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(target_fd >= 0);
+	ASSERT_OK(hf_census_take(target_fd, sandbox_fd, t0, 100000));
 	ASSERT_OK(hf_plan_save(plans, &record, hf_lock_token(lock), 0, ERR));
 }
 
