@@ -103,7 +103,8 @@ static int look_in_target(struct hf_site *site, const struct hf_op *op, struct e
 static int look_in_stage(struct hf_site *site, const struct hf_op *op, struct ends *ret)
 {
 	ret->stage_name = hf_dirtree_leaf(op->slot);
-	ret->stage_fd = find_dir(site->stage_fd, &site->stage_dir, op->slot);
+	ret->stage_fd = site->stage_fd < 0 ? -ENOENT
+					   : find_dir(site->stage_fd, &site->stage_dir, op->slot);
 	if (missing(ret->stage_fd))
 		return 0;
 	return ret->stage_fd < 0 ? ret->stage_fd
@@ -119,7 +120,8 @@ static int find_ends(struct hf_site *site, const struct hf_op *op, struct ends *
 	if (op->kind == HF_OP_LEAVE) {
 		/* Its second place is in the stage as well. */
 		ret->target_name = hf_dirtree_leaf(op->path);
-		ret->target_fd = find_dir(site->stage_fd, &site->aside_dir, op->path);
+		ret->target_fd = site->stage_fd < 0 ? -ENOENT :
+				 find_dir(site->stage_fd, &site->aside_dir, op->path);
 		if (!missing(ret->target_fd))
 			r = ret->target_fd < 0 ? ret->target_fd
 					       : look_at(ret->target_fd, ret->target_name, &ret->target);

@@ -54,7 +54,7 @@ int hf_work_sync(const struct hf_work *work)
 
 	for (size_t i = 0; r == 0 && i < work->intent.n_targets; i++) {
 		r = sync_once(work->sites[i].target_fd, seen, &n);
-		if (r == 0)
+		if (r == 0 && work->sites[i].stage_fd >= 0)
 			r = sync_once(work->sites[i].stage_fd, seen, &n);
 	}
 	return r;
@@ -94,8 +94,16 @@ static int open_site(struct hf_work *work, const struct hf_intent_target *t, str
 		r = hf_sandbox_dir(work->plan_fd, t->sandbox, 0, &site->stage_fd, err);
 	} else {
 		hf_stage_name(work->record.name, stage);
-		site->stage_fd = hf_dirtree_open(site->target_fd, stage);
-		r = site->stage_fd < 0 ? hf_fail_sys(err, -site->stage_fd, "openat2", stage) : 0;
+		r = hf_dirtree_open(site->target_fd, stage);
+		/*
+		 * Two file systems keep no common order: the stage, which goes last, may be gone on disk
+		 * and the intent still be there. Then there is nothing left to be moved.
+		 */
+		if (r == -ENOENT && (work->intent.phase == HF_INTENT_APPLIED ||
+				     work->intent.phase == HF_INTENT_UNDOING))
+			return 0;
+		site->stage_fd = r < 0 ? -1 : r;
+		r = r < 0 ? hf_fail_sys(err, -r, "openat2", stage) : 0;
 	}
 	return r < 0 ? r : prove_inode(site->stage_fd, t->stage_ino, t->path, err);
 }
@@ -235,8 +243,9 @@ void hf_intent_end(struct hf_work *work)
 		(void)hf_sys.unlinkat(work->plan_fd, HF_INTENT_UNDO, 0);
 	if (commit && has_stage_in_target(&work->intent))
 		name = HF_INTENT_GONE;
-	(void)hf_sys.renameat2(work->plan_fd, HF_INTENT, work->plan_fd, name, 0);
-	(void)hf_stage_clear(work);
+	/* The stage goes last: as long as the intent is there, it may be needed. */
+	if (hf_sys.renameat2(work->plan_fd, HF_INTENT, work->plan_fd, name, 0) == 0)
+		(void)hf_stage_clear(work);
 }
 
 /*
@@ -316,8 +325,6 @@ int hf_work_withdraw(struct hf_work *work, size_t n_left, struct hf_err *err)
 	enum hf_plan_state state = state_before(work);
 	int r;
 
-	if (!n_left)
-		(void)hf_stage_clear(work);
 	/* An undo that was undone: what was moved twice is as the commit left it, as of now. */
 	if (work->intent.purpose == HF_INTENT_TAKE_BACK)
 		(void)hf_intent_touch(work->plan_fd, HF_INTENT_UNDO);
@@ -340,6 +347,11 @@ int hf_work_withdraw(struct hf_work *work, size_t n_left, struct hf_err *err)
 		r = hf_plan_save(work->plans, &work->record, work->token, 0, err);
 	if (r == 0 && hf_sys.unlinkat(work->plan_fd, HF_INTENT, 0) < 0 && errno != ENOENT)
 		r = FAIL_SYS(err, "unlinkat", HF_INTENT);
+	/* Its removal is one more change of the target's own directory. */
+	if (r == 0 && !n_left && has_stage_in_target(&work->intent)) {
+		(void)hf_stage_clear(work);
+		(void)hf_work_note_restored(work);
+	}
 	return r;
 }
 
