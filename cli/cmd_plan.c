@@ -112,6 +112,7 @@ int cmd_plan_enter(struct cli *cli, int argc, char **argv)
 
 	if (n < 0)
 		return cli_options_status(n);
+	argv[n] = NULL; /* the words were moved together; there is room behind the last */
 	opts.argv = argv + 1;
 	opts.started = say_entered;
 	opts.arg = cli;

@@ -160,7 +160,6 @@ static int prepare_layer(struct hf_enter *enter, struct hf_sandbox_record *s, st
 			return r;
 		enter->targets[i] = fd_take(&target);
 	}
-	hf_copy_text(s->entered_boot, sizeof(s->entered_boot), s->t0.boot_id);
 	enter->inside.n = enter->helper.n = i + 1;
 	return 0;
 }
@@ -267,22 +266,21 @@ static int open_inhabited(struct hf_enter *enter)
 static int join_or_settle(struct hf_enter *enter, struct hf_err *err)
 {
 	struct hf_mono until = hf_mono_in(REST_MS * HF_MSEC);
-	int r;
 
 	for (;;) {
-		if (open_inhabited(enter)) {
-			enter->entered |= HF_ENTERED_JOINED;
-			break;
-		}
-		r = hf_plan_settle(enter->plans, &enter->record, hf_lock_token(enter->lock), err);
+		int r = hf_plan_settle(enter->plans, &enter->record, hf_lock_token(enter->lock), err);
+
 		if (r != HF_E_IN_USE)
 			return r;
+		if (open_inhabited(enter)) {
+			enter->entered |= HF_ENTERED_JOINED;
+			return 0;
+		}
 		/* The last one is on its way out, and syncs. */
 		if (hf_mono_left(until) == 0)
 			return r;
 		hf_pause(HF_MSEC);
 	}
-	return 0;
 }
 
 static int add_environment(struct hf_enter *enter, struct hf_err *err)
