@@ -2,22 +2,8 @@
 load helper
 load plan_helper
 
-setup() { spawned=(); plan_room; }
-teardown() {
-    for pid in ${spawned[@]+"${spawned[@]}"}; do kill -KILL "$pid" 2>/dev/null || true; done
-    plan_room_done
-}
-
-both() { # both FUNCTION: as whoever runs the suite, then as the ordinary user
-    "$1"
-    [ "$(id -u)" = 0 ] || return 0
-    plan_room_done
-    plan_room
-    plan_as_user
-    "$1"
-}
-
-own() { [ "$as_user" = 0 ] || chown -R 65534:65534 "$@"; }
+setup() { plan_setup; }
+teardown() { plan_teardown; }
 
 changes_stay_inside() {
     needs_overlay

@@ -73,3 +73,22 @@ upper() { echo "$HOLDFAST_DIR/plans/p/s/s$1/u"; }
 
 # tree DIR: names, types, modes and contents, to be compared
 tree() { (cd "$1" && find . -printf '%P %y %m %l\n' | sort && find . -type f -print0 | sort -z | xargs -0r md5sum); }
+
+plan_setup() { spawned=(); plan_room; }
+
+plan_teardown() {
+    local pid
+    for pid in ${spawned[@]+"${spawned[@]}"}; do kill -KILL "$pid" 2>/dev/null || true; done
+    plan_room_done
+}
+
+both() { # both FUNCTION: as whoever runs the suite, then as the ordinary user
+    "$1"
+    [ "$(id -u)" = 0 ] || return 0
+    plan_room_done
+    plan_room
+    plan_as_user
+    "$1"
+}
+
+own() { [ "$as_user" = 0 ] || chown -R 65534:65534 "$@"; }
