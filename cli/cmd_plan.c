@@ -84,14 +84,16 @@ int cmd_plan_add(struct cli *cli, int argc, char **argv)
 	return EXIT_DONE;
 }
 
-static void say_entered(const struct cli *cli, const struct hf_plan_entered *entered)
+static void say_entered(void *arg, const struct hf_plan_entered *entered)
 {
+	const struct cli *cli = arg;
+
+	if (entered->flags & HF_ENTERED_ELSEWHERE)
+		cli_say(cli, "not every sandbox is at its target's own path; see 'holdfast plan show'");
 	if (entered->flags & HF_ENTERED_ROOT)
 		cli_say(cli, "no user namespace (%s): isolated by a mount namespace alone", entered->why);
 	if (entered->flags & HF_ENTERED_NO_RENAME && entered->why[0])
 		cli_say(cli, "renaming directories of a target gives EXDEV inside: %s", entered->why);
-	if (entered->flags & HF_ENTERED_LEFT)
-		cli_say(cli, "processes of the command still run in the sandbox; it settles when they have ended");
 }
 
 int cmd_plan_enter(struct cli *cli, int argc, char **argv)
@@ -110,7 +112,10 @@ int cmd_plan_enter(struct cli *cli, int argc, char **argv)
 
 	if (n < 0)
 		return cli_options_status(n);
+	argv[n] = NULL; /* the words were moved together; there is room behind the last */
 	opts.argv = argv + 1;
+	opts.started = say_entered;
+	opts.arg = cli;
 	opts.flags = no_rename ? HF_PLAN_ENTER_NO_RENAME : 0;
 	status = plan_open(cli, &context);
 	if (status != EXIT_DONE)
@@ -120,7 +125,8 @@ int cmd_plan_enter(struct cli *cli, int argc, char **argv)
 		return child_status_around(cli_fail(cli, &context.err));
 	if (entered.exec_error)
 		cli_say(cli, "%s: %s", argv[1], strerrordesc_np(entered.exec_error));
-	say_entered(cli, &entered);
+	if (entered.flags & HF_ENTERED_LEFT)
+		cli_say(cli, "processes of the command still run in the sandbox; it settles when they have ended");
 	return entered.exit_status;
 }
 

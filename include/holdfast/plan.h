@@ -192,11 +192,16 @@ enum hf_plan_enter_flags {
 	HF_PLAN_ENTER_NO_CENSUS = 1 << 1, /* no list of the target's names (more conflicts) */
 };
 
+struct hf_plan_entered;
+
 struct hf_plan_enter_opts {
 	size_t size;       /* sizeof(struct hf_plan_enter_opts) */
 	char *const *argv; /* NULL-ended; gets HOLDFAST_PLAN and HOLDFAST_DIR in its environment */
 	unsigned flags;    /* enum hf_plan_enter_flags */
 	int64_t wait_ns;   /* for the plan's lock */
+	/* Called when the command runs, with the flags and `why`; NULL: not wanted. */
+	void (*started)(void *arg, const struct hf_plan_entered *entered);
+	void *arg;
 };
 
 enum hf_plan_entered_flags {
@@ -218,8 +223,8 @@ struct hf_plan_entered {
  * Runs a command inside all sandboxes of the plan, waits for it, and settles what it left. While
  * it waits, the calling thread has TERM, HUP, INT, QUIT, USR1 and USR2 blocked and passes them
  * on; what comes from a terminal the command gets by itself.
- * The command has the caller's standard input, output and error, cwd (as seen inside), signal
- * mask and limits, and no other descriptor. Returns 0 when the command was started (or could
+ * The command has the caller's standard input, output and error, cwd (as seen inside; in a target
+ * with clone or copy: the same place in the copy), signal mask and limits, and no other descriptor. Returns 0 when the command was started (or could
  * not be executed: exec_error), else:
  *   HF_E_NO_PLAN, HF_E_PLAN_STATE, HF_E_TARGET, HF_E_NO_OVERLAY, HF_E_TORN
  *   HF_E_BUSY, HF_E_TIMEOUT, -EINVAL, -errno

@@ -65,7 +65,7 @@ static const struct hf_event_info rows[] = {
 	ROW(PLAN_ADDED, plan_added, 1, "a sandbox was added to a plan",
 	    REQUIRED("sandbox", TEXT), REQUIRED("target", TEXT), REQUIRED("strategy", TEXT), OPTIONAL("why", TEXT)),
 	ROW(PLAN_ENTERED, plan_entered, 1, "a command was started inside the sandboxes of a plan",
-	    REQUIRED("pid", INT), REQUIRED("joined", BOOL), OPTIONAL("without", TEXT)),
+	    REQUIRED("leader", INT), REQUIRED("joined", BOOL), OPTIONAL("without", TEXT)),
 	ROW(PLAN_REFUSED, plan_refused, 1, "something was not done with a plan, for safety",
 	    REQUIRED("action", TEXT), REQUIRED("reason", TEXT)),
 	ROW(PLAN_ERRORED, plan_errored, 1, "a plan needs a decision before it can go on",

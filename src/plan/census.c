@@ -19,6 +19,7 @@
 #include <xxhash.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/plan/apart.h"
 #include "hf/plan/census.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -239,16 +240,10 @@ int hf_census_take(int target_fd, int sandbox_fd, const struct hf_t0 *t0, uint64
 
 static _Noreturn void census_process(int target_fd, int sandbox_fd, int file, const struct hf_t0 *t0)
 {
-	int null = hf_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
+	const int kept[] = { target_fd, sandbox_fd, file };
 	sigset_t none;
 
-	/* A pipe of the caller must not wait for us. */
-	for (int fd = 0; fd <= 2; fd++)
-		if (null < 0 || dup2(null, fd) < 0)
-			(void)close(fd);
-	for (int fd = 3; fd < 1024; fd++)
-		if (fd != target_fd && fd != sandbox_fd && fd != file)
-			(void)close(fd);
+	hf_apart_close(kept, 3);
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)setsid();
@@ -259,22 +254,19 @@ static _Noreturn void census_process(int target_fd, int sandbox_fd, int file, co
 int hf_census_start(int target_fd, int sandbox_fd, const struct hf_t0 *t0)
 {
 	AUTO_FD file = make_file(sandbox_fd);
-	siginfo_t info = { 0 };
 	pid_t pid;
 
 	if (file < 0)
 		return file;
 	/* Forked twice: it belongs to init, and nobody here waits for it. */
-	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	pid = hf_apart_fork();
 	if (pid == 0) {
-		pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+		pid = hf_apart_fork();
 		if (pid == 0)
 			census_process(target_fd, sandbox_fd, file, t0);
 		_exit(pid < 0);
 	}
 	if (pid < 0)
 		return -errno;
-	while (waitid(P_PID, (id_t)pid, &info, WEXITED) < 0 && errno == EINTR)
-		;
-	return 0;
+	return hf_apart_reap(pid) == 0 ? 0 : -ECHILD;
 }

@@ -14,6 +14,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/plan/apart.h"
 #include "hf/plan/census.h"
 #include "hf/plan/enter.h"
 #include "hf/plan/target.h"
@@ -159,7 +160,6 @@ static int prepare_layer(struct hf_enter *enter, struct hf_sandbox_record *s, st
 			return r;
 		enter->targets[i] = fd_take(&target);
 	}
-	hf_copy_text(s->entered_boot, sizeof(s->entered_boot), s->t0.boot_id);
 	enter->inside.n = enter->helper.n = i + 1;
 	return 0;
 }
@@ -266,22 +266,21 @@ static int open_inhabited(struct hf_enter *enter)
 static int join_or_settle(struct hf_enter *enter, struct hf_err *err)
 {
 	struct hf_mono until = hf_mono_in(REST_MS * HF_MSEC);
-	int r;
 
 	for (;;) {
-		if (open_inhabited(enter)) {
-			enter->entered |= HF_ENTERED_JOINED;
-			break;
-		}
-		r = hf_plan_settle(enter->plans, &enter->record, hf_lock_token(enter->lock), err);
+		int r = hf_plan_settle(enter->plans, &enter->record, hf_lock_token(enter->lock), err);
+
 		if (r != HF_E_IN_USE)
 			return r;
+		if (open_inhabited(enter)) {
+			enter->entered |= HF_ENTERED_JOINED;
+			return 0;
+		}
 		/* The last one is on its way out, and syncs. */
 		if (hf_mono_left(until) == 0)
 			return r;
 		hf_pause(HF_MSEC);
 	}
-	return 0;
 }
 
 static int add_environment(struct hf_enter *enter, struct hf_err *err)
@@ -300,6 +299,30 @@ static int add_environment(struct hf_enter *enter, struct hf_err *err)
 	return 0;
 }
 
+/* In a target that was copied the command works in the copy. */
+static int map_cwd(struct hf_enter *enter)
+{
+	const struct hf_sandbox_record *best = NULL;
+	AUTO(hf_buf_done) struct hf_buf path = HF_BUF_INIT;
+
+	for (size_t i = 0; i < enter->record.n_sandboxes; i++) {
+		const struct hf_sandbox_record *s = &enter->record.sandboxes[i];
+
+		if (hf_path_is_in(enter->cwd, s->target.path) &&
+		    (!best || strlen(s->target.path) > strlen(best->target.path)))
+			best = s;
+	}
+	if (!best || best->strategy == HF_STRATEGY_OVERLAY)
+		return 0;
+	hf_sandbox_path(enter->plans, enter->record.name, best->name, HF_SANDBOX_TREE, &path);
+	hf_buf_add_text(&path, enter->cwd + strlen(best->target.path));
+	if (path.err)
+		return -ENOMEM;
+	free(enter->cwd);
+	enter->cwd = strdup(path.s);
+	return enter->cwd ? 0 : -ENOMEM;
+}
+
 /* Names and paths that are needed inside: nothing may be allocated there. */
 static int prepare_child(struct hf_enter *enter, struct hf_err *err)
 {
@@ -308,6 +331,8 @@ static int prepare_child(struct hf_enter *enter, struct hf_err *err)
 	enter->cwd = getcwd(NULL, 0);
 	if (!enter->cwd)
 		return FAIL_SYS(err, "getcwd", "current directory");
+	if (map_cwd(enter) < 0)
+		return hf_fail_sys(err, ENOMEM, "memory", enter->record.name);
 	enter->inside.cwd = enter->cwd;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, enter->channel) < 0 ||
 	    pipe2(enter->report, O_CLOEXEC) < 0)
@@ -431,7 +456,7 @@ struct told {
  */
 static _Noreturn void between(struct hf_enter *enter, int socket)
 {
-	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	pid_t pid = hf_apart_fork();
 
 	if (pid == 0) {
 		enter->helper.listener = receive_fd(socket);
@@ -446,8 +471,7 @@ static _Noreturn void between(struct hf_enter *enter, int socket)
 /* The helper is made before the filter, so that it is not under it, and gets the listener after. */
 static pid_t fork_helper(struct hf_enter *enter, int ends[2])
 {
-	siginfo_t info = { 0 };
-	pid_t first = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0), pid;
+	pid_t first = hf_apart_fork(), pid;
 
 	if (first == 0) {
 		(void)close(ends[0]);
@@ -456,8 +480,7 @@ static pid_t fork_helper(struct hf_enter *enter, int ends[2])
 	(void)close(ends[1]);
 	if (first < 0)
 		return -errno;
-	while (waitid(P_PID, (id_t)first, &info, WEXITED) < 0 && errno == EINTR)
-		;
+	(void)hf_apart_reap(first);
 	return recv(ends[0], &pid, sizeof(pid), MSG_DONTWAIT) == sizeof(pid) ? pid : -ECHILD;
 }
 
@@ -558,13 +581,19 @@ static void start_census(struct hf_enter *enter)
 	}
 }
 
+unsigned hf_enter_flags(const struct hf_enter *enter, char why[HF_PLAN_WHY_MAX])
+{
+	hf_copy_text(why, HF_PLAN_WHY_MAX, enter->why);
+	return enter->entered;
+}
+
 int hf_enter_mounted(struct hf_enter *enter, pid_t pid, const struct hf_inside_fail *fail,
 		     struct hf_err *err)
 {
 	if (fail)
 		return hf_inside_error(fail, enter->record.name, err);
 	note_told(enter);
-	struct hf_field fields[] = { HF_FIELD_INT("pid", pid),
+	struct hf_field fields[] = { HF_FIELD_INT("leader", pid),
 				     HF_FIELD_BOOL("joined", enter->entered & HF_ENTERED_JOINED),
 				     HF_FIELD_TEXT("without", "directory renames") };
 	hf_plan_event(enter->plans, HF_EV_PLAN_ENTERED, enter->record.name, fields,
@@ -594,7 +623,7 @@ static void settle_here(struct hf_enter *enter)
 		enter->entered |= HF_ENTERED_LEFT;
 }
 
-unsigned hf_enter_end(struct hf_enter *enter, char why[HF_PLAN_WHY_MAX])
+void hf_enter_end(struct hf_enter *enter)
 {
 	char word = HF_HELPER_ENDED;
 	ssize_t n = 0;
@@ -615,6 +644,4 @@ unsigned hf_enter_end(struct hf_enter *enter, char why[HF_PLAN_WHY_MAX])
 		else if (n != 1 || word == HF_HELPER_FAILED)
 			settle_here(enter);
 	}
-	hf_copy_text(why, HF_PLAN_WHY_MAX, enter->why);
-	return enter->entered;
 }

@@ -38,8 +38,11 @@ int hf_enter_child(struct hf_enter *enter, struct hf_inside_fail *fail);
 int hf_enter_mounted(struct hf_enter *enter, pid_t pid, const struct hf_inside_fail *fail,
 		     struct hf_err *err);
 
-/* In the parent, when the child was reaped: waits for the helper, or settles itself. Flags of hf_plan_entered. */
-unsigned hf_enter_end(struct hf_enter *enter, char why[HF_PLAN_WHY_MAX]);
+/* In the parent, when the child was reaped: waits for the helper, or settles itself. */
+void hf_enter_end(struct hf_enter *enter);
+
+/* What is to be told of it (enum hf_plan_entered_flags), after it was mounted and after its end. */
+unsigned hf_enter_flags(const struct hf_enter *enter, char why[HF_PLAN_WHY_MAX]);
 
 /* "K=V" for the environment of the command: HOLDFAST_PLAN, HOLDFAST_DIR, what git needs. NULL-ended. */
 char *const *hf_enter_environment(const struct hf_enter *enter);

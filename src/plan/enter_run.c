@@ -117,7 +117,8 @@ static int start(struct command *command, struct hf_err *err)
 }
 
 /* Runs it. Returns 0 when it is over, with *ret filled. */
-static int run(struct command *command, struct hf_plan_entered *ret, struct hf_err *err)
+static int run(struct command *command, const struct hf_plan_enter_opts *opts,
+	       struct hf_plan_entered *ret, struct hf_err *err)
 {
 	struct outcome outcome = { 0 };
 	ssize_t n;
@@ -130,6 +131,9 @@ static int run(struct command *command, struct hf_plan_entered *ret, struct hf_e
 	} while (n < 0 && errno == EINTR);
 	r = hf_enter_mounted(command->enter, command->pid,
 			     n == sizeof(outcome) && !outcome.exec ? &outcome.fail : NULL, err);
+	ret->flags = hf_enter_flags(command->enter, ret->why);
+	if (r == 0 && opts->started)
+		opts->started(opts->arg, ret);
 	ret->exit_status = wait_for(command);
 	if (r < 0)
 		return r;
@@ -137,7 +141,8 @@ static int run(struct command *command, struct hf_plan_entered *ret, struct hf_e
 		ret->exec_error = outcome.fail.sys;
 		ret->exit_status = hf_spawn_status(outcome.fail.sys);
 	}
-	ret->flags = hf_enter_end(command->enter, ret->why);
+	hf_enter_end(command->enter);
+	ret->flags = hf_enter_flags(command->enter, ret->why);
 	return 0;
 }
 
@@ -167,7 +172,7 @@ int hf_plan_enter(struct hf_plans *plans, const char *plan, const struct hf_plan
 	}
 	if (r == 0) {
 		block_signals(&command);
-		r = run(&command, &entered, &why);
+		r = run(&command, opts, &entered, &why);
 		(void)pthread_sigmask(SIG_SETMASK, &command.mask, NULL);
 	}
 	if (r < 0)

@@ -1,13 +1,16 @@
 /* plan/explain.c - what a failure to make a sandbox means, and the way out. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
 #include "hf/plan/namespace.h"
+#include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
 /* A number from /proc/sys; -1: there is none. */
@@ -25,6 +28,15 @@ static int64_t sysctl_of(const char *path)
 static int is_step(const struct hf_inside_fail *fail, const char *step)
 {
 	return strncmp(fail->step, step, strlen(step)) == 0;
+}
+
+static int is_overlay(const char *path)
+{
+	AUTO_FD fd = hf_open_at(AT_FDCWD, path, O_PATH, 0);
+	struct statfs fs;
+
+	return fd >= 0 && hf_sys.fstatfs(fd, &fs) == 0 &&
+	       (unsigned long)fs.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
 static const char *remedy_of_userns(const struct hf_inside_fail *fail)
@@ -53,8 +65,10 @@ void hf_inside_explain(const struct hf_inside_fail *fail, char why[HF_PLAN_WHY_M
 	if (strstr(fail->text, "not supported as upperdir"))
 		advice = "the state directory is on a file system that overlayfs cannot write to (an overlay, "
 			 "NFS, FUSE): put HOLDFAST_DIR on a volume, /dev/shm or /run/user/UID";
-	else if (strstr(fail->text, "maximum fs stacking depth"))
-		advice = "overlays can be stacked two deep: leave a sandbox first, or use --strategy copy";
+	else if (fail->sys == EINVAL && is_step(fail, "fsconfig create") && is_overlay(fail->subject))
+		/* The kernel writes that into its log only. */
+		advice = "it is inside overlays already, and the kernel's stacking depth is two: leave a "
+			 "sandbox first, or use --strategy copy";
 	else if (is_step(fail, "unshare") || is_step(fail, "uid_map") || is_step(fail, "gid_map") ||
 		 is_step(fail, "setgroups"))
 		advice = remedy_of_userns(fail);

@@ -20,6 +20,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
+#include "hf/plan/apart.h"
 #include "hf/plan/helper.h"
 #include "hf/plan/use.h"
 #include "hf/sys/calls.h"
@@ -288,7 +289,7 @@ static int is_valid(int listener, uint64_t id)
 static void rename_apart(int listener, uint64_t id, int old_dir, const char *old_name, int new_dir,
 			 const char *new_name, unsigned flags)
 {
-	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	pid_t pid = hf_apart_fork();
 
 	if (pid > 0)
 		return;
@@ -370,38 +371,13 @@ static char settle(const struct hf_helper *helper)
 	return HF_HELPER_SETTLED;
 }
 
-/* The lowest of the helper's descriptors that is at least `from`; -1: none. */
-static int next_kept(const struct hf_helper *helper, int from)
-{
-	int fixed[] = { helper->in_fd, helper->parent, helper->listener };
-	int found = -1;
-
-	for (size_t i = 0; i < 3 + helper->n; i++) {
-		int fd = i < 3 ? fixed[i] : helper->sandboxes[i - 3];
-
-		if (fd >= from && (found < 0 || fd < found))
-			found = fd;
-	}
-	return found;
-}
-
-/* Only what it needs stays open: a pipe that the command closed must be seen closed. */
 static void keep_only(const struct hf_helper *helper)
 {
-	int null = hf_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
+	int kept[3 + HF_PLAN_SANDBOXES_MAX] = { helper->in_fd, helper->parent, helper->listener };
 
-	for (int fd = 0; fd <= 2; fd++)
-		if (null < 0 || dup2(null, fd) < 0)
-			(void)close(fd);
-	for (int from = 3; from >= 0;) {
-		int kept = next_kept(helper, from);
-		unsigned last = kept < 0 ? ~0U : (unsigned)kept - 1;
-
-		if (kept != from && syscall(SYS_close_range, (unsigned)from, last, 0U) < 0)
-			for (int fd = from; fd < (kept < 0 ? 4096 : kept); fd++)
-				(void)close(fd);
-		from = kept < 0 ? -1 : kept + 1;
-	}
+	for (size_t i = 0; i < helper->n; i++)
+		kept[3 + i] = helper->sandboxes[i];
+	hf_apart_close(kept, 3 + helper->n);
 }
 
 _Noreturn void hf_helper_main(const struct hf_helper *helper)
@@ -447,6 +423,8 @@ _Noreturn void hf_helper_main(const struct hf_helper *helper)
 	}
 	reap_all(1);
 	word = settle(helper);
+	/* Before it is told: who hears that it has settled must not find it in use. */
+	hf_in_unlock(helper->in_fd);
 	tell(helper->parent, word);
 	_exit(0);
 }

@@ -16,6 +16,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
+#include "hf/plan/apart.h"
 #include "hf/plan/namespace.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -99,22 +100,15 @@ static _Noreturn void map_writer(const struct hf_inside *inside, pid_t child, in
 	_exit(write_file(path, inside->gid_map) < 0);
 }
 
-/* No memory and no handlers: what fork() of the C library would do is not wanted here. */
-static pid_t plain_fork(unsigned long flags)
-{
-	return (pid_t)syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0);
-}
-
 /* All ids of ours, by a process that stays outside. 0; 1: it may not; -errno. */
 static int map_all(const struct hf_inside *inside, struct hf_inside_fail *fail)
 {
-	siginfo_t info = { 0 };
 	pid_t self = getpid(), writer;
 	int go[2];
 
 	if (pipe2(go, O_CLOEXEC) < 0)
 		return hf_inside_failed(fail, "pipe", "id maps");
-	writer = plain_fork(0);
+	writer = hf_apart_fork();
 	if (writer == 0) {
 		(void)close(go[1]);
 		map_writer(inside, self, go[0]);
@@ -125,14 +119,12 @@ static int map_all(const struct hf_inside *inside, struct hf_inside_fail *fail)
 
 		(void)close(go[1]);
 		if (writer > 0)
-			(void)waitid(P_PID, (id_t)writer, &info, WEXITED);
+			(void)hf_apart_reap(writer);
 		return r;
 	}
 	(void)!write(go[1], "g", 1);
 	(void)close(go[1]);
-	while (waitid(P_PID, (id_t)writer, &info, WEXITED) < 0 && errno == EINTR)
-		;
-	return info.si_code == CLD_EXITED && info.si_status == 0 ? 0 : 1;
+	return hf_apart_reap(writer) == 0 ? 0 : 1;
 }
 
 static int map_own(uid_t uid, gid_t gid, struct hf_inside_fail *fail)

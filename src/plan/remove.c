@@ -91,14 +91,14 @@ static int remove_level(int top, int dirfd, const char *name, int depth, unsigne
 
 int hf_tree_remove(int dirfd, const char *name)
 {
-	unsigned lifted = 0;
+	unsigned lifted = 0, before;
 	int r;
 
 	/* Again while a round has lifted something to the top: each round is DEPTH_MAX less deep. */
 	do {
-		lifted = 0;
+		before = lifted;
 		r = remove_level(dirfd, dirfd, name, 0, &lifted);
-	} while (r == -ENOTEMPTY && lifted > 0);
+	} while (r == -ENOTEMPTY && lifted > before);
 	return r;
 }
 

@@ -108,18 +108,19 @@ static int carry(int from, int to, const struct stat *st)
 }
 
 /*
- * Errors of renaming a directory after which its entries can be moved one by one: the overlay cannot move it,
- * or (when undoing) a part of it is still in its old place.
+ * Errors after which the entries of a directory can be moved one by one: the overlay cannot move
+ * it; it is not writable, so that its ".." cannot change; or (when undoing) a part of it is still
+ * in its old place.
  */
 static int is_to_be_split(int error)
 {
-	return error == EXDEV || error == ENOTEMPTY || error == EEXIST;
+	return error == EXDEV || error == EACCES || error == ENOTEMPTY || error == EEXIST;
 }
 
 /* Fills `to` with all entries of `from`. Sub-directories of the lower layer are made anew. */
 static int move_entries(int from, int to, int depth);
 
-static int move_directory(int from, int to, const char *name, int depth)
+static int move_directory(int from, int to, const char *name, int depth, int error)
 {
 	AUTO_FD old = -1;
 	AUTO_FD new = -1;
@@ -131,7 +132,7 @@ static int move_directory(int from, int to, const char *name, int depth)
 	if (hf_sys.fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if (!S_ISDIR(st.st_mode))
-		return -EXDEV;
+		return -error;
 	if (hf_sys.mkdirat(to, name, 0700) < 0) {
 		if (errno != EEXIST)
 			return -errno;
@@ -173,7 +174,7 @@ static int move_entries(int from, int to, int depth)
 			continue;
 		if (!is_to_be_split(errno))
 			return -errno;
-		r = move_directory(from, to, name, depth);
+		r = move_directory(from, to, name, depth, errno);
 		if (r < 0)
 			return r;
 	}

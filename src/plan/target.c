@@ -122,8 +122,13 @@ int hf_target_open(const struct hf_target *target, int *ret_fd, struct hf_err *e
 	AUTO_FD fd = open_plain(target->path);
 	struct hf_target now = { 0 };
 	struct hf_here here;
+	struct stat st;
 	int r;
 
+	/* With O_PATH the link itself is found, which is no directory. */
+	if (fd == -ENOTDIR && hf_sys.fstatat(AT_FDCWD, target->path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISLNK(st.st_mode))
+		fd = -ELOOP;
 	if (fd == -ENOENT || fd == -ENOTDIR)
 		return FAIL(err, HF_E_TARGET, "openat2", target->path,
 			    "the directory that was added is gone");

@@ -12,6 +12,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/plan/apart.h"
 #include "hf/plan/target.h"
 #include "hf/plan/try.h"
 #include "hf/sys/calls.h"
@@ -33,15 +34,14 @@ static void layer_done(struct hf_layer *layer)
 static int try_inside(struct hf_inside *inside, struct hf_inside_fail *fail, struct hf_err *err)
 {
 	AUTO_FD from = -1;
-	siginfo_t info = { 0 };
-	int ends[2];
+	int ends[2], status;
 	ssize_t n;
 	pid_t pid;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return FAIL_SYS(err, "pipe", "overlay");
 	from = ends[0];
-	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	pid = hf_apart_fork();
 	if (pid == 0) {
 		int r = hf_inside_enter(inside, fail);
 
@@ -55,11 +55,10 @@ static int try_inside(struct hf_inside *inside, struct hf_inside_fail *fail, str
 	do {
 		n = hf_sys.read(from, fail, sizeof(*fail));
 	} while (n < 0 && errno == EINTR);
-	while (waitid(P_PID, (id_t)pid, &info, WEXITED) < 0 && errno == EINTR)
-		;
+	status = hf_apart_reap(pid);
 	if (n == sizeof(*fail))
 		return 1;
-	return info.si_code == CLD_EXITED && info.si_status == 0 ? 0 : hf_fail_sys(err, EIO, "try", "overlay");
+	return status == 0 ? 0 : hf_fail_sys(err, EIO, "try", "overlay");
 }
 
 int hf_try_overlay(struct hf_plans *plans, int sandbox_fd, const char *sandbox_path,
