@@ -23,7 +23,7 @@
 static struct hf_sys real;
 static const char *noise_file;
 static int mutant, syncs, quiet;
-static char intent[1024];
+static char intent[512];
 
 static void make_noise(void)
 {
@@ -64,14 +64,6 @@ static int noisy_chmod(const char *path, mode_t mode)
 	return r;
 }
 
-static ssize_t noisy_pwrite(int fd, const void *from, size_t len, off_t at)
-{
-	ssize_t n = real.pwrite(fd, from, len, at);
-
-	make_noise();
-	return n;
-}
-
 /* The old versions, which must stay until the second sync (a deleted inode's number is used again). */
 static void remove_old(void)
 {
@@ -90,7 +82,7 @@ static int mutant_syncfs(int fd)
 	if (n == 1 && mutant == 1)
 		return 0;
 	if (n == 1 && mutant == 2) {
-		char path[1040];
+		char path[520];
 		int file;
 
 		snprintf(path, sizeof(path), "%s", intent);
@@ -126,7 +118,6 @@ int main(int argc, char **argv)
 	hf_sys.renameat2 = noisy_renameat2;
 	hf_sys.unlinkat = noisy_unlinkat;
 	hf_sys.chmod = noisy_chmod;
-	hf_sys.pwrite = noisy_pwrite;
 	hf_sys.syncfs = mutant_syncfs;
 	r = hf_plan_commit(plans, argv[2], NULL, NULL, &err);
 	if (r < 0) {
