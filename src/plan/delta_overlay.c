@@ -84,10 +84,10 @@ static void judge_absent(const struct pair *pair, const struct entry *e, struct 
 
 	if (d->verdict)
 		return;
-	if (e->marks.origin) {
-		d->verdict = HF_VERDICT_DELETED;
-		return;
-	}
+	/*
+	 * The mark "origin" says that it stood below somewhere, not where: a file that was moved in
+	 * the sandbox has it as well. So only the names of T0 tell.
+	 */
 	pair->path->s[pair->len] = '\0';
 	had = hf_base_had(pair->walk->base, pair->path->s, &pair->target, e->name, 0);
 	pair->path->s[pair->len] = dir_end;
