@@ -128,7 +128,7 @@ assert len(errors.BY_CODE) == '"$(grep -cE '^	X\([A-Z_]+' "$TOP/include/holdfast
 }
 
 @test "each verb of the CLI has its example in the README and its place in the manual" {
-    "$BUILD/cli/holdfast" help | sed -nE 's/^  (lock|file|journal|proc|name) ([a-z]+).*/\1 \2/p; s/^  (why|run|ps|stop|wait|logs|reap|doctor|version).*/\1/p' | sort -u >"$BATS_TEST_TMPDIR/verbs"
+    "$BUILD/cli/holdfast" help | sed -nE 's/^  (lock|file|plan|journal|proc|name) ([a-z]+).*/\1 \2/p; s/^  (why|run|ps|stop|wait|logs|reap|doctor|version).*/\1/p' | sort -u >"$BATS_TEST_TMPDIR/verbs"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/verbs")" -ge 32 ]
     while read -r verb; do
         grep -q "holdfast $verb" README.md || { echo "README: $verb"; return 1; }
