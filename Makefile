@@ -1,46 +1,60 @@
 # Thin targets; the build itself is meson's (meson.build), the test run is tests/run.
 #
-#   make demo    install what is missing, build, show the main job (under a minute after the build)
-#   make check   the same for the whole test suite
-#   make bench   ratios to the real peers, side by side
+#   make            build; on any distribution, installs nothing, says what is missing
+#   make install    the same, then into PREFIX, stripped; make uninstall takes it back
+#   make demo       on Debian: install what is missing, build, show the main job (under a minute after the build)
+#   make check      on Debian: the same for the whole test suite
+#   make check-fresh  both of these in a new, minimal Debian 12 (root, debootstrap; not part of check)
+#   make bench      ratios to the real peers, side by side
 
-BUILD ?= build/gcc
+BUILD ?= build/release
 PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
 
-.PHONY: all deps deps-build build demo check bench fuzz install clean
+.PHONY: all deps build demo check check-fresh bench fuzz install uninstall clean
 
 all: build
 
 deps:
-	@tools/deps check
+	@tools/deps check --install
 
-deps-build:
+build:
 	@tools/deps build
-
-build: deps-build
-	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) -Dtests=false --prefix $(PREFIX) >/dev/null
-	@ninja -C $(BUILD) --quiet
+	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) --buildtype=release -Dtests=false --prefix $(abspath $(PREFIX)) >/dev/null
+	@meson compile -C $(BUILD) >$(BUILD)/compile.log || { cat $(BUILD)/compile.log; exit 1; }
 	@echo "built: $(BUILD)/cli/holdfast"
 
-demo: build
+demo:
+	@tools/deps build --install
+	@$(MAKE) --no-print-directory build
 	@HOLDFAST=$(abspath $(BUILD))/cli/holdfast examples/demo
 
 check: deps
 	@tests/run
 
-bench: deps
+check-fresh:
+	@tools/check-fresh
+
+bench:
+	@tools/deps check
 	@tools/deps bench
 	@tests/run --build-only bench
 	@bench/run build/bench
 
-fuzz: deps
+fuzz:
+	@tools/deps check
 	@tests/run --build-only fuzz
 	@tests/fuzz/run build/fuzz $(SECONDS_EACH)
 
 install: build
 	@meson configure $(BUILD) --prefix $(abspath $(PREFIX))
-	meson install -C $(BUILD)
+	meson install -C $(BUILD) --strip
+
+uninstall:
+	@[ -f $(BUILD)/meson-logs/install-log.txt ] || { echo "$(BUILD) has no record of an installation; run 'make install' with the same PREFIX first" >&2; exit 1; }
+	@grep -v '^#' $(BUILD)/meson-logs/install-log.txt | while read -r file; do \
+		if [ -d "$$file" ] && [ ! -L "$$file" ]; then rmdir "$$file" 2>/dev/null || true; else rm -f "$$file"; fi; done
+	@echo "removed what 'make install' put below $(PREFIX)"
 
 clean:
 	rm -rf build

@@ -18,21 +18,23 @@
 #include <jansson.h>
 
 #include "hf/base/buf.h"
+#include "hf/view/columns.h"
 #include "holdfast/err.h"
+#include "holdfast/exit.h"
 #include "holdfast/state.h"
 
-enum exit_status {
-	EXIT_DONE = 0,    /* done, yes */
-	EXIT_NO = 1,      /* busy, dead, not found, problems found */
-	EXIT_USAGE = 2,
-	EXIT_REFUSED = 3, /* for safety */
-	EXIT_OS = 4,      /* operating system or storage */
-};
+/* Their meaning is in holdfast/exit.h. */
+#define EXIT_DONE    HF_EXIT_DONE
+#define EXIT_NO      HF_EXIT_NO
+#define EXIT_USAGE   HF_EXIT_USAGE
+#define EXIT_REFUSED HF_EXIT_REFUSED
+#define EXIT_OS      HF_EXIT_OS
 
 struct cli {
 	const char *dir; /* --dir, or NULL */
 	int json;        /* --json */
 	int quiet;       /* -q */
+	int terminal;    /* stdout is one */
 	int colour;      /* stdout is a terminal and NO_COLOR is not set */
 	const struct command *command;
 	struct hf_state *state; /* opened by cli_state() */
@@ -162,6 +164,9 @@ int cli_usage(const struct cli *cli, const char *format, ...) __attribute__((for
 /* Prints a JSON object as one line with "v":1 in front, and drops the reference. */
 void cli_print_json(json_t *object);
 
+/* Prints text from outside on stdout: what would steer a terminal is shown as "\x1b". */
+void cli_print_shown(const char *text);
+
 /* Adds to an object; ends the program when there is no memory. */
 void cli_set(json_t *object, const char *key, json_t *value);
 
@@ -170,6 +175,11 @@ json_t *cli_text(const char *text);
 
 /* Switches a colour on ("1;32", NULL off) when stdout is a coloured terminal. */
 void cli_colour(const struct cli *cli, const char *code);
+
+/* A table: its head, and a row of it, whose cells are freed; the cell `toned` (-1: none) is coloured. */
+void cli_print_head(const struct hf_view_column *columns, int n);
+void cli_print_row(const struct cli *cli, const struct hf_view_column *columns, struct hf_buf *cells, int n,
+		   int toned, enum hf_view_tone tone);
 
 /* Opens the state directory once. Returns NULL after saying why, status in *ret_status. */
 struct hf_state *cli_state(struct cli *cli, unsigned flags, int *ret_status);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
 #include "cli.h"
 #include "doctor.h"
 #include "holdfast/journal.h"
@@ -139,23 +140,22 @@ static void check_quarantine(struct doctor *doctor, const struct hf_state *state
 	char text[DOCTOR_TEXT_MAX];
 	struct dirent *entry;
 	unsigned count = 0;
-	int fd, r;
-	DIR *dir;
+	AUTO_FD fd = -1;
+	AUTO_DIR dir = NULL;
+	int r;
 
 	r = hf_state_subdir(state, "quarantine", 0, &fd, &err);
 	if (r == -ENOENT) {
 		add_row(doctor, "quarantine", FOUND_OK, "empty", NULL, NULL);
 		return;
 	}
-	dir = r < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
+	if (r < 0 || hf_open_dir(fd, ".", &dir) < 0) {
 		(void)hf_err_format(&err, text, sizeof(text));
 		add_row(doctor, "quarantine", FOUND_FAIL, text, NULL, NULL);
 		return;
 	}
 	while ((entry = readdir(dir)))
 		count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-	(void)closedir(dir);
 	(void)snprintf(text, sizeof(text),
 		       count ? "%u record(s) that failed their checks; see 'journal query --event "
 			       "record_quarantined'"
@@ -164,27 +164,56 @@ static void check_quarantine(struct doctor *doctor, const struct hf_state *state
 	add_row(doctor, "quarantine", count ? FOUND_WARN : FOUND_OK, text, NULL, NULL);
 }
 
+/* The directories in it must be ours, too: one that is not makes its verbs fail. */
+static void check_rooms(struct doctor *doctor, const struct hf_state *state)
+{
+	static const char *const rooms[] = { "locks", "sessions", "journal" };
+
+	for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
+		struct hf_err err = HF_ERR_INIT;
+		char text[DOCTOR_TEXT_MAX];
+		AUTO_FD fd = -1;
+		int r = hf_state_subdir(state, rooms[i], 0, &fd, &err);
+
+		if (r == 0 || r == -ENOENT)
+			continue;
+		(void)hf_err_format(&err, text, sizeof(text));
+		add_row(doctor, rooms[i], FOUND_FAIL, text, NULL, NULL);
+	}
+}
+
 /* Returns the status that a refused directory has, else EXIT_DONE. */
 static int check_directory(struct doctor *doctor)
 {
 	struct hf_state *state = NULL;
 	struct hf_err err = HF_ERR_INIT;
 	char text[HF_ERR_TEXT_MAX];
+	char path[sizeof(err.subject)];
 	int r = hf_state_open(doctor->cli->dir, HF_STATE_NO_CREATE, &state, &err);
 
-	if (r == -ENOENT) {
-		(void)snprintf(text, sizeof(text), "%s: not there yet; made when it is first needed",
-			       err.subject);
-		add_row(doctor, "directory", FOUND_OK, text, NULL, NULL);
-		return EXIT_DONE;
+	hf_copy_text(path, sizeof(path), err.subject);
+	/* Tried, not guessed: permissions, a read-only or full file system, a quota. */
+	if (r == 0 || r == -ENOENT) {
+		int tried = hf_state_try(doctor->cli->dir, &err);
+
+		if (tried < 0)
+			r = tried;
+		else if (r == -ENOENT) {
+			(void)snprintf(text, sizeof(text),
+				       "%s: not there yet; made when it is first needed", path);
+			add_row(doctor, "directory", FOUND_OK, text, NULL, NULL);
+			return EXIT_DONE;
+		}
 	}
 	if (r < 0) {
+		hf_state_free(state);
 		(void)hf_err_format(&err, text, sizeof(text));
 		add_row(doctor, "directory", FOUND_FAIL, text, NULL, NULL);
 		return hf_err_exit_status(r);
 	}
 	(void)snprintf(text, sizeof(text), "%.400s: yours alone, format 1", hf_state_path(state));
 	add_row(doctor, "directory", FOUND_OK, text, NULL, NULL);
+	check_rooms(doctor, state);
 	check_file_system(doctor, state);
 	check_journal(doctor, state);
 	check_quarantine(doctor, state);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "child.h"
+#include "command.h"
 #include "file.h"
 #include "hf/base/cleanup.h"
 
@@ -25,7 +25,7 @@ static int64_t size_of(int fd)
 
 /* Why its output is not to be taken; 0 when it is. */
 static int judge(const struct file_work *work, const struct edit *edit,
-		 const struct child_result *result, int old_fd, int new_fd)
+		 const struct filter_result *result, int old_fd, int new_fd)
 {
 	const char *name = edit->command[0];
 
@@ -52,13 +52,13 @@ static int judge(const struct file_work *work, const struct edit *edit,
 static enum file_made make_edit(struct file_work *work, void *arg, int *ret_status)
 {
 	struct edit *edit = arg;
-	struct child_filter filter = { .command = edit->command, .limit_ns = work->o.limit_ns };
-	struct child_result result;
+	struct filter filter = { .command = edit->command, .limit_ns = work->o.limit_ns };
+	struct filter_result result;
 
 	if (hf_file_read(work->file, &filter.in, &work->err) < 0 ||
 	    hf_file_write(work->file, &filter.out, &work->err) < 0)
 		return FILE_FAILED;
-	result = child_run(work->cli, &filter);
+	result = command_filter(work->cli, &filter);
 	*ret_status = judge(work, edit, &result, filter.in, filter.out);
 	return *ret_status ? FILE_STOPPED : FILE_WRITTEN;
 }
@@ -83,5 +83,5 @@ int cmd_file_edit(struct cli *cli, int argc, char **argv)
 	status = file_begin(&work, 0, &go);
 	if (go)
 		status = file_replace(&work, make_edit, &edit);
-	return child_status_around(status);
+	return command_status_around(status);
 }

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "child.h"
+#include "command.h"
 #include "file.h"
 #include "hf/base/cleanup.h"
 
@@ -25,12 +25,12 @@ int cmd_file_with(struct cli *cli, int argc, char **argv)
 	work.o.create = 1; /* what does not exist yet can be locked, too */
 	status = file_begin(&work, HF_FILE_FREE_ON_EXIT, &go);
 	if (!go)
-		return child_status_around(status);
+		return command_status_around(status);
 	fd = hf_file_lock_fd(work.file);
 	if (fd >= 0 && fcntl(fd, F_SETFD, 0) < 0) {
 		cli_say(cli, "the lock file cannot be kept open: %s", strerrordesc_np(errno));
 		return STATUS_AROUND;
 	}
-	child_environment(cli, hf_file_lock_name(work.file), hf_file_token(work.file));
-	return child_become(cli, argv + 1);
+	command_environment(cli, hf_file_lock_name(work.file), hf_file_token(work.file));
+	return command_become(cli, argv + 1);
 }

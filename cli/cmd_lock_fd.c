@@ -17,7 +17,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
-#include "hf/sys/io.h"
+#include "hf/sys/flock.h"
 #include "lock.h"
 
 /* The file's path as the name of the event. */
@@ -48,6 +48,9 @@ static int journal_timeout(struct cli *cli, enum hf_event event, const char *nam
 	return journalled;
 }
 
+/* A shell holds its descriptors for seconds or hours. */
+static const struct hf_backoff backoff = { .min_ns = 1 * HF_MSEC, .max_ns = 20 * HF_MSEC };
+
 int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 {
 	struct lock_options o = LOCK_OPTIONS_INIT;
@@ -77,10 +80,11 @@ int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 	    fcntl((int)fd, F_GETFD) < 0)
 		return cli_usage(cli, "descriptor %s is not open; in a shell: exec 9<>FILE", argv[0]);
 	name_of((int)fd, name, sizeof(name));
-	r = hf_flock_wait((int)fd, o.shared ? LOCK_SH : LOCK_EX, o.wait_ns);
-	if (r == 0)
+	r = hf_flock_until((int)fd, o.shared ? LOCK_SH : LOCK_EX,
+			   hf_mono_in(o.wait_ns < 0 ? INT64_MAX : o.wait_ns), &backoff);
+	if (r >= 0)
 		return EXIT_DONE;
-	if (r != -EWOULDBLOCK) {
+	if (r != -ETIMEDOUT) {
 		(void)hf_fail_sys(&err, -r, "flock", name);
 		return cli_fail(cli, &err);
 	}

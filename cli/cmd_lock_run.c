@@ -4,11 +4,11 @@
  * Without a lease this process *becomes* the command: the same pid, so the same
  * identity, and nothing in between that could be killed; its exit is the release.
  *
- * With a lease somebody has to renew it. The command is started first and waits at a
- * pipe; the lock is taken in its name, so it is the command, not the wrapper, that
- * owns it. The wrapper renews, forwards signals, and ends the command when the lease
- * is lost. If the wrapper itself is killed, the kernel kills the command (PDEATHSIG),
- * and until then the lock is the command's still.
+ * With a lease a second process must renew it. The command is started first and held back; the
+ * lock is taken in its name, so it is the command, not the wrapper, that owns it. The wrapper
+ * renews and forwards signals. When the lease is lost, it ends the command and everything that
+ * the command has started (exec/tree.h). If the wrapper itself is killed, the kernel kills the
+ * command (PDEATHSIG), and until then the lock is the command's still.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,79 +18,125 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "child.h"
+#include "command.h"
 #include "hf/base/cleanup.h"
+#include "hf/exec/command.h"
+#include "hf/exec/spawn.h"
+#include "hf/exec/tree.h"
+#include "hf/proc/blocked.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "lock.h"
 
-#define GRACE_NS (5 * HF_SEC)
+#define GRACE_NS      (5 * HF_SEC)
+#define KILL_AGAIN_NS (20 * HF_MSEC)
 
 /* -- with a lease ------------------------------------------------------------ */
 
-struct child {
-	pid_t pid;
-	int pidfd;
-	int go; /* a byte through this pipe, and it starts */
+/* "HOLDFAST_TOKEN=…", which is known only when the command exists already: it reads it from a pipe. */
+#define TOKEN_TEXT_MAX 40
+
+struct leased {
+	struct hf_child child;
+	struct hf_tree tree;
+	struct hf_command_signals signals;
+	char **envp;                     /* the token's entry is the first */
+	char token_text[TOKEN_TEXT_MAX];
+	int token_pipe[2];
 };
 
-static void child_done(struct child *child)
-{
-	hf_auto_close(&child->go);
-	hf_auto_close(&child->pidfd);
-}
-
-/* The command's side: waits for the lock, then starts. EOF: there is none. */
-static _Noreturn void child_main(const struct cli *cli, int go, pid_t wrapper,
-				 const sigset_t *mask, const char *name, char **command)
-{
-	uint64_t token;
-
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* It may have died before the line above. */
-	if (getppid() != wrapper)
-		_exit(STATUS_AROUND);
-	if (hf_read_all(go, (char *)&token, sizeof(token)) != sizeof(token))
-		_exit(STATUS_AROUND);
-	child_environment(cli, name, token);
-	(void)sigprocmask(SIG_SETMASK, mask, NULL);
-	_exit(child_become(cli, command));
-}
-
-static int start_child(const struct cli *cli, const char *name, char **command,
-		       const sigset_t *mask, struct child *ret)
-{
-	pid_t wrapper = getpid();
-	int ends[2];
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
-	ret->go = ends[1];
-	ret->pid = fork();
-	if (ret->pid == 0) {
-		(void)close(ends[1]);
-		child_main(cli, ends[0], wrapper, mask, name, command);
+#define LEASED_INIT                                                                      \
+	{                                                                                \
+		.child = HF_CHILD_INIT, .tree = HF_TREE_INIT, .signals = { .fd = -1 },   \
+		.token_pipe = { -1, -1 },                                                \
 	}
-	(void)close(ends[0]);
-	if (ret->pid < 0)
-		return -errno;
-	/* Ours and not yet waited for: the number is its own. */
-	ret->pidfd = hf_sys.pidfd_open(ret->pid, 0);
-	return ret->pidfd < 0 ? -errno : 0;
+
+static void leased_done(struct leased *leased)
+{
+	hf_child_done(&leased->child);
+	hf_tree_done(&leased->tree);
+	hf_command_signals_done(&leased->signals);
+	hf_auto_close(&leased->token_pipe[0]);
+	hf_auto_close(&leased->token_pipe[1]);
+	free(leased->envp);
 }
 
-static void forward_signal(int signals, const struct child *child)
+/* In the command's process, before exec. */
+static int enter_leased(void *arg)
 {
-	struct signalfd_siginfo info;
+	struct leased *leased = arg;
+	char **last = leased->envp;
 
-	while (read(signals, &info, sizeof(info)) == sizeof(info))
+	if (read(leased->token_pipe[0], leased->token_text, TOKEN_TEXT_MAX) != TOKEN_TEXT_MAX)
+		return -EPIPE;
+	if (leased->token_text[0])
+		return 0;
+	/* Without the lock: no token. */
+	while (last[1])
+		last++;
+	leased->envp[0] = *last;
+	*last = NULL;
+	return 0;
+}
+
+static int start_leased(const struct cli *cli, const char *name, char **command,
+			struct leased *leased)
+{
+	char *set[] = { leased->token_text, NULL };
+	static const char *const unset[] = { NULL };
+	struct hf_cgroup none = HF_CGROUP_INIT;
+	struct hf_spawn spawn = { .argv = command,
+				  .stdio = { -1, -1, -1 },
+				  .group = getpgrp(),
+				  .mask = &leased->signals.mask,
+				  .cgroup = &none,
+				  .enter = enter_leased,
+				  .enter_arg = leased };
+	int r;
+
+	command_environment(cli, name, 0);
+	(void)snprintf(leased->token_text, TOKEN_TEXT_MAX, "HOLDFAST_TOKEN=");
+	leased->envp = hf_spawn_environment(set, unset);
+	if (!leased->envp)
+		cli_die_oom();
+	spawn.envp = leased->envp;
+	if (pipe2(leased->token_pipe, O_CLOEXEC) < 0)
+		return -errno;
+	r = hf_tree_note_others(&leased->tree);
+	if (r < 0)
+		return r;
+	/* What the command starts is to be found when the lease is lost, setsid or not. */
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+		return -errno;
+	r = hf_spawn(&spawn, &leased->child);
+	if (r == 0)
+		leased->tree.leader = (int32_t)leased->child.pid;
+	return r;
+}
+
+/* Lets it go, with the token of its lock (0: none). */
+static void go_leased(struct leased *leased, uint64_t token)
+{
+	char text[TOKEN_TEXT_MAX] = "";
+
+	if (token)
+		(void)snprintf(text, sizeof(text), "HOLDFAST_TOKEN=%llu", (unsigned long long)token);
+	/* If it was killed by now, that is how it ended. */
+	if (hf_write_all(leased->token_pipe[1], text, sizeof(text)) == 0)
+		(void)hf_spawn_go(&leased->child);
+	hf_auto_close(&leased->child.go);
+}
+
+static void forward_signals(const struct leased *leased)
+{
+	int sig, code;
+
+	while (hf_command_signals_next(&leased->signals, &sig, &code))
 		/* What the terminal sent went to the whole group already. */
-		if (info.ssi_code != SI_KERNEL)
-			(void)hf_sys.pidfd_send_signal(child->pidfd, (int)info.ssi_signo);
+		if (code != SI_KERNEL)
+			(void)hf_sys.pidfd_send_signal(leased->child.pidfd, sig);
 }
 
 struct renewal {
@@ -103,7 +149,7 @@ struct renewal {
 };
 
 /* Renews when it is time. A failure is tried again until the lease has run out. */
-static void renew(struct cli *cli, struct renewal *renewal, const struct child *child)
+static void renew(struct cli *cli, struct renewal *renewal, struct leased *leased)
 {
 	struct hf_err err = HF_ERR_INIT;
 	struct hf_mono begun = hf_mono_now();
@@ -111,8 +157,10 @@ static void renew(struct cli *cli, struct renewal *renewal, const struct child *
 	int r;
 
 	if (renewal->lost) {
-		if (hf_mono_left(renewal->kill_at) == 0)
-			(void)hf_sys.pidfd_send_signal(child->pidfd, SIGKILL);
+		if (hf_mono_left(renewal->kill_at) == 0) {
+			hf_tree_kill(&leased->tree);
+			renewal->kill_at = hf_mono_in(KILL_AGAIN_NS);
+		}
 		return;
 	}
 	if (hf_mono_left(renewal->next) > 0)
@@ -126,29 +174,40 @@ static void renew(struct cli *cli, struct renewal *renewal, const struct child *
 	renewal->next = hf_mono_in(renewal->ttl_ns / 10);
 	if (r != HF_E_STALE && hf_mono_left(renewal->lost_at) > 0)
 		return;
-	cli_say(cli, "the lease is lost, ending the command: %s", lock_why(&err, text));
+	(void)hf_tree_term(&leased->tree);
 	renewal->lost = 1;
 	renewal->kill_at = hf_mono_in(GRACE_NS);
-	(void)hf_sys.pidfd_send_signal(child->pidfd, SIGTERM);
-	(void)hf_sys.pidfd_send_signal(child->pidfd, SIGCONT);
+	cli_say(cli, "the lease is lost, ending the command: %s", lock_why(&err, text));
 }
 
-static int watch_child(struct cli *cli, struct renewal *renewal, const struct child *child,
-		       int signals)
+/* Until the command has exited; if its lease is lost, until nothing of it is left. */
+static int watch_leased(struct cli *cli, struct renewal *renewal, struct leased *leased)
 {
-	struct pollfd fds[] = { { .fd = child->pidfd, .events = POLLIN },
-				{ .fd = signals, .events = POLLIN } };
+	struct pollfd fds[] = { { .fd = leased->signals.fd, .events = POLLIN } };
 
-	while (!(fds[0].revents & POLLIN)) {
+	while (hf_tree_reap(&leased->tree) && (renewal->lost || !leased->tree.leader_exited)) {
 		int64_t left = hf_mono_left(renewal->lost ? renewal->kill_at : renewal->next);
 
-		(void)poll(fds, 2, (int)(left / HF_MSEC) + 1);
-		if (fds[1].revents)
-			forward_signal(signals, child);
-		if (!(fds[0].revents & POLLIN))
-			renew(cli, renewal, child);
+		left /= HF_MSEC;
+		(void)hf_sys.poll(fds, 1, left < INT32_MAX ? (int)left + 1 : INT32_MAX);
+		if (fds[0].revents)
+			forward_signals(leased);
+		if (renewal->lost || !leased->tree.leader_exited)
+			renew(cli, renewal, leased);
 	}
-	return child_reap(child->pid);
+	return command_status_of(leased->tree.leader_code, leased->tree.leader_status);
+}
+
+/* It was never let go, or killed before that: its end is to be seen, not how. */
+static int await_leased(struct leased *leased)
+{
+	struct pollfd end = { .fd = leased->child.pidfd, .events = POLLIN };
+
+	hf_auto_close(&leased->child.go);
+	while (hf_sys.poll(&end, 1, -1) < 0 && errno == EINTR)
+		continue;
+	(void)hf_tree_reap(&leased->tree);
+	return command_status_of(leased->tree.leader_code, leased->tree.leader_status);
 }
 
 /* -- both ------------------------------------------------------------------- */
@@ -165,7 +224,7 @@ struct run {
 static int settle_failure(struct run *run, int r, struct hf_mono start,
 			  const struct hf_holder *blocker, const struct hf_err *err, int *ret_go)
 {
-	return child_status_around(lock_settle(run->cli, &run->context, &run->o, run->name, r, start,
+	return command_status_around(lock_settle(run->cli, &run->context, &run->o, run->name, r, start,
 					       blocker, err, ret_go));
 }
 
@@ -183,8 +242,8 @@ static int run_becoming(struct run *run)
 		status = settle_failure(run, r, start, &blocker, &err, &go);
 	if (!go)
 		return status;
-	child_environment(run->cli, run->name, lock ? hf_lock_token(lock) : 0);
-	status = child_become(run->cli, run->command);
+	command_environment(run->cli, run->name, lock ? hf_lock_token(lock) : 0);
+	status = command_become(run->cli, run->command);
 	if (lock)
 		(void)hf_lock_release(lock, NULL);
 	hf_lock_free(lock);
@@ -193,7 +252,7 @@ static int run_becoming(struct run *run)
 
 static int run_leased(struct run *run)
 {
-	AUTO(child_done) struct child child = { .pidfd = -1, .go = -1 };
+	AUTO(leased_done) struct leased leased = LEASED_INIT;
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	struct hf_mono start = hf_mono_now();
 	struct hf_holder blocker = { 0 };
@@ -201,42 +260,44 @@ static int run_leased(struct run *run)
 	struct renewal renewal = { .ttl_ns = run->o.ttl_ns };
 	struct hf_lock_opts opts;
 	struct hf_proc_id id;
-	sigset_t mask;
 	int r, go = 1, status = EXIT_DONE;
-	uint64_t token = 0;
-	AUTO_FD signals = child_signals(&mask);
 
-	r = start_child(run->cli, run->name, run->command, &mask, &child);
+	r = hf_command_signals_take(&leased.signals);
+	if (r == 0)
+		r = start_leased(run->cli, run->name, run->command, &leased);
 	if (r < 0) {
 		cli_say(run->cli, "cannot start: %s", strerrordesc_np(-r));
 		return STATUS_AROUND;
 	}
-	if (hf_proc_identify((int32_t)child.pid, &id, &err) < 0)
+	/* From now on we do nothing but wait for it; so says our name. */
+	(void)prctl(PR_SET_NAME, HF_COMM_LEASE);
+	if (hf_proc_identify((int32_t)leased.child.pid, &id, &err) < 0)
 		return cli_fail(run->cli, &err), STATUS_AROUND;
-	/* While we only wait for the lock, a signal ends us as it would end anybody. */
-	(void)sigprocmask(SIG_SETMASK, &mask, NULL);
+	/* While we only wait for the lock, a signal ends us as it would end any process. */
+	(void)sigprocmask(SIG_SETMASK, &leased.signals.mask, NULL);
 	opts = lock_options_for(&run->o, &id, HF_LOCK_FREE_ON_EXIT);
 	r = hf_lock_acquire(run->context.locks, run->name, &opts, &renewal.lock, &blocker, &err);
 	/* Killed while it waited? Then that is how it ended. */
 	if (r == HF_E_GONE)
-		return child_reap(child.pid);
+		return await_leased(&leased);
 	if (r < 0)
 		status = settle_failure(run, r, start, &blocker, &err, &go);
 	if (!go) {
-		hf_auto_close(&child.go);
-		(void)child_reap(child.pid);
+		(void)await_leased(&leased);
 		return status;
 	}
-	hf_auto_close(&signals);
-	signals = child_signals(&mask);
-	token = renewal.lock ? hf_lock_token(renewal.lock) : 0;
+	hf_command_signals_done(&leased.signals);
+	if (hf_command_signals_take(&leased.signals) < 0)
+		return STATUS_AROUND;
 	renewal.next = hf_mono_in(renewal.lock ? renewal.ttl_ns / 3 : INT64_MAX / 2);
 	renewal.lost_at = hf_mono_in(renewal.ttl_ns);
 	/* Killed just now, it is not our end as well. */
 	(void)sigaction(SIGPIPE, &ignore, NULL);
-	(void)!write(child.go, &token, sizeof(token));
-	hf_auto_close(&child.go);
-	status = watch_child(run->cli, &renewal, &child, signals);
+	go_leased(&leased, renewal.lock ? hf_lock_token(renewal.lock) : 0);
+	status = watch_leased(run->cli, &renewal, &leased);
+	r = hf_spawn_result(&leased.child);
+	if (r < 0)
+		status = command_not_executed(run->cli, run->command[0], r);
 	if (renewal.lost)
 		status = EXIT_REFUSED;
 	else if (renewal.lock)
@@ -252,8 +313,8 @@ static int run_without(struct run *run)
 
 	(void)settle_failure(run, run->context.err.code, hf_mono_now(), &nobody, &run->context.err,
 			     &go);
-	child_environment(run->cli, run->name, 0);
-	return child_become(run->cli, run->command);
+	command_environment(run->cli, run->name, 0);
+	return command_become(run->cli, run->command);
 }
 
 int cmd_lock_run(struct cli *cli, int argc, char **argv)
@@ -276,7 +337,7 @@ int cmd_lock_run(struct cli *cli, int argc, char **argv)
 		return run_without(&run);
 	if (status != EXIT_DONE) {
 		lock_close(&run.context);
-		return child_status_around(status);
+		return command_status_around(status);
 	}
 	status = run.o.ttl_ns > 0 ? run_leased(&run) : run_becoming(&run);
 	lock_close(&run.context);

@@ -1,9 +1,9 @@
 /* cli/cmd_lock_show.c - lock list and why: who holds what, since when, and who waits. */
 #include <stdio.h>
-#include <string.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
+#include "hf/view/lock.h"
 #include "lock.h"
 
 struct show {
@@ -13,70 +13,16 @@ struct show {
 	int count;
 };
 
-static json_t *waiter_json(const struct hf_waiter *waiter)
-{
-	json_t *object = json_object();
-	char id[HF_PROC_TEXT_MAX];
-
-	(void)hf_proc_format(&waiter->id, id);
-	cli_set(object, "pid", json_integer(waiter->id.pid));
-	cli_set(object, "id", json_string(id));
-	cli_set(object, "mode", json_string(lock_mode_word(waiter->mode)));
-	cli_set(object, "waited_ms", json_integer(waiter->waited_ns / HF_MSEC));
-	return object;
-}
-
-static json_t *lock_json(const struct hf_lock_info *info)
-{
-	json_t *object = json_object(), *holders = json_array(), *waiters = json_array();
-
-	for (size_t i = 0; i < info->n_holders; i++)
-		if (json_array_append_new(holders, lock_holder_json(&info->holders[i])) < 0)
-			cli_die_oom();
-	for (size_t i = 0; i < info->n_waiters; i++)
-		if (json_array_append_new(waiters, waiter_json(&info->waiters[i])) < 0)
-			cli_die_oom();
-	cli_set(object, "name", cli_text(info->name));
-	cli_set(object, "token", json_integer((json_int_t)info->token));
-	if (info->slots)
-		cli_set(object, "slots", json_integer(info->slots));
-	cli_set(object, "holders", holders);
-	cli_set(object, "waiters", waiters);
-	return object;
-}
-
-static void add_lease(struct hf_buf *out, int64_t left_ns)
-{
-	if (left_ns < 0)
-		hf_buf_add_char(out, '-');
-	else if (left_ns == 0)
-		hf_buf_add_text(out, "expired");
-	else
-		hf_buf_add_duration(out, left_ns);
-}
-
 static void print_row(const struct show *show, const struct hf_lock_info *info,
 		      const struct hf_holder *holder)
 {
-	AUTO(hf_buf_done) struct hf_buf name = HF_BUF_INIT;
-	AUTO(hf_buf_done) struct hf_buf age = HF_BUF_INIT;
-	AUTO(hf_buf_done) struct hf_buf lease = HF_BUF_INIT;
+	struct hf_buf cells[HF_VIEW_LOCK_COLUMNS];
 
-	hf_buf_add_shown(&name, info->name, strlen(info->name));
-	if (!holder) {
-		printf("%-20s  %-9s  %8s  %8s  %8s  %7zu  %llu\n", name.s, "free", "-", "-", "-",
-		       info->n_waiters, (unsigned long long)info->token);
-		return;
-	}
-	hf_buf_add_duration(&age, hf_wall_now().ns - holder->since.ns);
-	add_lease(&lease, holder->lease_left_ns);
-	printf("%-20s  %-9s  %8d  %8s  %8s  %7zu  %llu  ", name.s, lock_mode_word(holder->mode),
-	       (int)holder->id.pid, age.s, lease.s, info->n_waiters,
-	       (unsigned long long)holder->token);
-	cli_colour(show->cli, holder->liveness == HF_ALIVE ? "32" : "33");
-	printf("%s", lock_liveness_word(holder->liveness));
-	cli_colour(show->cli, NULL);
-	putchar('\n');
+	for (int i = 0; i < HF_VIEW_LOCK_COLUMNS; i++)
+		cells[i] = (struct hf_buf)HF_BUF_INIT;
+	hf_view_lock_cells(info, holder, cells);
+	cli_print_row(show->cli, hf_view_lock_columns, cells, HF_VIEW_LOCK_COLUMNS, HF_VIEW_LOCK_STATE,
+		      hf_view_lock_tone(holder));
 }
 
 static void list_one(void *arg, const struct hf_lock_info *info)
@@ -86,13 +32,12 @@ static void list_one(void *arg, const struct hf_lock_info *info)
 	if (info->n_holders == 0 && info->n_waiters == 0 && !show->all)
 		return;
 	if (show->cli->json) {
-		if (json_array_append_new(show->list, lock_json(info)) < 0)
+		if (json_array_append_new(show->list, hf_view_lock(info)) < 0)
 			cli_die_oom();
 		return;
 	}
 	if (show->count++ == 0)
-		printf("%-20s  %-9s  %8s  %8s  %8s  %7s  %s\n", "NAME", "MODE", "PID", "AGE", "LEASE",
-		       "WAITERS", "TOKEN");
+		cli_print_head(hf_view_lock_columns, HF_VIEW_LOCK_COLUMNS);
 	if (info->n_holders == 0)
 		print_row(show, info, NULL);
 	for (size_t i = 0; i < info->n_holders; i++)
@@ -134,13 +79,15 @@ static void explain_holder(const struct hf_holder *holder)
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
 
 	hf_buf_add_format(&text, "held by pid %d for ", (int)holder->id.pid);
-	hf_buf_add_duration(&text, hf_wall_now().ns - holder->since.ns);
-	hf_buf_add_format(&text, " (%s, token %llu)\n  ", lock_mode_word(holder->mode),
+	hf_view_duration(&text, hf_wall_now().ns - holder->since.ns);
+	hf_buf_add_format(&text, " (%s, token %llu)\n  ", hf_view_mode(holder->mode),
 			  (unsigned long long)holder->token);
-	hf_buf_add_format(&text, "%s: %s\n", lock_liveness_word(holder->liveness), holder->evidence);
+	hf_buf_add_format(&text, "%s: ", hf_view_liveness(holder->liveness));
+	hf_buf_add_shown(&text, holder->evidence, strlen(holder->evidence));
+	hf_buf_add_char(&text, '\n');
 	if (holder->lease_left_ns >= 0) {
 		hf_buf_add_text(&text, "  lease: ");
-		add_lease(&text, holder->lease_left_ns);
+		hf_view_lease(&text, holder->lease_left_ns);
 		hf_buf_add_text(&text, holder->lease_left_ns ? " left\n" : "; the next one gets it\n");
 	}
 	if (holder->liveness == HF_DEAD)
@@ -150,16 +97,23 @@ static void explain_holder(const struct hf_holder *holder)
 	fputs(text.s, stdout);
 }
 
+static void print_free(const char *name, const char *how)
+{
+	putchar('\'');
+	cli_print_shown(name);
+	printf("' %s\n", how);
+}
+
 static void explain(void *arg, const struct hf_lock_info *info)
 {
 	struct show *show = arg;
 
 	if (show->cli->json) {
-		show->list = lock_json(info);
+		show->list = hf_view_lock(info);
 		return;
 	}
 	if (info->n_holders == 0)
-		printf("'%s' is free\n", info->name);
+		print_free(info->name, "is free");
 	for (size_t i = 0; i < info->n_holders; i++)
 		explain_holder(&info->holders[i]);
 	for (size_t i = 0; i < info->n_waiters; i++) {
@@ -168,7 +122,7 @@ static void explain(void *arg, const struct hf_lock_info *info)
 		hf_buf_add_duration(&waited, info->waiters[i].waited_ns);
 		printf("%zu. in the queue: pid %d, waiting for %s (%s)\n", i + 1,
 		       (int)info->waiters[i].id.pid, waited.s,
-		       lock_mode_word(info->waiters[i].mode));
+		       hf_view_mode(info->waiters[i].mode));
 	}
 }
 
@@ -206,11 +160,11 @@ int cmd_why(struct cli *cli, int argc, char **argv)
 	if (r < 0 && r != HF_E_NOT_HELD)
 		return cli_fail(cli, &err);
 	if (r == HF_E_NOT_HELD && !cli->json)
-		printf("'%s' is free: nobody has ever taken it here\n", argv[0]);
+		print_free(argv[0], "is free: nobody has ever taken it here");
 	if (cli->json) {
 		const struct hf_lock_info never = { .name = argv[0] };
 
-		object = r == HF_E_NOT_HELD ? lock_json(&never) : show.list;
+		object = r == HF_E_NOT_HELD ? hf_view_lock(&never) : show.list;
 		show.list = json_array();
 	}
 	journal_history(cli, argv[0], 5, print_event, &show);

@@ -5,6 +5,7 @@
 
 #include "hf/base/cleanup.h"
 #include "session.h"
+#include "visible.h"
 
 #define LOOK_AGAIN_MS 50
 
@@ -13,6 +14,8 @@ struct logs {
 	struct session_context *context;
 	const char *name;
 	struct hf_log *log;
+	int safe;      /* on a terminal: control bytes are shown, not obeyed */
+	struct visible visible;
 	uint64_t told; /* of what was dropped */
 	int shown;     /* something was */
 };
@@ -25,10 +28,33 @@ static void tell_dropped(struct logs *logs)
 
 	if (dropped == logs->told)
 		return;
-	session_add_size(&size, (int64_t)(dropped - logs->told));
+	hf_view_size(&size, (int64_t)(dropped - logs->told));
 	cli_say(logs->cli, "%s %s of the output were dropped (--log-max)",
 		logs->shown ? "here" : "the first", size.s);
 	logs->told = dropped;
+}
+
+/* 0, or -1 when nobody reads it. */
+static int put(struct logs *logs, const char *bytes, size_t n)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+
+	if (!logs->safe)
+		return fwrite(bytes, 1, n, stdout) == n ? 0 : -1;
+	visible_add(&logs->visible, bytes, n, &out);
+	if (out.err)
+		cli_die_oom();
+	return fwrite(out.s, 1, out.len, stdout) == out.len ? 0 : -1;
+}
+
+static void put_end(struct logs *logs)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+
+	visible_end(&logs->visible, &out);
+	if (out.err)
+		cli_die_oom();
+	(void)fwrite(out.s, 1, out.len, stdout);
 }
 
 /* Copies what there is. EXIT_DONE, or the status after saying why; *ret_gone: nobody reads it. */
@@ -42,7 +68,7 @@ static int copy_rest(struct logs *logs, int *ret_gone)
 	while ((n = hf_log_read(logs->log, chunk, sizeof(chunk), &err)) > 0) {
 		tell_dropped(logs);
 		logs->shown = 1;
-		*ret_gone = fwrite(chunk, 1, (size_t)n, stdout) != (size_t)n;
+		*ret_gone = put(logs, chunk, (size_t)n) < 0;
 		if (*ret_gone)
 			return EXIT_DONE;
 	}
@@ -114,14 +140,28 @@ static int show(struct logs *logs, uint64_t lines, int follows)
 	return status == EXIT_DONE && gone ? EXIT_OS : status;
 }
 
+static void say_no_log(struct logs *logs, int previous)
+{
+	struct hf_log *earlier = NULL;
+
+	if (!previous && hf_session_log(logs->context->sessions, logs->name, 1, &earlier, NULL) == 0)
+		cli_say(logs->cli, "the last run of session '%s' was not logged; 'holdfast logs %s "
+			"--previous' shows an earlier one", logs->name, logs->name);
+	else
+		cli_say(logs->cli, "session '%s' has no log; run it with --log or --detach",
+			logs->name);
+	hf_log_free(earlier);
+}
+
 int cmd_logs(struct cli *cli, int argc, char **argv)
 {
 	uint64_t lines = UINT32_MAX;
-	int follows = 0, previous = 0;
+	int follows = 0, previous = 0, raw = 0;
 	const struct option_spec specs[] = {
 		{ "follow", 'f', OPTION_FLAG, &follows, NULL, "show what comes, until the session has ended" },
 		{ "lines", 'n', OPTION_COUNT, &lines, "LINES", "only the last LINES" },
 		{ "previous", 0, OPTION_FLAG, &previous, NULL, "the log of the run before" },
+		{ "raw", 0, OPTION_FLAG, &raw, NULL, "all bytes as they are, on a terminal too" },
 		{ 0 },
 	};
 	AUTO(session_close) struct session_context context = { 0 };
@@ -139,12 +179,14 @@ int cmd_logs(struct cli *cli, int argc, char **argv)
 		return status;
 	r = hf_session_log(context.sessions, logs.name, previous ? 1 : 0, &logs.log, &err);
 	if (r == -ENOENT) {
-		cli_say(cli, "session '%s' has no log; run it with --log or --detach", argv[0]);
+		say_no_log(&logs, previous);
 		return EXIT_NO;
 	}
 	if (r < 0)
 		return cli_fail(cli, &err);
+	logs.safe = cli->terminal && !raw;
 	status = show(&logs, lines, follows);
+	put_end(&logs);
 	hf_log_free(logs.log);
 	return status;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "child.h"
+#include "command.h"
 #include "hf/base/cleanup.h"
 #include "plan.h"
 
@@ -119,10 +119,10 @@ int cmd_plan_enter(struct cli *cli, int argc, char **argv)
 	opts.flags = no_rename ? HF_PLAN_ENTER_NO_RENAME : 0;
 	status = plan_open(cli, &context);
 	if (status != EXIT_DONE)
-		return child_status_around(status);
+		return command_status_around(status);
 	(void)fflush(stdout);
 	if (hf_plan_enter(context.plans, argv[0], &opts, &entered, &context.err) < 0)
-		return child_status_around(cli_fail(cli, &context.err));
+		return command_status_around(cli_fail(cli, &context.err));
 	if (entered.exec_error)
 		cli_say(cli, "%s: %s", argv[1], strerrordesc_np(entered.exec_error));
 	if (entered.flags & HF_ENTERED_LEFT)

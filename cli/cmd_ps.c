@@ -1,9 +1,9 @@
 /* cli/cmd_ps.c - ps: what the sessions are doing. */
 #include <poll.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/view/session.h"
 #include "session.h"
 
 struct show {
@@ -12,74 +12,17 @@ struct show {
 	int count;
 };
 
-static const char *colour_of(enum hf_session_state state)
-{
-	switch (state) {
-	case HF_SESSION_RUNNING:
-	case HF_SESSION_STARTING:
-	case HF_SESSION_VERIFYING:
-	case HF_SESSION_DONE:
-		return "32";
-	case HF_SESSION_FAILING:
-	case HF_SESSION_FAILED:
-	case HF_SESSION_VERIFY_FAILED:
-	case HF_SESSION_DEAD_UNREAPED:
-		return "31";
-	case HF_SESSION_HUNG:
-	case HF_SESSION_STOPPING:
-	case HF_SESSION_STOPPED:
-	case HF_SESSION_WAITING:
-	default:
-		return "33";
-	}
-}
-
 static void print_row(struct show *show, const struct hf_session_info *info)
 {
-	AUTO(hf_buf_done) struct hf_buf name = HF_BUF_INIT;
-	AUTO(hf_buf_done) struct hf_buf age = HF_BUF_INIT;
-	AUTO(hf_buf_done) struct hf_buf left = HF_BUF_INIT;
-	AUTO(hf_buf_done) struct hf_buf memory = HF_BUF_INIT;
-	AUTO(hf_buf_done) struct hf_buf cpu = HF_BUF_INIT;
-	AUTO(hf_buf_done) struct hf_buf output = HF_BUF_INIT;
-	AUTO(hf_buf_done) struct hf_buf tail = HF_BUF_INIT;
+	struct hf_buf cells[HF_VIEW_SESSION_COLUMNS];
 
+	for (int i = 0; i < HF_VIEW_SESSION_COLUMNS; i++)
+		cells[i] = (struct hf_buf)HF_BUF_INIT;
 	if (show->count++ == 0)
-		printf("%-20s  %-13s  %7s  %7s  %7s  %5s  %6s  %7s  %7s  %3s  %-16s  %s\n", "NAME",
-		       "STATE", "PID", "AGE", "LEFT", "PROCS", "MEM", "CPU", "OUTPUT", "TRY", "TOKEN",
-		       "COMMAND");
-	hf_buf_add_shown(&name, info->name, strlen(info->name));
-	session_add_duration(&age, info->age_ns);
-	session_add_duration(&left, info->deadline_left_ns);
-	session_add_size(&memory, info->memory_bytes);
-	session_add_duration(&cpu, info->cpu_ns);
-	session_add_duration(&output, info->output_age_ns);
-	hf_buf_add_shown(&tail, info->command, strlen(info->command));
-	if (info->pid == 0 && info->outcome != HF_OUTCOME_NONE && info->cause[0]) {
-		hf_buf_add_text(&tail, "  (");
-		hf_buf_add_shown(&tail, info->cause, strlen(info->cause));
-		hf_buf_add_char(&tail, ')');
-	}
-	if (info->log_dropped_bytes > 0) {
-		hf_buf_add_text(&tail, "  [log: the first ");
-		session_add_size(&tail, info->log_dropped_bytes);
-		hf_buf_add_text(&tail, " dropped]");
-	}
-	printf("%-20s  ", name.s);
-	cli_colour(show->cli, colour_of(info->state));
-	printf("%-13s", hf_session_word(info->state));
-	cli_colour(show->cli, NULL);
-	if (info->pid)
-		printf("  %7d", (int)info->pid);
-	else
-		printf("  %7s", "-");
-	printf("  %7s  %7s  ", age.s, left.s);
-	if (info->processes >= 0)
-		printf("%5lld", (long long)info->processes);
-	else
-		printf("%5s", "-");
-	printf("  %6s  %7s  %7s  %3u  %-16llu  %s\n", memory.s, cpu.s, output.s, info->attempt,
-	       (unsigned long long)info->token, tail.s);
+		cli_print_head(hf_view_session_columns, HF_VIEW_SESSION_COLUMNS);
+	hf_view_session_cells(info, cells);
+	cli_print_row(show->cli, hf_view_session_columns, cells, HF_VIEW_SESSION_COLUMNS, HF_VIEW_SESSION_STATE,
+		      hf_view_session_tone(info->state));
 }
 
 static void show_one(void *arg, const struct hf_session_info *info)
@@ -88,7 +31,7 @@ static void show_one(void *arg, const struct hf_session_info *info)
 
 	if (!show->cli->json)
 		print_row(show, info);
-	else if (json_array_append_new(show->list, session_json(info)) < 0)
+	else if (json_array_append_new(show->list, hf_view_session(info)) < 0)
 		cli_die_oom();
 }
 

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/view/lock.h"
+#include "hf/view/session.h"
 #include "lock.h"
 #include "session.h"
 
@@ -82,6 +84,7 @@ static void fill_options(struct run *run, char **command)
 struct busy {
 	const struct run *run;
 	json_t *object; /* with --json */
+	uint64_t token; /* of the holder that was in the way */
 	int known;
 };
 
@@ -90,15 +93,21 @@ static void say_session(void *arg, const struct hf_session_info *info)
 	AUTO(hf_buf_done) struct hf_buf age = HF_BUF_INIT;
 	struct busy *busy = arg;
 
-	/* One that has ended is not what holds the name now. */
-	if (info->state == HF_SESSION_DONE || info->state == HF_SESSION_FAILED ||
-	    info->state == HF_SESSION_VERIFY_FAILED || info->state == HF_SESSION_STOPPED)
+	/* One that has ended is not what holds the name now, unless it did so a moment ago. */
+	if (info->outcome != HF_OUTCOME_NONE && info->token != busy->token)
 		return;
-	session_add_duration(&age, info->age_ns);
-	cli_say(busy->run->cli, "session '%s' is %s, for %s, attempt %u: %s", info->name,
-		hf_session_word(info->state), age.s, info->attempt, info->command);
+	hf_view_duration(&age, info->age_ns);
+	if (info->outcome != HF_OUTCOME_NONE)
+		cli_say(busy->run->cli, "session '%s' has just ended: %s", info->name, info->cause);
+	else if (info->state == HF_SESSION_STARTING && !info->command[0])
+		cli_say(busy->run->cli, "session '%s' is just starting", info->name);
+	else if (info->state == HF_SESSION_UNREADABLE)
+		cli_say(busy->run->cli, "session '%s' runs, for %s; its record is damaged", info->name, age.s);
+	else
+		cli_say(busy->run->cli, "session '%s' is %s, for %s, attempt %u: %s", info->name,
+			hf_session_word(info->state), age.s, info->attempt, info->command);
 	if (busy->object)
-		cli_set(busy->object, "session", session_json(info));
+		cli_set(busy->object, "session", hf_view_session(info));
 	busy->known = 1;
 }
 
@@ -120,12 +129,12 @@ static int say_busy(struct run *run, const struct hf_run_report *report, const s
 {
 	AUTO(session_close) struct session_context context = { 0 };
 	int status = (int)run->lock.busy_status;
-	struct busy busy = { .run = run };
+	struct busy busy = { .run = run, .token = report->blocker.token };
 
 	if (run->lock.on_timeout == ON_TIMEOUT_SKIP)
 		return skip(run, report, err);
 	if (run->cli->json)
-		busy.object = lock_busy_json(run->name, &report->blocker, err, status);
+		busy.object = hf_view_conflict(run->name, &report->blocker, err, status);
 	if (session_open(run->cli, &context) != EXIT_DONE ||
 	    hf_session_look(context.sessions, run->name, say_session, &busy, NULL) < 0 || !busy.known)
 		cli_say(run->cli, "'%s' is locked, but not by a session", run->name);
@@ -155,22 +164,6 @@ static int fail(struct run *run, int r, const struct hf_run_report *report, cons
 	return status == EXIT_OS ? STATUS_AROUND : status;
 }
 
-static void print_report(const struct run *run, const struct hf_run_report *report, int status)
-{
-	json_t *object = json_object();
-	int ended = report->outcome != HF_OUTCOME_NONE;
-
-	cli_set(object, "name", cli_text(run->name));
-	cli_set(object, "outcome", ended ? json_string(hf_outcome_word(report->outcome)) : json_null());
-	cli_set(object, "exit", ended ? json_integer(status) : json_null());
-	cli_set(object, "cause", ended ? cli_text(report->cause) : json_null());
-	cli_set(object, "pid", report->pid ? json_integer(report->pid) : json_null());
-	cli_set(object, "supervisor", session_process_json(&report->supervisor));
-	cli_set(object, "attempt", json_integer(report->attempt));
-	cli_set(object, "token", json_integer((json_int_t)report->token));
-	cli_print_json(object);
-}
-
 static int tell(const struct run *run, const struct hf_run_report *report)
 {
 	int status = report->exit_status;
@@ -178,12 +171,14 @@ static int tell(const struct run *run, const struct hf_run_report *report)
 	if (report->outcome == HF_OUTCOME_VERIFY_FAILED)
 		status = (int)run->lock.busy_status;
 	if (run->cli->json)
-		print_report(run, report, status);
+		cli_print_json(hf_view_report(run->name, report, status));
 	switch (report->outcome) {
 	case HF_OUTCOME_NONE:
-		if (!run->cli->json)
-			printf("%s runs in the background: pid %d, attempt %u\n", run->name,
-			       (int)report->pid, report->attempt);
+		if (!run->cli->json) {
+			cli_print_shown(run->name);
+			printf(" runs in the background: pid %d, attempt %u\n", (int)report->pid,
+			       report->attempt);
+		}
 		break;
 	case HF_OUTCOME_SUCCEEDED:
 	case HF_OUTCOME_FAILED:

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/view/session.h"
 #include "session.h"
 
 /* -- stop --------------------------------------------------------------------------- */
@@ -94,16 +95,16 @@ static void tell_end(void *arg, const struct hf_session_info *info)
 				     "ends what they left", info->name, info->name);
 	}
 	if (waited->cli->json)
-		cli_print_json(session_json(info));
+		cli_print_json(hf_view_session(info));
 }
 
 int cmd_wait(struct cli *cli, int argc, char **argv)
 {
 	struct waited waited = { .cli = cli };
 	uint64_t late_status = EXIT_NO;
-	int64_t wait_ns = -1;
+	struct hf_wait_opts opts = { .size = sizeof(opts), .wait_ns = -1 };
 	const struct option_spec specs[] = {
-		{ "wait", 'w', OPTION_DURATION, &wait_ns, "DUR", "at most DUR (else for ever)" },
+		{ "wait", 'w', OPTION_DURATION, &opts.wait_ns, "DUR", "at most DUR (else for ever)" },
 		{ "conflict-exit-code", 'E', OPTION_COUNT, &late_status, "N", "exit status when it has not ended (1)" },
 		{ 0 },
 	};
@@ -118,7 +119,7 @@ int cmd_wait(struct cli *cli, int argc, char **argv)
 	status = session_open(cli, &context);
 	if (status != EXIT_DONE)
 		return status;
-	r = hf_session_wait(context.sessions, argv[0], wait_ns, tell_end, &waited, &err);
+	r = hf_session_wait(context.sessions, argv[0], &opts, tell_end, &waited, &err);
 	if (r == 0)
 		return waited.status;
 	status = cli_fail(cli, &err);
@@ -151,7 +152,8 @@ static void reap_one(struct reaping *reaping, const char *name)
 		if (json_array_append_new(reaping->list, object) < 0)
 			cli_die_oom();
 	} else {
-		printf("%s: %d %s ended\n", name, killed, killed == 1 ? "process" : "processes");
+		cli_print_shown(name);
+		printf(": %d %s ended\n", killed, killed == 1 ? "process" : "processes");
 	}
 }
 
@@ -175,6 +177,7 @@ int cmd_reap(struct cli *cli, int argc, char **argv)
 		return status;
 	reaping.sessions = context.sessions;
 	reaping.list = json_array();
+	(void)hf_sessions_sweep(context.sessions);
 	if (n > 0)
 		reap_one(&reaping, argv[0]);
 	else if (hf_session_list(context.sessions, reap_if_dead, &reaping, &err) < 0)

@@ -8,12 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "child.h"
+#include "command.h"
 #include "file.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
-
-#define ATTEMPTS 5 /* against somebody who changes the file without the lock */
 
 /* The fence of --fence or --fenced. The name is to be freed. */
 static int read_fence(struct file_work *work, char **ret_name, uint64_t *ret_token)
@@ -145,7 +143,7 @@ int file_abandon(const struct file_work *work, int status, const char *format, .
 	if (work->cli->json) {
 		json_t *object = json_object(), *error = json_object();
 
-		cli_set(error, "code", json_string("ABANDONED"));
+		cli_set(error, "code", json_string("abandoned"));
 		cli_set(error, "message", cli_text(cause));
 		cli_set(error, "exit", json_integer(status));
 		cli_set(object, "file", cli_text(work->path));
@@ -162,8 +160,8 @@ static int validate(struct file_work *work, int new_fd)
 	char shell[] = "/bin/sh", option[] = "-c", path[48];
 	AUTO_FREE char *text = strdup(work->o.validate);
 	char *command[] = { shell, option, text, NULL };
-	struct child_filter filter = { .command = command, .out = -1, .limit_ns = work->o.limit_ns };
-	struct child_result result;
+	struct filter filter = { .command = command, .out = -1, .limit_ns = work->o.limit_ns };
+	struct filter_result result;
 	AUTO_FD fd = -1;
 
 	if (!text)
@@ -175,7 +173,7 @@ static int validate(struct file_work *work, int new_fd)
 		return file_abandon(work, EXIT_OS, "the new content cannot be read again: %s",
 				    strerrordesc_np(errno));
 	filter.in = fd;
-	result = child_run(work->cli, &filter);
+	result = command_filter(work->cli, &filter);
 	if (result.status == 0)
 		return EXIT_DONE;
 	if (result.timed_out || result.signal)
@@ -201,18 +199,50 @@ static int print_result(const struct file_work *work, int changed, int attempts)
 	return EXIT_DONE;
 }
 
-/* Validates and commits what was made. */
-static enum file_made settle(struct file_work *work, int new_fd, int *ret_status)
-{
-	int r;
+/* -- one attempt after the other ---------------------------------------------- */
 
-	if (work->o.validate) {
-		*ret_status = validate(work, new_fd);
-		if (*ret_status != EXIT_DONE)
-			return FILE_STOPPED;
+struct replacing {
+	struct file_work *work;
+	enum file_made (*make)(struct file_work *work, void *arg, int *ret_status);
+	void *arg;
+	int stopped; /* the status was given */
+	int status;
+};
+
+/* What hf_file_update commits: made, and found good. */
+static int make_valid(void *arg, struct hf_file *file, struct hf_err *err)
+{
+	struct replacing *r = arg;
+	struct file_work *work = r->work;
+	enum file_made made = r->make(work, r->arg, &r->status);
+
+	if (made == FILE_WRITTEN && work->o.validate) {
+		r->status = validate(work, hf_file_new_fd(file));
+		if (r->status != EXIT_DONE)
+			made = FILE_STOPPED;
 	}
-	r = hf_file_commit(work->file, &work->err);
-	return r < 0 ? FILE_FAILED : r > 0 ? FILE_WRITTEN : FILE_SAME;
+	switch (made) {
+	case FILE_SAME:
+		return 0;
+	case FILE_WRITTEN:
+		return 1;
+	case FILE_STOPPED:
+		r->stopped = 1;
+		return -ECANCELED;
+	case FILE_FAILED:
+	default:
+		*err = work->err;
+		return work->err.code;
+	}
+}
+
+static void tell_kept(const struct file_work *work)
+{
+	const char *kept = hf_file_kept(work->file);
+
+	if (kept)
+		cli_say(work->cli, "%s: a version that another process saved during a commit was "
+			"replaced by a later one; it is kept as %s", work->path, kept);
 }
 
 int file_replace(struct file_work *work,
@@ -220,30 +250,21 @@ int file_replace(struct file_work *work,
 		 void *arg)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
-	int status = EXIT_DONE;
+	struct replacing replacing = { .work = work, .make = make, .arg = arg };
+	struct hf_err err = HF_ERR_INIT;
+	unsigned attempts;
+	int r;
 
 	/* A limit on file sizes is an error like any other. */
 	(void)sigaction(SIGXFSZ, &ignore, NULL);
-	for (int attempt = 1;; attempt++) {
-		enum file_made made = make(work, arg, &status);
-
-		if (made == FILE_WRITTEN)
-			made = settle(work, hf_file_new_fd(work->file), &status);
-		hf_file_discard(work->file);
-		switch (made) {
-		case FILE_STOPPED:
-			return status;
-		case FILE_SAME:
-		case FILE_WRITTEN:
-			return print_result(work, made == FILE_WRITTEN, attempt);
-		case FILE_FAILED:
-		default:
-			break;
-		}
-		if (work->err.code != HF_E_CHANGED)
-			return cli_fail(work->cli, &work->err);
-		if (attempt == ATTEMPTS)
-			return file_abandon(work, EXIT_NO, "somebody who does not lock keeps changing it "
-					    "(%d attempts)", attempt);
-	}
+	r = hf_file_update(work->file, make_valid, &replacing, &attempts, &err);
+	tell_kept(work);
+	if (replacing.stopped)
+		return replacing.status;
+	if (r == HF_E_CHANGED)
+		return file_abandon(work, EXIT_NO, "a process that does not lock keeps changing it "
+				    "(%u attempts; %s)", attempts, err.detail);
+	if (r < 0)
+		return cli_fail(work->cli, &err);
+	return print_result(work, r, (int)attempts);
 }

@@ -69,10 +69,6 @@ void lock_journal_timeout(const struct lock_context *context, enum hf_event even
 int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holder *blocker,
 		  const struct hf_err *err, int status);
 
-/* The JSON part of that. */
-json_t *lock_busy_json(const char *name, const struct hf_holder *blocker, const struct hf_err *err,
-		       int status);
-
 /*
  * The lock was not to be had: what the policy says, with its event. *ret_go is 1 when the work
  * goes on without it; else the status is what to exit with.
@@ -83,12 +79,5 @@ int lock_settle(struct cli *cli, const struct lock_context *context, const struc
 
 /* Identity of the process of that pid, or of our parent when it is NULL. Status as above. */
 int lock_owner(const struct cli *cli, const char *pid_word, struct hf_proc_id *ret);
-
-/* A holder as a JSON object. */
-json_t *lock_holder_json(const struct hf_holder *holder);
-
-/* "exclusive", "shared", "slots". */
-const char *lock_mode_word(enum hf_lock_mode mode);
-const char *lock_liveness_word(enum hf_liveness liveness);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
+#include "hf/view/lock.h"
 #include "lock.h"
 
 int lock_options_check(struct cli *cli, struct lock_options *o)
@@ -118,61 +119,6 @@ void lock_journal_timeout(const struct lock_context *context, enum hf_event even
 		(void)hf_journal_append(context->journal, event, name, fields, 3, 0, NULL);
 }
 
-const char *lock_mode_word(enum hf_lock_mode mode)
-{
-	return mode == HF_LOCK_SHARED ? "shared" : mode == HF_LOCK_SLOTS ? "slots" : "exclusive";
-}
-
-const char *lock_liveness_word(enum hf_liveness liveness)
-{
-	return liveness == HF_ALIVE ? "alive" : liveness == HF_DEAD ? "dead" : "unknown";
-}
-
-json_t *lock_holder_json(const struct hf_holder *holder)
-{
-	json_t *object = json_object();
-	char id[HF_PROC_TEXT_MAX], since[HF_WALL_TEXT_MAX];
-
-	(void)hf_proc_format(&holder->id, id);
-	hf_wall_format(holder->since, since);
-	cli_set(object, "pid", json_integer(holder->id.pid));
-	cli_set(object, "id", json_string(id));
-	cli_set(object, "token", json_integer((json_int_t)holder->token));
-	cli_set(object, "mode", json_string(lock_mode_word(holder->mode)));
-	cli_set(object, "since", json_string(since));
-	cli_set(object, "age_seconds",
-		json_integer((json_int_t)((hf_wall_now().ns - holder->since.ns) / HF_SEC)));
-	cli_set(object, "lease_left_ms",
-		holder->lease_left_ns < 0 ? json_null()
-					  : json_integer(holder->lease_left_ns / HF_MSEC));
-	cli_set(object, "liveness", json_string(lock_liveness_word(holder->liveness)));
-	cli_set(object, "evidence", cli_text(holder->evidence));
-	return object;
-}
-
-json_t *lock_busy_json(const char *name, const struct hf_holder *blocker, const struct hf_err *err,
-		       int status)
-{
-	const struct hf_err_info *info = hf_err_info(err->code);
-	json_t *object = json_object(), *error = json_object();
-	char text[HF_ERR_TEXT_MAX];
-
-	(void)hf_err_format(err, text, sizeof(text));
-	cli_set(error, "code", json_string(info ? info->name : "ERROR"));
-	cli_set(error, "message", cli_text(text));
-	cli_set(error, "exit", json_integer(status));
-	cli_set(object, "conflict", json_true());
-	cli_set(object, "name", cli_text(name));
-	if (blocker->id.pid > 0) {
-		cli_set(object, "holder_pid", json_integer(blocker->id.pid));
-		cli_set(object, "age_seconds",
-			json_integer((json_int_t)((hf_wall_now().ns - blocker->since.ns) / HF_SEC)));
-		cli_set(object, "holder", lock_holder_json(blocker));
-	}
-	cli_set(object, "error", error);
-	return object;
-}
-
 int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holder *blocker,
 		  const struct hf_err *err, int status)
 {
@@ -189,7 +135,7 @@ int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holde
 			     "break %s --reason TEXT'",
 			name, name);
 	if (cli->json)
-		cli_print_json(lock_busy_json(name, blocker, err, status));
+		cli_print_json(hf_view_conflict(name, blocker, err, status));
 	return status;
 }
 

@@ -21,7 +21,7 @@ static const struct command commands[] = {
 	{ "ps",      NULL,       "[NAME] [--watch]", "what the sessions are doing", cmd_ps },
 	{ "stop",    NULL,       "NAME [--grace DUR]", "end a session: TERM, grace, KILL, by identity", cmd_stop },
 	{ "wait",    NULL,       "NAME [-w DUR]", "until a session has ended; exits as it did", cmd_wait },
-	{ "logs",    NULL,       "NAME [-f] [-n LINES] [--previous]", "the output of a session", cmd_logs },
+	{ "logs",    NULL,       "NAME [-f] [-n LINES] [--previous] [--raw]", "the output of a session", cmd_logs },
 	{ "reap",    NULL,       "[NAME]", "end what sessions left whose supervisor and keeper were killed", cmd_reap },
 	{ "file",    "edit",     "FILE [--create] [--validate CMD] [--backup N] [--fenced] [options] -- CMD...", "replace a file by what a command makes of it, under its lock", cmd_file_edit },
 	{ "file",    "block",    "FILE ID [--text TEXT | --remove] [--start LINE --end LINE] [options of edit]", "replace the text between two marker lines", cmd_file_block },
@@ -145,7 +145,8 @@ static int finish(const struct cli *cli, int status)
 
 int main(int argc, char **argv)
 {
-	struct cli cli = { .colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") };
+	int terminal = isatty(STDOUT_FILENO);
+	struct cli cli = { .terminal = terminal, .colour = terminal && !getenv("NO_COLOR") };
 	int words, status;
 
 	fill_stdio();

@@ -8,6 +8,7 @@
 
 #include "hf/base/cleanup.h"
 #include "cli.h"
+#include "hf/view/json.h"
 
 _Noreturn void cli_die_oom(void)
 {
@@ -26,6 +27,11 @@ static void print_shown(FILE *to, const char *text)
 	if (shown.err)
 		cli_die_oom();
 	fputs(shown.s, to);
+}
+
+void cli_print_shown(const char *text)
+{
+	print_shown(stdout, text);
 }
 
 static void say_args(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
@@ -82,11 +88,8 @@ void cli_set(json_t *object, const char *key, json_t *value)
 
 json_t *cli_text(const char *text)
 {
-	AUTO(hf_buf_done) struct hf_buf quoted = HF_BUF_INIT;
-	json_t *value;
+	json_t *value = hf_view_text(text);
 
-	(void)hf_buf_add_json(&quoted, text, strlen(text), SIZE_MAX);
-	value = quoted.err ? NULL : json_loads(quoted.s, JSON_DECODE_ANY, NULL);
 	if (!value)
 		cli_die_oom();
 	return value;
@@ -110,20 +113,13 @@ void cli_print_json(json_t *object)
 
 int cli_fail_beside(const struct cli *cli, const struct hf_err *err, json_t *object)
 {
-	const struct hf_err_info *info = hf_err_info(err->code);
 	char text[HF_ERR_TEXT_MAX];
 	int status = hf_err_exit_status(err->code);
 
 	(void)hf_err_format(err, text, sizeof(text));
 	cli_say(cli, "%s", text);
 	if (cli->json) {
-		json_t *error = json_object();
-		const char *name = info ? info->name : strerrorname_np(-err->code);
-
-		cli_set(error, "code", json_string(name ? name : "UNKNOWN"));
-		cli_set(error, "message", cli_text(text));
-		cli_set(error, "exit", json_integer(status));
-		cli_set(object, "error", error);
+		cli_set(object, "error", hf_view_error(err, status));
 		cli_print_json(object);
 	}
 	return status;
@@ -138,6 +134,32 @@ void cli_colour(const struct cli *cli, const char *code)
 {
 	if (cli->colour)
 		printf("\033[%sm", code ? code : "0");
+}
+
+void cli_print_head(const struct hf_view_column *columns, int n)
+{
+	for (int i = 0; i < n; i++)
+		printf("%s%*s", i > 0 ? "  " : "", columns[i].width, columns[i].title);
+	putchar('\n');
+}
+
+void cli_print_row(const struct cli *cli, const struct hf_view_column *columns, struct hf_buf *cells, int n,
+		   int toned, enum hf_view_tone tone)
+{
+	static const char *const colours[] = { [HF_TONE_GOOD] = "32", [HF_TONE_CARE] = "33", [HF_TONE_BAD] = "31" };
+
+	for (int i = 0; i < n; i++) {
+		if (cells[i].err)
+			cli_die_oom();
+		fputs(i > 0 ? "  " : "", stdout);
+		if (i == toned)
+			cli_colour(cli, colours[tone]);
+		printf("%*s", columns[i].width, cells[i].s);
+		if (i == toned)
+			cli_colour(cli, NULL);
+	}
+	putchar('\n');
+	hf_view_cells_done(cells, n);
 }
 
 struct hf_state *cli_state(struct cli *cli, unsigned flags, int *ret_status)

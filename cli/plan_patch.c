@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "child.h"
 #include "plan.h"
 
 static void side(char *out, size_t cap, int fd)
@@ -21,6 +21,16 @@ static void side(char *out, size_t cap, int fd)
 		(void)snprintf(out, cap, "/dev/null");
 	else
 		(void)snprintf(out, cap, "/proc/%ld/fd/%d", (long)getpid(), fd);
+}
+
+/* Its exit status; 126 for a signal. */
+static int reap(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	while (waitid(P_PID, (id_t)pid, &info, WEXITED) < 0 && errno == EINTR)
+		;
+	return info.si_code == CLD_EXITED ? info.si_status : 126;
 }
 
 static char *label(const char *letter, int fd, const char *path)
@@ -56,7 +66,7 @@ int plan_patch(const struct cli *cli, const struct hf_change *c)
 	free(new_label);
 	if (pid < 0)
 		return EXIT_OS;
-	status = child_reap(pid);
+	status = reap(pid);
 	if (status == 127)
 		cli_say(cli, "diff is not installed (package diffutils); --patch needs it");
 	return status <= 1 ? EXIT_DONE : EXIT_OS;
@@ -94,5 +104,5 @@ void plan_pager_end(int pager)
 	(void)fflush(stdout);
 	(void)close(STDOUT_FILENO);
 	(void)open("/dev/null", O_WRONLY);
-	(void)child_reap(pager);
+	(void)reap(pager);
 }

@@ -49,6 +49,7 @@ HF_C_BEGIN
 	X(SESSION_NOTIFIED)         \
 	X(FILE_REFUSED)             \
 	X(FILE_ABANDONED)           \
+	X(FILE_KEPT)                \
 	X(PLAN_ADDED)               \
 	X(PLAN_ENTERED)             \
 	X(PLAN_REFUSED)             \

@@ -15,6 +15,8 @@
  *     hf_file_close(file, &err);
  *
  * or hf_file_block() in place of read and write, for a block between two marker lines.
+ * hf_file_commit() is one attempt; hf_file_update() calls a function that reads and writes,
+ * commits, and does it all again when an editor saved meanwhile.
  *
  * What is locked is the directory entry: the resolved parent directory (device and inode)
  * and the last part of the path as it is written, so that all spellings of a path meet. A
@@ -27,11 +29,26 @@
  * the token is still current (L5) and the file is still the one that was read, one rename;
  * then fsync of the directory. Whoever reads sees the old or the new file.
  *
- * Somebody who does not lock, an editor for example, is noticed: what it wrote since
- * hf_file_read() is never overwritten (HF_E_CHANGED; read again, and again write). The
- * file is exchanged, not overwritten, so that even a change in the last microsecond is
- * found in hand and put back. (Where the file system cannot exchange two files, the file
- * is looked at immediately before the rename.)
+ * A process that does not lock, an editor for example, is noticed: what it saved since
+ * hf_file_read() is never overwritten (HF_E_CHANGED; read again, and write again). The
+ * file is exchanged, not overwritten, so that even a version that was saved by rename in the last
+ * microsecond is found in hand and put back. Nothing is ever removed but what this library made
+ * and the version that was read. A version that cannot be put back, because a later one
+ * stands in its place, becomes "<leaf>.~c~" (then ".~c2~", …), with an event; hf_file_kept()
+ * names it.
+ *
+ * A process that saves in place, without a rename, would write into a file that has lost its
+ * name. A commit therefore waits until no process has the file open for writing
+ * (opts.writer_wait_ns, then HF_E_CHANGED), and holds a read lease (fcntl(2), F_SETLEASE) for
+ * the microseconds until the new file is in place and the directory is synced: a process that opens the
+ * old file for writing in that time waits, the commit is taken back, and that process goes on.
+ * (With O_NONBLOCK its open fails with EWOULDBLOCK.)
+ *
+ * What remains. A process that has looked the file up before the exchange, and is not scheduled
+ * until after the sync, opens the old file and saves into it unseen. Where there are no leases (some file systems;
+ * a file of another user without CAP_LEASE), a save in place between the last look and the exchange
+ * is seen and put back, but one that begins before and ends after the commit is not. Where
+ * two files cannot be exchanged, the file is looked at immediately before the rename.
  *
  * States of a handle: open; locked; read; writing; back to locked by commit or discard. A
  * commit without hf_file_lock() is the fail-open case: it is as atomic, and notices changes
@@ -45,11 +62,15 @@
  * Ownership: a handle is ended by hf_file_close, before the locks and the journal that it
  * was opened with. Descriptors that it gives out belong to it.
  * Threads: a handle is used by one thread at a time; two threads are two contenders.
- * Fork: a child may only hf_file_close() what it inherited, which there only frees.
+ * Fork: a child may only hf_file_close() what it inherited, which there only frees. It has no
+ * share in the lock, and the descriptors of the lock file and of the temporary file mean nothing in it (lock.h).
  * Crash: at any instant the file is old or new. A temporary file that a crash leaves
  * (".<leaf>.holdfast-N.tmp") is removed by the next hf_file_read under the lock, when its
- * flock proves that nobody writes it any more.
- * Signals: a write beyond RLIMIT_FSIZE raises SIGXFSZ as everywhere; block or ignore it.
+ * flock proves that no process writes it. If the crash came after the exchange, a symlink
+ * beside it says what the two versions are: a commit that took the version that was read is complete;
+ * another version that came out is put back.
+ * Signals: a lease that is asked back raises SIGURG, which is ignored unless the program handles it.
+ * A write beyond RLIMIT_FSIZE raises SIGXFSZ as everywhere; block or ignore it.
  * Limits: names of at most 249 bytes. Locks of another state directory or user exclude
  * each other through the lock file only. An extended attribute of at most 64 KiB.
  */
@@ -68,6 +89,8 @@ HF_C_BEGIN
 
 #define HF_FILE_WAIT_NS     (30 * HF_SEC) /* what the CLI waits by default */
 #define HF_FILE_BACKUPS_MAX 99
+#define HF_FILE_ATTEMPTS    5             /* of hf_file_update */
+#define HF_FILE_WRITER_WAIT_NS (2 * HF_SEC) /* for a process that has the file open for writing */
 #define HF_BLOCK_ID_MAX     80         /* bytes of a block's id */
 #define HF_BLOCK_MARKER_MAX 512        /* bytes of a marker line */
 #define HF_BLOCK_TEXT_MAX   (64 << 20) /* bytes of a block's text */
@@ -90,9 +113,12 @@ struct hf_file_opts {
 	const char *fence_name;  /* a further lock whose token must be current at the rename */
 	uint64_t fence_token;
 	const char *held_name;   /* a lock that the caller works under already: if it is */
-	uint64_t held_token;     /* this file's, and current, hf_file_lock takes nothing */
+	uint64_t held_token;     /* this file's, and current, hf_file_lock takes only the lock by
+				  * which all those that work under it take turns */
 	unsigned backups;        /* keep that many earlier versions, leaf.~1~ the newest */
 	struct hf_journal *journal; /* for refusals; NULL: none are written */
+	int64_t writer_wait_ns;  /* how long a commit waits for processes that have the file open
+				  * for writing; 0: HF_FILE_WRITER_WAIT_NS */
 };
 
 /*
@@ -152,6 +178,22 @@ HF_API int hf_file_new_fd(const struct hf_file *file);
  * Blocks: for the disk.
  */
 HF_API int hf_file_commit(struct hf_file *file, struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * Calls `make`, which calls hf_file_read and hf_file_write, or hf_file_block, and commits; again from the beginning when
+ * either says HF_E_CHANGED, HF_FILE_ATTEMPTS times at most. `make` returns 1 to commit, 0 when there
+ * is nothing to change, or an error, which ends it. Returns as hf_file_commit, or what `make`
+ * returned; *ret_attempts (may be NULL) is how often it was called.
+ */
+HF_API int hf_file_update(struct hf_file *file,
+			  int (*make)(void *arg, struct hf_file *file, struct hf_err *err), void *arg,
+			  unsigned *ret_attempts, struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * Name (in the file's directory) of the last foreign version that a commit or the recovery
+ * in hf_file_read found in hand and kept; NULL: none.
+ */
+HF_API const char *hf_file_kept(const struct hf_file *file);
 
 /* Forgets what was written. The file is as it was. */
 HF_API void hf_file_discard(struct hf_file *file);

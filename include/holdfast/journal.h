@@ -24,7 +24,7 @@
  * renamed to events.FIRSTSEQ.jsonl; the oldest are removed beyond a limit.
  * docs/FORMATS.md has every byte.
  *
- * It never holds up the work. An append waits at most 100 ms for its turn, and
+ * It never holds up the work. An append waits at most 100 ms (`wait_ns`) for its turn, and
  * after one such time-out does not wait again until it got through once or the
  * journal is seen to have grown (then it was only busy). A record that cannot be
  * written (full disk, stuck writer) is dropped, the caller told with HF_E_LOST,
@@ -42,7 +42,8 @@
  *
  * Ownership: the state handle must outlive journals and readers opened from it.
  * Threads: a journal may be shared by threads; a reader may not.
- * Fork: a child may only free what it inherited; append gives HF_E_FORKED.
+ * Fork: a child may only free what it inherited; append gives HF_E_FORKED. It has no share in
+ * the guard (lock.h).
  * Signals: none are used; a limit on file size (RLIMIT_FSIZE) found at opening
  * is kept, so SIGXFSZ is not provoked.
  * Limits: one machine. flock(2) must work on the file system.
@@ -61,7 +62,7 @@
 
 HF_C_BEGIN
 
-#define HF_JOURNAL_WAIT_NS     (100 * HF_MSEC) /* the longest an append waits */
+#define HF_JOURNAL_WAIT_NS     (100 * HF_MSEC) /* the longest an append waits by default */
 #define HF_JOURNAL_TEXT_MAX    1024            /* bytes of one text value; more is cut */
 #define HF_JOURNAL_LINE_MAX    65536           /* no line is longer, newline included */
 #define HF_JOURNAL_SEGMENT_MIN 4096            /* smaller limits are raised to this */
@@ -72,6 +73,7 @@ struct hf_journal_opts {
 	size_t size;            /* sizeof(struct hf_journal_opts) */
 	uint64_t segment_bytes; /* seal a segment at this size; 0: 8 MiB */
 	uint64_t retain_bytes;  /* remove the oldest segments beyond this; 0: 64 MiB */
+	int64_t wait_ns;        /* the longest an append waits; 0: HF_JOURNAL_WAIT_NS */
 };
 
 enum hf_journal_flags {
@@ -80,8 +82,9 @@ enum hf_journal_flags {
 
 /*
  * Opens the journal for appending; makes its files as needed. `opts` may be
- * NULL. Where a limit in `opts` is 0, $HOLDFAST_JOURNAL_SEGMENT and
- * $HOLDFAST_JOURNAL_RETAIN ("512K", "8M", "1G") are used if they are valid.
+ * NULL. Where a limit in `opts` is 0, $HOLDFAST_JOURNAL_SEGMENT,
+ * $HOLDFAST_JOURNAL_RETAIN ("512K", "8M", "1G") and $HOLDFAST_JOURNAL_WAIT ("5s")
+ * are used if they are valid.
  * Returns 0, HF_E_UNTRUSTED, -errno. Blocks: as the file system does.
  */
 HF_API int hf_journal_open(struct hf_state *state, const struct hf_journal_opts *opts,
@@ -95,7 +98,7 @@ HF_API void hf_journal_free(struct hf_journal *journal);
  * Returns 0 when it is written; HF_E_EVENT when it is not one of the table
  * (nothing written, nothing counted); HF_E_LOST when it could not be written in
  * time (counted); HF_E_FORKED.
- * Blocks: at most HF_JOURNAL_WAIT_NS, and the disk with HF_JOURNAL_DURABLE.
+ * Blocks: at most wait_ns of the options, and the disk with HF_JOURNAL_DURABLE.
  */
 HF_API int hf_journal_append(struct hf_journal *journal, enum hf_event event, const char *name,
 			     const struct hf_field *fields, size_t n_fields, unsigned flags,

@@ -40,14 +40,29 @@
  * HF_LOCK_TURN_NS, then it is passed over, and queues again when it is continued. (If
  * it is stopped within the microseconds in which it is given the lock: a minute.)
  *
- * Deadlock, with oneself or in a cycle over several locks, is found from the records
- * while waiting (after 50 ms) and given to the waiter that closed the cycle.
+ * Deadlock is looked for while waiting, after 50 ms and then with growing pauses of at most a
+ * minute, and given to the waiter that closed the cycle. A cycle is made of these:
+ *   - a waiter waits for each holder that keeps it out; in a lock with slots, for all of them; and
+ *     for a waiter of another mode before it in the queue;
+ *   - an owner waits when its thread sleeps in hf_lock_acquire, or any thread of a process that has
+ *     only one;
+ *   - a process of one thread waits for its child while it sleeps in wait4 or waitid for that child,
+ *     or for any child and all its children are stuck; this finds `lock run A` below `lock run A`;
+ *   - a supervisor waits for its keeper, a keeper and `lock run --ttl` for their children;
+ *   - a session keeps its name until its tree is gone, so a process of the tree never gets it.
+ * Not found, because the parent may go on by itself: below a program of several threads, or one
+ * that waits for its child in poll, in sigsuspend (the `wait` of dash) or through a pipe; a shell
+ * with other children in the background; a holder whose lease nobody renews. Nor where /proc does not
+ * show the processes. Such a wait lasts as long as wait_ns says. What is reported is proven: all of
+ * it was so at one moment, and only a timeout, a signal or a break could have ended it.
  *
  * Ownership: handles are freed by their _free functions, before the context, which is freed
  * before the state and the journal it was opened with. Freeing a handle does not release.
  * Threads: a context may be shared; a handle is used by one thread at a time. No call is
  * a point where a thread can be cancelled: a guard or a place in the queue would stay behind.
- * Fork: a child may only free what it inherited (HF_E_FORKED).
+ * Fork: a child may only free what it inherited (HF_E_FORKED). It gets no share in a guard: a
+ * handler of pthread_atfork replaces, in the child, the descriptors that this library has
+ * flocked. The same holds for journal.h and file.h. Not for a child of a raw clone() or _Fork() that does not exec.
  * Crash: a record is changed by one write of at most one page under a short flock
  * guard; a record that fails its checksum is quarantined and never acted upon.
  * Descriptors: what a wait needed (up to 16 per context) is closed by the next call, so
@@ -96,6 +111,7 @@ struct hf_lock_opts {
 	int64_t ttl_ns;         /* lease; 0: none */
 	unsigned flags;         /* enum hf_lock_flags */
 	const struct hf_proc_id *owner; /* NULL: the calling process and thread */
+	int cancel_fd;          /* ends the wait when it is readable; 0: none, so never descriptor 0 */
 };
 
 /* One holder, as others see it. */

@@ -4,15 +4,20 @@
  * Calling sequence:
  *
  *     struct hf_plans *plans;
- *     hf_plans_open(state, journal, &plans, &err);
- *     hf_plan_new(plans, "fix-160", NULL, &err);
- *     hf_plan_add(plans, "fix-160", "app", "/home/user/app", NULL, &added, &err);
- *
+ *     struct hf_plan_added added;
+ *     struct hf_plan_entered entered;
+ *     struct hf_plan_report report;
+ *     char *argv[] = { (char *)"make", NULL };
  *     struct hf_plan_enter_opts enter = { .size = sizeof(enter), .argv = argv };
- *     hf_plan_enter(plans, "fix-160", &enter, &entered, &err);     runs argv inside
- *     hf_plan_diff(plans, "fix-160", NULL, fn, arg, &err);
- *     hf_plan_commit(plans, "fix-160", NULL, &report, &err);       all of it, or nothing
- *     hf_plan_rm(plans, "fix-160", 0, &err);
+ *
+ *     r = hf_plans_open(state, journal, &plans, &err);
+ *     r = hf_plan_new(plans, "fix-160", NULL, &err);
+ *     r = hf_plan_add(plans, "fix-160", "app", "/home/user/app", NULL, &added, &err);
+ *     r = hf_plan_enter(plans, "fix-160", &enter, &entered, &err);  // runs argv inside
+ *     r = hf_plan_commit(plans, "fix-160", NULL, &report, &err);    // all of it, or nothing
+ *     hf_plan_report_done(&report);
+ *     r = hf_plan_rm(plans, "fix-160", 0, &err);
+ *     hf_plans_free(plans);
  *
  * Words. A target is a directory. A sandbox is a private view of one target: what a command
  * changes there does not reach the target. A plan is a named set of sandboxes that are

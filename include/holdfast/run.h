@@ -11,7 +11,7 @@
  *                                 .deadline_ns = 3600 * HF_SEC };
  *     struct hf_run_report report;
  *     hf_run_start(state, "fix-160", &opts, &report, &err);       // runs in the background
- *     hf_session_wait(sessions, "fix-160", -1, ended, NULL, &err);
+ *     hf_session_wait(sessions, "fix-160", NULL, ended, NULL, &err);
  *
  * with `ended`, which is called with what the session came to:
  *
@@ -45,10 +45,15 @@
  * forks. A child may only free what it inherited.
  * Needs /proc, and pidfds for every signal.
  *
- * Limits. Without a cgroup, and only then: if supervisor and keeper are both killed, a
- * process that cleared its environment (or whose environment may not be read) is not found
- * by the reaping. In a group of more than 32 places not every place has two owners: such a one
- * is free when the keeper is killed.
+ * Limits. Each process of a session has two marks: an environment variable, and a value of the
+ * hard limit RLIMIT_LOCKS, which no kernel uses. If supervisor and keeper are both killed and there
+ * is no cgroup, the reaping finds a process by either. It does not find one that removed both (it
+ * cleared its environment and lowered that limit, or raised it as root), nor, with its environment
+ * cleared, one of an inner session with another state directory, of HF_RUN_LEAVE_RUNNING, or below a
+ * limit that is lower than any mark. One that forks and exits without a pause may escape it. Another
+ * user's process that takes the mark of a dead run keeps the next run of that name from starting.
+ * In a group of more than 32 places not every place has two owners: such a one is free when the
+ * keeper is killed.
  * After HF_RUN_LEAVE_RUNNING what was left belongs to whoever reaps the caller's orphans.
  */
 #ifndef HOLDFAST_RUN_H
@@ -160,7 +165,8 @@ enum hf_outcome {
 	X(FAILED,        9, "failed")        /* ended: any other way */                         \
 	X(VERIFY_FAILED, 10, "verify-failed")                                                   \
 	X(STOPPED,       11, "stopped")                                                         \
-	X(DEAD_UNREAPED, 12, "dead-unreaped") /* its keepers are gone, nobody looked yet */
+	X(DEAD_UNREAPED, 12, "dead-unreaped") /* its keepers are gone, nobody looked yet */      \
+	X(UNREADABLE,    13, "unreadable")   /* its keeper lives, its record is damaged */
 /* clang-format on */
 
 enum hf_session_state {
@@ -223,13 +229,24 @@ HF_API int hf_sessions_open(struct hf_state *state, struct hf_journal *journal,
 /* Frees. NULL is fine. After fork: allowed in the child. */
 HF_API void hf_sessions_free(struct hf_sessions *sessions);
 
+/* How an attempt ended. */
+struct hf_session_end {
+	enum hf_outcome outcome; /* HF_OUTCOME_NONE: there was none */
+	int exit_status;         /* what `run` exited with */
+	const char *cause;       /* in words */
+	struct hf_wall ended;    /* ns 0: not known */
+	int64_t ran_ns;          /* -1: not known */
+};
+
 /* A session, as others see it. Numbers that are not known are -1. */
 struct hf_session_info {
 	const char *name;
 	enum hf_session_state state;
-	enum hf_outcome outcome;   /* of the last attempt that ended */
+	enum hf_outcome outcome;   /* HF_OUTCOME_NONE while it runs */
 	int exit_status;           /* of that; what `run` exited with */
 	const char *cause;         /* why it ended, in words */
+	struct hf_session_end last; /* while it runs: the attempt before, or the run before */
+	char *const *argv;         /* the command's words, NULL-ended; NULL: not known */
 	const char *command;       /* cut to HF_RUN_COMMAND_MAX */
 	uint64_t token;
 	uint32_t attempt;
@@ -239,7 +256,8 @@ struct hf_session_info {
 	struct hf_proc_id supervisor, keeper, leader; /* pid 0: none */
 	const char *tree;          /* "cgroup" or "walk" */
 	int64_t age_ns;            /* since it was started */
-	int64_t ran_ns;            /* of the last attempt that ended */
+	int64_t ran_ns;            /* of the attempt that ended it; -1 while it runs */
+	int64_t deadline_ns;       /* of each attempt; -1: none */
 	int64_t deadline_left_ns;  /* -1: none */
 	int64_t output_age_ns;     /* since the last output; -1: nobody watches it */
 	int64_t processes;         /* in the tree */
@@ -253,7 +271,11 @@ struct hf_session_info {
 
 typedef void hf_session_fn(void *arg, const struct hf_session_info *info);
 
-/* Calls `fn` with the session. HF_E_NO_SESSION; HF_E_FORMAT: its record was put away. */
+/*
+ * Calls `fn` with the session. HF_E_NO_SESSION; HF_E_FORMAT: its record was put away. While its
+ * keeper lives it is shown all the same, from what its lock knows: as HF_SESSION_UNREADABLE, or
+ * as HF_SESSION_STARTING, with the command "", before the record is written.
+ */
 HF_API int hf_session_look(struct hf_sessions *sessions, const char *name, hf_session_fn *fn,
 			   void *arg, struct hf_err *err) HF_MUST_CHECK;
 
@@ -261,12 +283,22 @@ HF_API int hf_session_look(struct hf_sessions *sessions, const char *name, hf_se
 HF_API int hf_session_list(struct hf_sessions *sessions, hf_session_fn *fn, void *arg,
 			   struct hf_err *err) HF_MUST_CHECK;
 
+/* How to wait, for a session as for a lock (struct hf_lock_opts). */
+struct hf_wait_opts {
+	size_t size;     /* sizeof(struct hf_wait_opts) */
+	int64_t wait_ns; /* 0: do not wait; negative: for ever */
+	int cancel_fd;   /* ends the wait when it is readable; 0: none, so never descriptor 0 */
+};
+
 /*
- * Sleeps until the session has ended (for a loop: all of it) and calls `fn` with it.
- * HF_E_TIMEOUT after `timeout_ns` (negative: for ever); HF_E_NO_SESSION; -EINTR.
+ * Sleeps until the session has ended (for a loop: all of it) and calls `fn` with it. `opts` may
+ * be NULL: for ever. HF_E_TIMEOUT; HF_E_CANCELLED: cancel_fd became readable; HF_E_NO_SESSION.
+ * A signal does not end it (-EINTR is never returned): a program that wants to stop waiting makes
+ * its handler write to a pipe whose other end is cancel_fd, or passes a signalfd.
  */
-HF_API int hf_session_wait(struct hf_sessions *sessions, const char *name, int64_t timeout_ns,
-			   hf_session_fn *fn, void *arg, struct hf_err *err) HF_MUST_CHECK;
+HF_API int hf_session_wait(struct hf_sessions *sessions, const char *name,
+			   const struct hf_wait_opts *opts, hf_session_fn *fn, void *arg,
+			   struct hf_err *err) HF_MUST_CHECK;
 
 enum hf_stop {
 	HF_STOP_STOPPED = 0,      /* it ended within the grace time */
@@ -275,8 +307,15 @@ enum hf_stop {
 };
 
 /*
+ * Removes the empty cgroups beside the caller's own that runs of this user made and could not
+ * remove, because they were killed. Returns how many.
+ */
+HF_API int hf_sessions_sweep(struct hf_sessions *sessions);
+
+/*
  * Ends the session: TERM to its tree, `grace_ns` (0: the session's own; negative: none),
- * KILL; returns when the tree is empty, with an enum hf_stop, or:
+ * KILL; returns when the tree is empty, with an enum hf_stop, or what follows. One whose record is
+ * damaged, or not written yet, is ended through the owner of its lock.
  *   HF_E_NO_SESSION  there is none of that name
  *   HF_E_RECYCLED    the pid on record is another process now; no signal was sent (L6)
  *   HF_E_UNKNOWN     it cannot be judged from here; the same
@@ -304,8 +343,9 @@ HF_API int hf_session_reap(struct hf_sessions *sessions, const char *name,
 struct hf_log;
 
 /*
- * Opens the session's log at its beginning; `number` 0 is the present one, 1 the one before.
- * To be freed by hf_log_free. HF_E_NO_SESSION; -ENOENT when there is no log.
+ * Opens the session's log at its beginning; `number` 0 is that of the last run, 1 that of the
+ * run that was logged before it. To be freed by hf_log_free. HF_E_NO_SESSION; -ENOENT when
+ * there is no log, also when the last run was not logged and an earlier one was.
  */
 HF_API int hf_session_log(struct hf_sessions *sessions, const char *name, unsigned number,
 			  struct hf_log **ret_log, struct hf_err *err) HF_MUST_CHECK;

@@ -9,6 +9,7 @@
 #ifndef BASE_CLEANUP_H
 #define BASE_CLEANUP_H
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -17,6 +18,7 @@
 #define AUTO(cleanup_fn) __attribute__((cleanup(cleanup_fn), unused))
 #define AUTO_FD          AUTO(hf_auto_close) int
 #define AUTO_FREE        AUTO(hf_auto_free)
+#define AUTO_DIR         AUTO(hf_auto_closedir) DIR *
 
 static inline void hf_auto_close(int *fd)
 {
@@ -29,6 +31,17 @@ static inline void hf_auto_close(int *fd)
 #endif
 		errno = saved;
 		*fd = -1;
+	}
+}
+
+static inline void hf_auto_closedir(DIR **dir)
+{
+	if (*dir) {
+		int saved = errno;
+
+		(void)closedir(*dir);
+		errno = saved;
+		*dir = NULL;
 	}
 }
 

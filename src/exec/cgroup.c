@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
 #include "hf/exec/cgroup.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define NAME_PREFIX "holdfast-"
 #define CGROUP2_MAGIC 0x63677270UL /* CGROUP2_SUPER_MAGIC of linux/magic.h */
@@ -144,32 +147,109 @@ static int open_group(const char *path, struct hf_cgroup *ret)
 	return 0;
 }
 
-/* Makes the group below our own, as `find` sees it. */
-static int make_below(int (*find)(char *, size_t, char *, size_t), uint64_t token, char *path,
-		      size_t cap)
+/* Where our own group is, by the quick way or by the long one. */
+static int find_own(char *out, size_t cap)
 {
-	char own[HF_CGROUP_PATH_MAX - 40];
-	int r = own_path(find, own, sizeof(own));
+	int r = own_path(guess_mount, out, cap);
 
+	if (r == 0) {
+		AUTO_FD fd = hf_open_at(AT_FDCWD, out, O_PATH | O_DIRECTORY, 0);
+
+		r = fd < 0 ? fd : 0;
+	}
+	return r == -ENOTSUP || r == -ENOENT ? own_path(find_mount, out, cap) : r;
+}
+
+/*
+ * Makes the group and takes its flock, which its keeper holds as long as it lives: a group that
+ * is empty and not locked was left behind. -EAGAIN: a sweep removed it before it was locked.
+ */
+static int make_locked(const char *path, struct hf_cgroup *ret)
+{
+	struct hf_cgroup group = HF_CGROUP_INIT;
+	struct stat st;
+	int r = hf_mkdir_at(AT_FDCWD, path, 0755);
+
+	if (r == 0)
+		r = open_group(path, &group);
 	if (r < 0)
-		return r;
-	(void)snprintf(path, cap, "%s/" NAME_PREFIX "%llu", own, (unsigned long long)token);
-	return hf_sys.mkdirat(AT_FDCWD, path, 0755) < 0 ? -errno : 0;
+		return r == -ENOENT ? -EAGAIN : r;
+	if (hf_sys.flock(group.fd, LOCK_SH | LOCK_NB) < 0 || hf_stat_at(AT_FDCWD, path, &st) < 0 ||
+	    (uint64_t)st.st_ino != group.inode) {
+		(void)hf_sys.unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+		hf_cgroup_done(&group);
+		return -EAGAIN;
+	}
+	*ret = group;
+	return 0;
 }
 
 int hf_cgroup_make(uint64_t token, struct hf_cgroup *ret)
 {
-	char path[HF_CGROUP_PATH_MAX];
-	int r = make_below(guess_mount, token, path, sizeof(path));
+	char own[HF_CGROUP_PATH_MAX - 40], path[HF_CGROUP_PATH_MAX];
+	int r = find_own(own, sizeof(own));
 
-	if (r == -ENOTSUP || r == -ENOENT)
-		r = make_below(find_mount, token, path, sizeof(path));
 	if (r < 0)
 		return r;
-	r = open_group(path, ret);
-	if (r < 0)
-		(void)hf_sys.unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+	(void)snprintf(path, sizeof(path), "%s/" NAME_PREFIX "%llu", own, (unsigned long long)token);
+	for (int try = 0; try < 3; try++) {
+		r = make_locked(path, ret);
+		if (r != -EAGAIN)
+			break;
+	}
 	return r;
+}
+
+/* "holdfast-" and a token. */
+static int is_group_name(const char *name)
+{
+	uint64_t token;
+
+	return strncmp(name, NAME_PREFIX, sizeof(NAME_PREFIX) - 1) == 0 &&
+	       hf_parse_u64(name + sizeof(NAME_PREFIX) - 1, strlen(name + sizeof(NAME_PREFIX) - 1), UINT64_MAX,
+			    &token) == 0;
+}
+
+/* Removes the group of that name in `dirfd` if it is ours, empty, and no keeper has it. */
+static int sweep_one(int dirfd, const char *name)
+{
+	struct hf_cgroup group = HF_CGROUP_INIT;
+	struct stat st;
+	int removed;
+
+	group.fd = hf_open_at(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	removed = group.fd >= 0 && hf_stat_at(group.fd, "", &st) == 0 && st.st_uid == geteuid() &&
+		  hf_cgroup_populated(&group) == 0 && hf_sys.flock(group.fd, LOCK_EX | LOCK_NB) == 0 &&
+		  hf_sys.unlinkat(dirfd, name, AT_REMOVEDIR) == 0;
+	hf_cgroup_done(&group);
+	return removed;
+}
+
+int hf_cgroup_sweep(void)
+{
+	char own[HF_CGROUP_PATH_MAX - 40];
+	struct dirent *entry;
+	struct statfs fs;
+	struct stat st;
+	int fd, removed = 0;
+	DIR *dir;
+
+	if (find_own(own, sizeof(own)) < 0)
+		return 0;
+	fd = hf_open_at(AT_FDCWD, own, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return 0;
+	/* Two links and one for each group below: the rule is that there is none. */
+	if (hf_sys.fstatfs(fd, &fs) < 0 || (unsigned long)fs.f_type != CGROUP2_MAGIC ||
+	    hf_stat_at(fd, "", &st) < 0 || st.st_nlink == 2 || !(dir = fdopendir(fd))) {
+		hf_auto_close(&fd);
+		return 0;
+	}
+	while ((entry = readdir(dir)))
+		if (entry->d_type == DT_DIR && is_group_name(entry->d_name))
+			removed += sweep_one(fd, entry->d_name);
+	(void)closedir(dir);
+	return removed;
 }
 
 int hf_cgroup_open(const char *path, uint64_t inode, struct hf_cgroup *ret)
@@ -233,12 +313,10 @@ int hf_cgroup_add(const struct hf_cgroup *group, int32_t pid)
 /* Calls `fn` for each group below and last for `dirfd` itself. */
 static void each_group(int dirfd, int depth, void (*fn)(void *arg, int dirfd), void *arg)
 {
-	int fd = hf_open_at(dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
 
-	if (!dir)
-		hf_auto_close(&fd);
+	(void)hf_open_dir(dirfd, ".", &dir);
 	while (dir && depth < DEPTH_MAX && (entry = readdir(dir))) {
 		AUTO_FD below = -1;
 
@@ -248,8 +326,6 @@ static void each_group(int dirfd, int depth, void (*fn)(void *arg, int dirfd), v
 		if (below >= 0)
 			each_group(below, depth + 1, fn, arg);
 	}
-	if (dir)
-		(void)closedir(dir);
 	fn(arg, dirfd);
 }
 
@@ -311,18 +387,14 @@ int hf_cgroup_has(const struct hf_cgroup *group, int32_t pid)
 
 static void remove_below(void *arg, int dirfd)
 {
-	int fd = hf_open_at(dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
 
 	(void)arg;
-	if (!dir)
-		hf_auto_close(&fd);
+	(void)hf_open_dir(dirfd, ".", &dir);
 	while (dir && (entry = readdir(dir)))
 		if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
 			(void)hf_sys.unlinkat(dirfd, entry->d_name, AT_REMOVEDIR);
-	if (dir)
-		(void)closedir(dir);
 }
 
 void hf_cgroup_remove(struct hf_cgroup *group)

@@ -2,7 +2,7 @@
  * exec/cgroup.h - a cgroup (v2) for the tree of a session, where one may be made.
  *
  * It is made below the caller's own group and named after the session's token, which is
- * never given twice; on record it is known by path and inode. Nothing is asked of
+ * never given twice; on record it is known by path and inode. Its maker holds a shared flock on it. Nothing is asked of
  * controllers: it is there to hold the tree together, and to kill it at once.
  */
 #ifndef EXEC_CGROUP_H
@@ -22,6 +22,12 @@ struct hf_cgroup {
 
 /* Makes one. -ENOTSUP, -EACCES, …: there is none to be had here. */
 int hf_cgroup_make(uint64_t token, struct hf_cgroup *ret);
+
+/*
+ * Removes the empty groups below the caller's own that hf_cgroup_make made for this user and
+ * whose maker is gone: it was killed before the name was on record. Returns how many.
+ */
+int hf_cgroup_sweep(void);
 
 /* Opens the one on record. -ENOENT when it is gone, or another one stands there. */
 int hf_cgroup_open(const char *path, uint64_t inode, struct hf_cgroup *ret);

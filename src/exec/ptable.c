@@ -1,4 +1,4 @@
-/* exec/ptable.c - reading the process table, and marks. */
+/* exec/ptable.c - reading the process table. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,8 +10,6 @@
 #include "hf/base/parse.h"
 #include "hf/exec/ptable.h"
 #include "hf/sys/io.h"
-
-#define ENVIRON_MAX ((size_t)8 << 20) /* what the kernel lets arguments and environment have */
 
 int hf_ptable_read(struct hf_ptable *ret)
 {
@@ -163,105 +161,4 @@ void hf_victims_done(struct hf_victims *victims)
 {
 	free(victims->list);
 	*victims = (struct hf_victims){ 0 };
-}
-
-size_t hf_mark_prefix(uint64_t dir_inode, const char *name, char out[HF_MARK_MAX])
-{
-	char key[HF_NAME_KEY_MAX] = "";
-
-	if (hf_name_key(name, strlen(name), key, NULL) < 0)
-		key[0] = '\0';
-	return (size_t)snprintf(out, HF_MARK_MAX, "%llx.%s.",
-				(unsigned long long)dir_inode, key);
-}
-
-/* One of the entries of the variable's value? */
-static int entry_matches(const char *value, size_t len, const char *prefix, uint64_t only,
-			 uint64_t not)
-{
-	size_t prefix_len = strlen(prefix);
-
-	while (len > 0) {
-		const char *colon = memchr(value, ':', len);
-		size_t size = colon ? (size_t)(colon - value) : len;
-		uint64_t token;
-
-		if (size > prefix_len && memcmp(value, prefix, prefix_len) == 0 &&
-		    hf_parse_u64(value + prefix_len, size - prefix_len, UINT64_MAX, &token) == 0 &&
-		    token != not && (only == 0 || token == only))
-			return 1;
-		value += size + (colon != NULL);
-		len -= size + (colon != NULL);
-	}
-	return 0;
-}
-
-/* The environment in that file, to be freed; *ret_n is its size, 0 when there is none. */
-static char *read_environ(const char *path, ssize_t *ret_n)
-{
-	char *text = NULL;
-	size_t cap = 16384;
-	ssize_t n;
-
-	do {
-		char *more = realloc(text, cap *= 2);
-
-		if (!more) {
-			n = 0;
-			break;
-		}
-		text = more;
-		n = hf_read_file(AT_FDCWD, path, text, cap);
-	} while (n == -E2BIG && cap < ENVIRON_MAX);
-	*ret_n = n > 0 ? n : 0;
-	return text;
-}
-
-/* The first thread has ended and has no memory any more; those that run have the environment. */
-static char *read_environ_of_thread(int32_t pid, ssize_t *ret_n)
-{
-	char path[64], *text = NULL;
-	struct dirent *entry;
-	DIR *dir;
-
-	*ret_n = 0;
-	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	dir = opendir(path);
-	while (dir && *ret_n == 0 && (entry = readdir(dir))) {
-		uint64_t tid;
-
-		if (hf_parse_u64(entry->d_name, strlen(entry->d_name), INT32_MAX, &tid) < 0 ||
-		    tid == (uint64_t)pid)
-			continue;
-		free(text);
-		(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/environ", (int)pid, (int)tid);
-		text = read_environ(path, ret_n);
-	}
-	if (dir)
-		(void)closedir(dir);
-	return text;
-}
-
-int hf_mark_found(int32_t pid, const char *prefix, uint64_t only, uint64_t not)
-{
-	static const char variable[] = HF_MARK_VARIABLE "=";
-	char path[40];
-	AUTO_FREE char *text = NULL;
-	ssize_t n;
-	const char *at, *end;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-	text = read_environ(path, &n);
-	if (n == 0) {
-		free(text);
-		text = read_environ_of_thread(pid, &n);
-	}
-	for (at = text, end = text + n; at < end; at += strnlen(at, (size_t)(end - at)) + 1) {
-		size_t len = strnlen(at, (size_t)(end - at));
-
-		if (len >= sizeof(variable) && memcmp(at, variable, sizeof(variable) - 1) == 0)
-			return entry_matches(at + sizeof(variable) - 1, len - (sizeof(variable) - 1),
-					     prefix, only, not);
-	}
-	return 0;
 }

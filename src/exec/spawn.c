@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "holdfast/exit.h"
 #include "hf/base/cleanup.h"
+#include "hf/exec/marks.h"
 #include "hf/exec/spawn.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -26,7 +28,7 @@ void hf_child_done(struct hf_child *child)
 static _Noreturn void child_fail(int report, int error)
 {
 	(void)!write(report, &error, sizeof(error));
-	_exit(127);
+	_exit(HF_EXIT_NO_FILE);
 }
 
 static _Noreturn void child_main(const struct hf_spawn *spawn, pid_t parent, int go, int report)
@@ -37,12 +39,12 @@ static _Noreturn void child_main(const struct hf_spawn *spawn, pid_t parent, int
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* It may have died before the line above. */
 	if (getppid() != parent)
-		_exit(127);
+		_exit(HF_EXIT_NO_FILE);
 	do {
 		n = read(go, &byte, 1);
 	} while (n < 0 && errno == EINTR);
 	if (n != 1)
-		_exit(127);
+		_exit(HF_EXIT_NO_FILE);
 	if (spawn->terminal) {
 		if (setpgid(0, 0) < 0 || tcsetpgrp(spawn->stdio[0], getpid()) < 0)
 			child_fail(report, errno);
@@ -54,6 +56,15 @@ static _Noreturn void child_main(const struct hf_spawn *spawn, pid_t parent, int
 	for (int i = 0; i < 3; i++)
 		if (spawn->stdio[i] >= 0 && dup2(spawn->stdio[i], i) < 0)
 			child_fail(report, errno);
+	/* Fails where the limit is lower by now: then the environment is the only mark. */
+	if (spawn->mark)
+		(void)hf_limit_mark_set(spawn->mark);
+	if (spawn->enter) {
+		int r = spawn->enter(spawn->enter_arg);
+
+		if (r < 0)
+			child_fail(report, -r);
+	}
 	(void)sigprocmask(SIG_SETMASK, spawn->mask, NULL);
 	(void)execvpe(spawn->argv[0], spawn->argv, spawn->envp);
 	child_fail(report, errno);
@@ -136,7 +147,7 @@ int hf_spawn_result(struct hf_child *child)
 
 int hf_spawn_status(int error)
 {
-	return error == ENOENT || error == ENOTDIR ? 127 : 126;
+	return error == ENOENT || error == ENOTDIR ? HF_EXIT_NO_FILE : HF_EXIT_NO_EXEC;
 }
 
 static int is_named(const char *entry, const char *name, size_t len)

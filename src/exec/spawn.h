@@ -21,6 +21,13 @@ struct hf_spawn {
 	pid_t group;       /* process group to join; 0: a new one */
 	const sigset_t *mask;
 	struct hf_cgroup *cgroup; /* fd -1: none */
+	uint64_t mark;     /* limit mark (marks.h) for the child and what it starts; 0: none */
+	/*
+	 * Called in the child, last before exec, with its stdio in place: only what is safe in a
+	 * signal handler. 0, or -errno, which is then what exec said. NULL: none.
+	 */
+	int (*enter)(void *arg);
+	void *enter_arg;
 };
 
 struct hf_child {

@@ -50,6 +50,7 @@ static int is_of_tree(const struct hf_tree *tree, const struct hf_stat *st)
 	/* Orphans of those come to us as well. */
 	return tree->n_others == 0 || st->pid == tree->leader ||
 	       hf_mark_found(st->pid, tree->mark, 0, 0) ||
+	       (tree->limit && hf_limit_mark_of(st->pid) == tree->limit) ||
 	       (tree->group.fd >= 0 && hf_cgroup_has(&tree->group, st->pid));
 }
 

@@ -13,6 +13,7 @@
 #define EXEC_TREE_H
 
 #include "hf/exec/cgroup.h"
+#include "hf/exec/marks.h"
 #include "hf/exec/ptable.h"
 
 struct hf_tree {
@@ -22,6 +23,7 @@ struct hf_tree {
 	size_t n_others;
 	int32_t reaper;          /* our child that the tree is below (reaper.c); 0: below us */
 	char mark[HF_MARK_MAX];  /* prefix; tells their orphans from the tree's */
+	uint64_t limit;          /* the limit mark, which does the same; 0: none */
 	int32_t leader;          /* pid; 0: none, or reaped */
 	int leader_exited;
 	int leader_code;         /* CLD_EXITED, CLD_KILLED, CLD_DUMPED */

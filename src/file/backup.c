@@ -14,9 +14,13 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/file/file.h"
+#include "hf/file/backup.h"
+#include "hf/file/content.h"
+#include "hf/file/meta.h"
+#include "hf/file/temp.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 static void backup_name(const struct hf_file *file, unsigned number, char out[NAME_MAX + 1])
 {
@@ -48,7 +52,7 @@ static int check_places(const struct hf_file *file, struct hf_err *err)
 /* A copy, where a second name is not to be had (another owner's file, some file systems). */
 static int keep_copy(const struct hf_file *file, const char *name, struct hf_err *err)
 {
-	AUTO_FD fd = hf_open_at(file->dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	AUTO_FD fd = hf_create_at(file->dirfd, name, O_RDWR, 0600);
 	int r;
 
 	if (fd < 0)
@@ -77,6 +81,10 @@ int hf_backup_keep(const struct hf_file *file, struct hf_err *err)
 		return 0;
 	if (errno == EPERM || errno == EMLINK || errno == EOPNOTSUPP || errno == ENOSYS)
 		return keep_copy(file, name, err);
+	/* Replaced or removed in that moment by an editor. */
+	if (errno == ENOENT)
+		return FAIL(err, HF_E_CHANGED, "backup", file->path,
+			    "it is no longer the file that was read");
 	return FAIL_SYS(err, "backup", file->path);
 }
 

@@ -7,6 +7,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/file/block.h"
+#include "hf/file/content.h"
 #include "hf/file/markers.h"
 #include "hf/file/style.h"
 #include "hf/sys/calls.h"

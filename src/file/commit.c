@@ -1,11 +1,12 @@
 /*
  * file/commit.c - the moment at which a file becomes the new one.
  *
- * Order (L9): content, owner, mode and attributes of the temporary file; fsync; then under
- * the guards of the file's own lock and of the fence, with both tokens proven (L5): is the
- * entry still what was read? exchange the two; is what came out what was read? else exchange
- * them back. Then fsync of the directory; if that fails, exchange them back. Last, the old
- * file (now under the temporary name) goes.
+ * Order (L9): content, owner, mode and attributes of the temporary file; fsync; a lease on the
+ * old file, so that no process opens it for writing; then under the guards of the file's own
+ * lock and of the fence, with both tokens proven (L5): is the entry still what was read?
+ * exchange the two; is what came out what was read? else bring it back (exchange.c). Then
+ * fsync of the directory; if that fails, or a process waits to write into the old file, exchange
+ * them back. Last, the old file (now under the temporary name) goes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,14 +15,20 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/file/backup.h"
 #include "hf/file/commit.h"
+#include "hf/file/content.h"
+#include "hf/file/exchange.h"
+#include "hf/file/lease.h"
+#include "hf/file/meta.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
 /* An action under up to two guards, taken in the order of their names: no circle. */
 struct guarded {
 	struct hf_file *file;
-	int (*action)(struct hf_file *file);
+	int (*action)(struct hf_file *file, void *arg);
+	void *arg;
 	const char *names[2];
 	uint64_t tokens[2];
 	int n;
@@ -34,7 +41,7 @@ static int run_next(void *arg)
 	int i = --g->n;
 
 	if (i < 0)
-		return g->action(g->file);
+		return g->action(g->file, g->arg);
 	return hf_lock_guarded(g->file->locks, g->names[i], g->tokens[i], run_next, g, &g->err);
 }
 
@@ -58,10 +65,10 @@ static void add_guard(struct guarded *g, const char *name, uint64_t token)
 	g->n++;
 }
 
-static int run_guarded(struct hf_file *file, int (*action)(struct hf_file *file),
-		       struct hf_err *ret_refusal)
+int hf_commit_guarded(struct hf_file *file, int (*action)(struct hf_file *file, void *arg), void *arg,
+		      struct hf_err *ret_refusal)
 {
-	struct guarded g = { .file = file, .action = action, .err = HF_ERR_INIT };
+	struct guarded g = { .file = file, .action = action, .arg = arg, .err = HF_ERR_INIT };
 	int r;
 
 	if (file->token)
@@ -69,65 +76,15 @@ static int run_guarded(struct hf_file *file, int (*action)(struct hf_file *file)
 	if (file->fence_name[0])
 		add_guard(&g, file->fence_name, file->fence_token);
 	r = run_next(&g);
-	*ret_refusal = g.err;
+	if (ret_refusal)
+		*ret_refusal = g.err;
 	return r;
 }
 
 /* -- what happens there ---------------------------------------------------------- */
 
-static int exchange(const struct hf_file *file)
+static int land_over(struct hf_file *file)
 {
-	return hf_sys.renameat2(file->dirfd, file->temp, file->dirfd, file->leaf,
-				RENAME_EXCHANGE) == 0
-		       ? 0
-		       : -errno;
-}
-
-/* After the exchange: is what has the temporary name the file that was read? */
-static int took_out_the_old(const struct hf_file *file)
-{
-	const struct hf_version *version = &file->version;
-	struct stat st;
-
-	if (hf_sys.fstatat(file->dirfd, file->temp, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0;
-	return st.st_ino == version->ino && st.st_dev == version->dev &&
-	       st.st_size == version->size && st.st_mtim.tv_sec == version->mtime.tv_sec &&
-	       st.st_mtim.tv_nsec == version->mtime.tv_nsec;
-}
-
-/* Somebody's version came out: it goes back, whatever happens; it is never removed. */
-static int put_back(struct hf_file *file)
-{
-	char rescue[NAME_MAX + 1];
-	int r = exchange(file);
-
-	if (r == 0)
-		return HF_E_CHANGED;
-	r = hf_rename_new(file->dirfd, file->temp, file->dirfd, file->leaf);
-	if (r < 0) {
-		(void)snprintf(rescue, sizeof(rescue), "%.*s.~c~", HF_LEAF_MAX, file->leaf);
-		(void)hf_rename_new(file->dirfd, file->temp, file->dirfd, rescue);
-	}
-	file->temp[0] = '\0';
-	return HF_E_CHANGED;
-}
-
-static int replace(struct hf_file *file)
-{
-	int r = exchange(file);
-
-	if (r == 0) {
-		file->landing = HF_LANDED_EXCHANGED;
-		if (took_out_the_old(file))
-			return 0;
-		file->landing = HF_NOT_LANDED;
-		return put_back(file);
-	}
-	if (r == -ENOENT)
-		return HF_E_CHANGED;
-	if (r != -EINVAL && r != -ENOSYS && r != -EOPNOTSUPP)
-		return r;
 	if (hf_sys.renameat2(file->dirfd, file->temp, file->dirfd, file->leaf, 0) < 0)
 		return -errno;
 	file->temp[0] = '\0';
@@ -135,14 +92,17 @@ static int replace(struct hf_file *file)
 	return 0;
 }
 
-static int land(struct hf_file *file)
+static int land(struct hf_file *file, void *arg)
 {
 	int r = hf_version_is_current(file);
 
+	(void)arg;
 	if (r <= 0)
 		return r < 0 ? r : HF_E_CHANGED;
-	if (file->version.exists)
-		return replace(file);
+	if (file->version.exists) {
+		r = hf_exchange(file);
+		return r == -ENOTSUP ? land_over(file) : r;
+	}
 	r = hf_rename_new(file->dirfd, file->temp, file->dirfd, file->leaf);
 	if (r == 0) {
 		file->temp[0] = '\0';
@@ -151,23 +111,10 @@ static int land(struct hf_file *file)
 	return r == -EEXIST ? HF_E_CHANGED : r;
 }
 
-/* Only what is still ours is taken back. */
-static int take_back(struct hf_file *file)
+static int take_back(struct hf_file *file, void *arg)
 {
-	struct stat ours, st;
-	int r = -ENOSYS;
-
-	if (hf_stat_at(file->new_fd, "", &ours) < 0 ||
-	    hf_stat_at(file->dirfd, file->leaf, &st) < 0 || st.st_ino != ours.st_ino ||
-	    st.st_dev != ours.st_dev)
-		return -ESTALE;
-	if (file->landing == HF_LANDED_EXCHANGED)
-		r = exchange(file);
-	else if (file->landing == HF_LANDED_NEW)
-		r = hf_sys.unlinkat(file->dirfd, file->leaf, 0) < 0 ? -errno : 0;
-	if (r == 0)
-		file->landing = HF_NOT_LANDED;
-	return r;
+	(void)arg;
+	return hf_exchange_undo(file);
 }
 
 /* -- around it ------------------------------------------------------------------- */
@@ -209,6 +156,7 @@ static int keep_old(struct hf_file *file, struct hf_err *err)
 
 static int prepare(struct hf_file *file, struct hf_err *err)
 {
+	struct stat st;
 	int r = 0;
 
 	if (file->old_fd >= 0)
@@ -217,26 +165,42 @@ static int prepare(struct hf_file *file, struct hf_err *err)
 		return r;
 	if (hf_sys.fsync(file->new_fd) < 0)
 		return FAIL_SYS(err, "fsync", file->path);
+	if (hf_sys.fstat(file->new_fd, &st) < 0)
+		return FAIL_SYS(err, "fstat", file->path);
+	file->made = hf_stamp_of(&st);
+	if (file->old_fd >= 0)
+		r = hf_lease_take(file, err);
+	if (r < 0)
+		return r;
 	r = hf_version_same_content(file);
 	if (r <= 0)
 		return explain(file, r < 0 ? r : HF_E_CHANGED, &(struct hf_err)HF_ERR_INIT, err);
 	return 0;
 }
 
+/*
+ * Was the old file changed after all? A change within the same tick of the clock shows only
+ * in the content. A lease that was asked back tells of a process that waits to change it.
+ */
+static int is_changed_late(const struct hf_file *file)
+{
+	return file->old_fd >= 0 && (hf_version_same_content(file) == 0 || !hf_lease_holds(file));
+}
+
 /* The rename has happened; is it on disk? */
 static int finish(struct hf_file *file, int backup, struct hf_err *err)
 {
-	struct hf_err ignored;
 	int r;
 
-	/* A change within the same tick of the clock, after all looks: only the content tells. */
-	if (file->old_fd >= 0 && hf_version_same_content(file) == 0 &&
-	    run_guarded(file, take_back, &ignored) == 0)
+	if (is_changed_late(file) && hf_commit_guarded(file, take_back, NULL, NULL) == 0)
 		return explain(file, HF_E_CHANGED, &(struct hf_err)HF_ERR_INIT, err);
 	r = hf_sync_dir(file->dirfd);
-	if (r < 0 && run_guarded(file, take_back, &ignored) == 0)
+	if (r < 0 && hf_commit_guarded(file, take_back, NULL, NULL) == 0)
 		return hf_fail_sys(err, -r, "fsync of the directory", file->path);
-	/* Should this fail, the next one who reads the file finishes it. */
+	/* A process that had found the old file before the exchange has opened it by now. */
+	if (!hf_lease_holds(file) && hf_commit_guarded(file, take_back, NULL, NULL) == 0)
+		return explain(file, HF_E_CHANGED, &(struct hf_err)HF_ERR_INIT, err);
+	/* If this fails, the next process that reads the file finishes it. */
 	if (backup)
 		(void)hf_backup_rotate(file, NULL);
 	if (r < 0)
@@ -245,10 +209,29 @@ static int finish(struct hf_file *file, int backup, struct hf_err *err)
 	return 1;
 }
 
-int hf_commit(struct hf_file *file, struct hf_err *err)
+static int commit(struct hf_file *file, struct hf_err *err)
 {
 	int backup = file->backups > 0 && file->old_fd >= 0;
 	struct hf_err refusal = HF_ERR_INIT;
+	int r;
+
+	r = prepare(file, err);
+	if (r == 0 && backup)
+		r = keep_old(file, err);
+	if (r < 0)
+		return r;
+	r = hf_commit_guarded(file, land, NULL, &refusal);
+	if (r < 0)
+		r = explain(file, r, &refusal, err);
+	else
+		r = finish(file, backup, err);
+	if (backup && file->landing == HF_NOT_LANDED)
+		hf_backup_forget(file);
+	return r;
+}
+
+int hf_commit(struct hf_file *file, struct hf_err *err)
+{
 	int r;
 
 	file->landing = HF_NOT_LANDED;
@@ -257,17 +240,8 @@ int hf_commit(struct hf_file *file, struct hf_err *err)
 		if (r != 0)
 			return r < 0 ? hf_fail_sys(err, -r, "compare", file->path) : 0;
 	}
-	r = prepare(file, err);
-	if (r == 0 && backup)
-		r = keep_old(file, err);
-	if (r < 0)
-		return r;
-	r = run_guarded(file, land, &refusal);
-	if (r < 0)
-		r = explain(file, r, &refusal, err);
-	else
-		r = finish(file, backup, err);
-	if (backup && file->landing == HF_NOT_LANDED)
-		hf_backup_forget(file);
+	r = commit(file, err);
+	hf_exchange_settle(file);
+	hf_lease_drop(file);
 	return r;
 }

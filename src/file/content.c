@@ -8,7 +8,7 @@
 #include <xxhash.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/file/file.h"
+#include "hf/file/content.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
@@ -80,6 +80,16 @@ int hf_version_take(const struct stat *st, int fd, int kind, struct hf_version *
 static int same_time(struct timespec a, struct timespec b)
 {
 	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+struct hf_stamp hf_stamp_of(const struct stat *st)
+{
+	return (struct hf_stamp){ st->st_ino, st->st_size, st->st_mtim };
+}
+
+int hf_stamp_equal(const struct hf_stamp *a, const struct hf_stamp *b)
+{
+	return a->ino == b->ino && a->size == b->size && same_time(a->mtime, b->mtime);
 }
 
 int hf_version_is_current(const struct hf_file *file)

@@ -10,7 +10,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/file/file.h"
+#include "hf/file/entry.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
@@ -34,6 +34,12 @@ void hf_entry_name(dev_t dev, ino_t ino, const char *leaf, char out[HF_NAME_MAX 
 	sum = XXH3_128bits(leaf, strlen(leaf));
 	(void)snprintf(out + n + room, HASH_LEN + 1, ":%016llx%016llx",
 		       (unsigned long long)sum.high64, (unsigned long long)sum.low64);
+}
+
+void hf_entry_inner_name(const struct hf_file *file, char out[HF_NAME_MAX + 1])
+{
+	(void)snprintf(out, HF_NAME_MAX + 1, "with:%016llx:%.40s",
+		       (unsigned long long)XXH3_64bits(file->name, strlen(file->name)), file->leaf);
 }
 
 static const char *kind_word(mode_t mode)

@@ -8,10 +8,17 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/file/backup.h"
 #include "hf/file/block.h"
 #include "hf/file/commit.h"
+#include "hf/file/content.h"
+#include "hf/file/entry.h"
+#include "hf/file/exchange.h"
+#include "hf/file/sidecar.h"
+#include "hf/file/temp.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/noinherit.h"
 
 #define ALL_FLAGS                                                                      \
 	(HF_FILE_CREATE | HF_FILE_REPLACE_SYMLINK | HF_FILE_FOLLOW | HF_FILE_BREAK_LINKS | \
@@ -39,9 +46,11 @@ static void free_handle(struct hf_file *file)
 	if (!file)
 		return;
 	hf_auto_close(&file->dirfd);
-	hf_auto_close(&file->sidecar);
+	/* In a child the number of a flocked descriptor means nothing, and is only closed. */
+	hf_noinherit_close(&file->sidecar);
 	hf_auto_close(&file->old_fd);
-	hf_auto_close(&file->new_fd);
+	hf_noinherit_close(&file->new_fd);
+	hf_noinherit_close(&file->lease_fd);
 	hf_lock_free(file->lock);
 	free(file->path);
 	free(file);
@@ -54,8 +63,9 @@ static void auto_free_handle(struct hf_file **file)
 
 static int check_opts(const char *path, const struct hf_file_opts *opts, struct hf_err *err)
 {
-	if (opts->size < sizeof(*opts) || opts->flags & ~(unsigned)ALL_FLAGS)
-		return FAIL(err, -EINVAL, "arguments", path, "size is not set, or an unknown flag");
+	if (opts->size < sizeof(*opts) || opts->flags & ~(unsigned)ALL_FLAGS ||
+	    opts->writer_wait_ns < 0)
+		return FAIL(err, -EINVAL, "arguments", path, "size is not set, an unknown flag, or a negative time");
 	if (opts->backups > HF_FILE_BACKUPS_MAX)
 		return FAIL(err, -EINVAL, "arguments", path, "at most %d backups",
 			    HF_FILE_BACKUPS_MAX);
@@ -75,12 +85,13 @@ static int open_handle(struct hf_locks *locks, const char *path, const struct hf
 
 	if (!file)
 		return hf_fail_sys(err, ENOMEM, "memory", path);
-	file->dirfd = file->sidecar = file->old_fd = file->new_fd = -1;
+	file->dirfd = file->sidecar = file->old_fd = file->new_fd = file->lease_fd = -1;
 	file->locks = locks;
 	file->journal = opts->journal;
 	file->process = getpid();
 	file->flags = opts->flags;
 	file->backups = opts->backups;
+	file->writer_wait_ns = opts->writer_wait_ns ? opts->writer_wait_ns : HF_FILE_WRITER_WAIT_NS;
 	if (opts->fence_name) {
 		hf_copy_text(file->fence_name, sizeof(file->fence_name), opts->fence_name);
 		file->fence_token = opts->fence_token;
@@ -148,6 +159,25 @@ static int is_held_already(struct hf_file *file)
 	       hf_lock_check_token(file->locks, file->name, file->held_token, NULL) == 0;
 }
 
+/*
+ * Inside "file with" the file's own lock is held around all of its commands. Edits there take
+ * turns by a lock of their own. A "file with" inside it takes none: its own edits need that.
+ */
+static int lock_inside(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret_blocker,
+		       struct hf_err *err)
+{
+	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = wait_ns };
+	char name[HF_NAME_MAX + 1];
+	int r = 0;
+
+	hf_entry_inner_name(file, name);
+	if (!(file->flags & HF_FILE_FREE_ON_EXIT))
+		r = hf_lock_acquire(file->locks, name, &opts, &file->lock, ret_blocker, err);
+	if (r == 0)
+		file->token = file->held_token;
+	return r;
+}
+
 int hf_file_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret_blocker,
 		 struct hf_err *err)
 {
@@ -160,10 +190,8 @@ int hf_file_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret_bl
 		return r;
 	if (file->token)
 		return FAIL(err, -EINVAL, "lock", file->path, "it is locked already");
-	if (is_held_already(file)) {
-		file->token = file->held_token;
-		return 0;
-	}
+	if (is_held_already(file))
+		return lock_inside(file, wait_ns, ret_blocker, err);
 	if (file->flags & HF_FILE_FREE_ON_EXIT)
 		opts.flags = HF_LOCK_FREE_ON_EXIT;
 	r = hf_lock_acquire(file->locks, file->name, &opts, &file->lock, ret_blocker, err);
@@ -213,9 +241,9 @@ static int read_version(struct hf_file *file, struct hf_err *err)
 
 	file->was_read = 0;
 	hf_auto_close(&file->old_fd);
-	/* Only who has the lock knows that nobody is in the middle of a commit. */
+	/* Only under the lock is no other process in the middle of a commit. */
 	if (file->token) {
-		hf_temp_sweep(file);
+		hf_exchange_recover(file);
 		hf_backup_recover(file);
 	}
 	kind = hf_entry_look(file, &st, err);
@@ -255,13 +283,18 @@ int hf_file_write(struct hf_file *file, int *ret_fd, struct hf_err *err)
 		return r;
 	if (!file->was_read)
 		return FAIL(err, -EINVAL, "write", file->path, "it was not read before");
-	hf_temp_drop(file);
+	hf_exchange_settle(file);
 	/* A new file gets what the umask and the directory's default ACL say. */
 	r = hf_temp_make(file, file->old_fd >= 0 ? 0600 : 0666, err);
 	if (r < 0)
 		return r;
 	*ret_fd = file->new_fd;
 	return 0;
+}
+
+const char *hf_file_kept(const struct hf_file *file)
+{
+	return file->kept[0] ? file->kept : NULL;
 }
 
 int hf_file_new_fd(const struct hf_file *file)
@@ -279,7 +312,7 @@ int hf_file_commit(struct hf_file *file, struct hf_err *err)
 	if (file->new_fd < 0)
 		return FAIL(err, -EINVAL, "commit", file->path, "nothing was written");
 	r = hf_commit(file, &why);
-	hf_temp_drop(file);
+	hf_exchange_settle(file);
 	file->was_read = 0; /* the version is another one now */
 	return r < 0 ? refused(file->journal, file->path, r, &why, err) : r;
 }
@@ -287,7 +320,7 @@ int hf_file_commit(struct hf_file *file, struct hf_err *err)
 void hf_file_discard(struct hf_file *file)
 {
 	if (file && file->process == getpid())
-		hf_temp_drop(file);
+		hf_exchange_settle(file);
 }
 
 int hf_file_block(struct hf_file *file, const struct hf_block *block, struct hf_err *err)
@@ -297,12 +330,12 @@ int hf_file_block(struct hf_file *file, const struct hf_block *block, struct hf_
 
 	if (r < 0)
 		return r;
-	hf_temp_drop(file);
+	hf_exchange_settle(file);
 	r = read_version(file, &why);
 	if (r == 0)
 		r = hf_block_write(file, block, &why);
 	if (r < 0)
-		hf_temp_drop(file);
+		hf_exchange_settle(file);
 	return r < 0 ? refused(file->journal, file->path, r, &why, err) : r;
 }
 
@@ -311,11 +344,9 @@ int hf_file_close(struct hf_file *file, struct hf_err *err)
 	int r = 0;
 
 	if (file && file->process == getpid()) {
-		hf_temp_drop(file);
+		hf_exchange_settle(file);
 		/* In this order: whoever gets the named lock finds the other one free. */
-		if (file->sidecar >= 0)
-			(void)hf_sys.flock(file->sidecar, LOCK_UN);
-		hf_auto_close(&file->sidecar);
+		hf_noinherit_unlock_close(&file->sidecar);
 		if (file->lock)
 			r = hf_lock_release(file->lock, err);
 	}

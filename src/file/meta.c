@@ -5,7 +5,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/file/file.h"
+#include "hf/file/meta.h"
 #include "hf/sys/calls.h"
 
 #define ACL      "system.posix_acl_access"

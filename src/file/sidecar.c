@@ -14,9 +14,12 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
-#include "hf/file/file.h"
+#include "hf/file/sidecar.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/flock.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
+#include "hf/sys/noinherit.h"
 
 #define REPLACED_MAX   16 /* replaced under us that often: give up */
 #define PROC_LOCKS_MAX (256 << 10)
@@ -96,22 +99,39 @@ static int check_sidecar(const struct hf_file *file, const struct stat *st, cons
 	return 0;
 }
 
+/* Opens the file, or makes it; *made becomes 1 when it did. */
+static int open_or_make(const struct hf_file *file, const char *name, int *made)
+{
+	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK;
+	int fd = hf_open_at(file->dirfd, name, flags, 0);
+
+	if (fd == -ENOENT) {
+		fd = hf_create_at(file->dirfd, name, flags, 0600);
+		*made |= fd >= 0;
+		if (fd == -EEXIST) /* another process was faster */
+			fd = hf_open_at(file->dirfd, name, flags, 0);
+	}
+	/* Ours, but made under a umask that took the owner's bits. */
+	if (fd == -EACCES && hf_mend_mode(file->dirfd, name, S_IFREG, 0600) > 0)
+		fd = hf_open_at(file->dirfd, name, flags, 0);
+	return fd;
+}
+
 static int open_sidecar(const struct hf_file *file, const char *name, const char *shown,
 			struct stat *ret_st, struct hf_err *err)
 {
-	AUTO_FD fd = -1;
+	AUTO_FLOCK_FD fd = -1;
 	int r, made = 0;
+	struct hf_opening opening;
 
-	fd = hf_open_at(file->dirfd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
-	if (fd == -ENOENT) {
-		fd = hf_open_at(file->dirfd, name,
-				O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CREAT | O_EXCL, 0600);
-		made = fd >= 0;
-		if (fd == -EEXIST) /* somebody else was faster */
-			fd = hf_open_at(file->dirfd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
-	}
-	if (fd < 0)
-		return hf_fail_open(err, fd, shown);
+	do {
+		r = hf_noinherit_begin(&opening);
+		if (r < 0)
+			return hf_fail_sys(err, -r, "atfork", shown);
+		fd = open_or_make(file, name, &made);
+	} while ((r = hf_noinherit_note(&fd, &opening)) == 0);
+	if (r < 0)
+		return hf_fail_open(err, r, shown);
 	/* Made by root in a user's directory it would lock that user out for ever. */
 	if (made && geteuid() == 0 && file->dir_uid != 0)
 		(void)hf_sys.fchown(fd, file->dir_uid, (gid_t)-1);
@@ -121,6 +141,9 @@ static int open_sidecar(const struct hf_file *file, const char *name, const char
 	r = ret_st->st_nlink == 0 ? 0 : check_sidecar(file, ret_st, shown, err);
 	return r < 0 ? r : fd_take(&fd);
 }
+
+/* Other tools hold it as long as they like. */
+static const struct hf_backoff backoff = { .min_ns = 1 * HF_MSEC, .max_ns = 20 * HF_MSEC };
 
 int hf_sidecar_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret_blocker,
 		    struct hf_err *err)
@@ -133,13 +156,13 @@ int hf_sidecar_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret
 		       (int)(strlen(file->path) - strlen(file->leaf)), file->path, file->leaf);
 	for (int i = 0; i < REPLACED_MAX; i++) {
 		struct stat st, now;
-		AUTO_FD fd = open_sidecar(file, name, shown, &st, err);
+		AUTO_FLOCK_FD fd = open_sidecar(file, name, shown, &st, err);
 		int r;
 
 		if (fd < 0)
 			return fd;
-		r = hf_flock_wait(fd, LOCK_EX, wait_ns < 0 ? -1 : hf_mono_left(deadline));
-		if (r == -EWOULDBLOCK)
+		r = hf_flock_until(fd, LOCK_EX, deadline, &backoff);
+		if (r == -ETIMEDOUT)
 			return refuse_busy(&st, shown, wait_ns, ret_blocker, err);
 		if (r < 0)
 			return hf_fail_sys(err, -r, "flock", shown);

@@ -1,10 +1,4 @@
-/*
- * file/temp.c - the temporary file beside the target.
- *
- * Its name is one of a few fixed ones, so that what a crash left is found without reading
- * the directory. Whoever writes one has it flocked; one that can be flocked is therefore
- * nobody's any more. That holds also for writers that went on without the lock.
- */
+/* file/temp.c - names of the temporary files, making one, and sweeping what was never exchanged. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,13 +11,15 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/file/file.h"
+#include "hf/file/intent.h"
+#include "hf/file/temp.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
+#include "hf/sys/noinherit.h"
 
-#define SLOTS       4
 #define MAKE_TRIES  64
-#define LITERAL_MAX (NAME_MAX - (int)sizeof("..holdfast-old.tmp"))
+#define LITERAL_MAX (NAME_MAX - (int)sizeof("..holdfast-0-swap.tmp"))
 
 static void temp_name(const struct hf_file *file, const char *which, char out[NAME_MAX + 1])
 {
@@ -36,9 +32,16 @@ static void temp_name(const struct hf_file *file, const char *which, char out[NA
 			       which);
 }
 
-static void slot_name(const struct hf_file *file, int slot, char out[NAME_MAX + 1])
+void hf_temp_name(const struct hf_file *file, int slot, char out[NAME_MAX + 1])
 {
 	char which[] = { (char)('0' + slot), '\0' };
+
+	temp_name(file, which, out);
+}
+
+void hf_temp_intent_name(const struct hf_file *file, int slot, char out[NAME_MAX + 1])
+{
+	char which[] = { (char)('0' + slot), '-', 's', 'w', 'a', 'p', '\0' };
 
 	temp_name(file, which, out);
 }
@@ -57,34 +60,68 @@ static int is_named(const struct hf_file *file, const char *name, int fd)
 	       named.st_ino == st.st_ino && named.st_dev == st.st_dev;
 }
 
-/* Removes what a crash left in that slot, if it is ours and proven to be nobody's. */
-static void sweep(const struct hf_file *file, const char *name)
+int hf_temp_claim(const struct hf_file *file, const char *name)
 {
-	AUTO_FD fd = -1;
+	AUTO_FLOCK_FD fd = -1;
 	struct stat st;
 
 	if (hf_stat_at(file->dirfd, name, &st) < 0 || !S_ISREG(st.st_mode) ||
 	    (st.st_uid != geteuid() && geteuid() != 0))
-		return;
-	fd = hf_open_at(file->dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+		return -1;
+	fd = hf_noinherit_open(file->dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	/* The umask of its writer took the right to read it. */
+	if (fd == -EACCES && hf_mend_mode(file->dirfd, name, S_IFREG, 0400) > 0)
+		fd = hf_noinherit_open(file->dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd < 0 || hf_sys.flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_named(file, name, fd))
-		return;
-	(void)hf_sys.unlinkat(file->dirfd, name, 0);
+		return -1;
+	return fd_take(&fd);
+}
+
+void hf_temp_sweep(const struct hf_file *file, int slot)
+{
+	char name[NAME_MAX + 1], intent[NAME_MAX + 1];
+	AUTO_FLOCK_FD fd = -1;
+	struct stat st;
+
+	hf_temp_name(file, slot, name);
+	hf_temp_intent_name(file, slot, intent);
+	fd = hf_temp_claim(file, name);
+	/*
+	 * A living writer could have exchanged its file between our look for an intent and the
+	 * flock: then there is an intent now.
+	 */
+	if (fd >= 0 && hf_stat_at(file->dirfd, intent, &st) == -ENOENT)
+		(void)hf_sys.unlinkat(file->dirfd, name, 0);
 }
 
 /* Makes the file of one slot. Returns 1; 0 when the slot is taken; -errno. */
-static int make_in(struct hf_file *file, const char *name, mode_t mode)
+static int make_in(struct hf_file *file, int slot, mode_t mode)
 {
-	AUTO_FD fd = hf_open_at(file->dirfd, name,
-				O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+	char name[NAME_MAX + 1], intent[NAME_MAX + 1];
+	AUTO_FLOCK_FD fd = -1;
+	struct hf_opening opening;
 	struct stat st;
-	int r;
+	int r, made;
 
-	if (fd == -EEXIST)
-		return 0;
-	if (fd < 0)
-		return fd;
+	hf_temp_name(file, slot, name);
+	hf_temp_intent_name(file, slot, intent);
+	r = hf_noinherit_begin(&opening);
+	if (r < 0)
+		return r;
+	fd = hf_open_at(file->dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+	made = fd >= 0;
+	r = hf_noinherit_note(&fd, &opening);
+	/* A child has it too: made again, with the next name. */
+	if (r <= 0 && made)
+		(void)hf_sys.unlinkat(file->dirfd, name, 0);
+	if (r <= 0)
+		return r == -EEXIST ? 0 : r;
 	r = hf_sys.flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : hf_stat_at(fd, "", &st);
+	/* An intent without its file is of a process between its last two steps. */
+	if (r == 0 && st.st_nlink > 0) {
+		r = hf_stat_at(file->dirfd, intent, &(struct stat){ 0 });
+		r = r == 0 ? -EWOULDBLOCK : r == -ENOENT ? 0 : r;
+	}
 	if (r < 0) {
 		(void)hf_sys.unlinkat(file->dirfd, name, 0);
 		return r == -EWOULDBLOCK ? 0 : r;
@@ -93,18 +130,9 @@ static int make_in(struct hf_file *file, const char *name, mode_t mode)
 	if (st.st_nlink == 0)
 		return 0;
 	file->new_fd = fd_take(&fd);
+	file->slot = slot;
 	hf_copy_text(file->temp, sizeof(file->temp), name);
 	return 1;
-}
-
-void hf_temp_sweep(const struct hf_file *file)
-{
-	char name[NAME_MAX + 1];
-
-	for (int slot = 0; slot < SLOTS; slot++) {
-		slot_name(file, slot, name);
-		sweep(file, name);
-	}
 }
 
 int hf_temp_make(struct hf_file *file, mode_t mode, struct hf_err *err)
@@ -112,25 +140,16 @@ int hf_temp_make(struct hf_file *file, mode_t mode, struct hf_err *err)
 	char name[NAME_MAX + 1];
 
 	for (int try = 0; try < MAKE_TRIES; try++) {
-		int r;
+		int r = make_in(file, try % HF_TEMP_SLOTS, mode);
 
-		slot_name(file, try % SLOTS, name);
-		r = make_in(file, name, mode);
 		if (r > 0)
 			return 0;
 		if (r < 0)
 			return hf_fail_sys(err, -r, "temporary file", file->path);
 	}
+	hf_temp_name(file, 0, name);
 	return FAIL(err, -EBUSY, "temporary file", file->path,
 		    "%d other processes are writing it without the lock, or the names "
 		    "%s (and 1 to %d) are taken",
-		    SLOTS, name, SLOTS - 1);
-}
-
-void hf_temp_drop(struct hf_file *file)
-{
-	if (file->new_fd >= 0 && file->temp[0])
-		(void)hf_sys.unlinkat(file->dirfd, file->temp, 0);
-	file->temp[0] = '\0';
-	hf_auto_close(&file->new_fd);
+		    HF_TEMP_SLOTS, name, HF_TEMP_SLOTS - 1);
 }

@@ -1,5 +1,5 @@
 /*
- * journal/append.c - the writing side: handle, guard, append, and counted loss.
+ * journal/append.c - one record appended, or its loss counted.
  *
  * Nothing here may hold up the caller (see journal.h): every wait is bounded by
  * one deadline, every failure ends in lose(), and no state on disk is left that
@@ -7,146 +7,18 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/base/parse.h"
 #include "hf/journal/counters.h"
 #include "hf/journal/journal.h"
 #include "hf/journal/line.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
-#include "hf/sys/state.h"
-
-#define DEFAULT_SEGMENT (UINT64_C(8) << 20)
-#define DEFAULT_RETAIN  (UINT64_C(64) << 20)
-
-/* Waiting for the guard: give way a few times, then sleep in growing steps. */
-#define YIELDS       8
-#define PAUSE_MIN_NS (20 * HF_USEC)
-#define PAUSE_MAX_NS (200 * HF_USEC)
-
-/* Rotations by others that one append follows before it gives up. */
-#define MAX_REOPENS 16
-
-static uint64_t limit_from(uint64_t given, const char *variable, uint64_t otherwise)
-{
-	const char *text = secure_getenv(variable);
-	uint64_t value;
-
-	if (given == 0 && text && hf_parse_size(text, strlen(text), &value) == 0)
-		given = value;
-	return given ? given : otherwise;
-}
-
-static void auto_journal_free(struct hf_journal **journal)
-{
-	hf_journal_free(*journal);
-}
-
-void hf_journal_close_active(struct hf_journal *journal)
-{
-	hf_auto_close(&journal->fd); /* and with it the guard, if we hold it */
-	journal->known = 0;
-}
-
-int hf_journal_open_active(struct hf_journal *journal, struct hf_err *err)
-{
-	const char *shown = "journal/" HF_SEGMENT_ACTIVE;
-	int r = -EACCES;
-
-	for (int i = 0; i < MAX_REOPENS && r == -EACCES; i++) {
-		struct stat st;
-
-		r = hf_open_private(journal->dirfd, HF_SEGMENT_ACTIVE, O_RDWR | O_CREAT, shown,
-				    &journal->fd, NULL, err);
-		if (r != -EACCES)
-			break;
-		/* Sealed by a rotation that was cut short: readable is enough to finish it. */
-		r = hf_open_private(journal->dirfd, HF_SEGMENT_ACTIVE, O_RDONLY, shown,
-				    &journal->fd, &st, NULL);
-		if (r == 0 && hf_segment_sealed(&st))
-			break;
-		/* The rotation went on meanwhile: this is the next segment, to be written. */
-		if (r == 0)
-			hf_auto_close(&journal->fd);
-		r = -EACCES;
-	}
-	journal->known = 0;
-	journal->generation++;
-	return r;
-}
-
-int hf_journal_open(struct hf_state *state, const struct hf_journal_opts *opts,
-		    struct hf_journal **ret_journal, struct hf_err *err)
-{
-	AUTO(auto_journal_free) struct hf_journal *journal = NULL;
-	struct hf_journal_opts use = { .size = sizeof(use) };
-	struct rlimit limit;
-	int r;
-
-	if (!state || !ret_journal || (opts && opts->size < sizeof(use)))
-		return FAIL(err, -EINVAL, "arguments", "hf_journal_open", "NULL or wrong size");
-	if (opts)
-		use = *opts;
-	journal = calloc(1, sizeof(*journal));
-	if (!journal)
-		return hf_fail_sys(err, ENOMEM, "memory", "journal");
-	(void)pthread_mutex_init(&journal->mutex, NULL);
-	journal->owner = getpid();
-	journal->dirfd = journal->fd = journal->counters_fd = -1;
-	journal->body = journal->out = (struct hf_buf)HF_BUF_INIT;
-	journal->segment_bytes =
-		limit_from(use.segment_bytes, "HOLDFAST_JOURNAL_SEGMENT", DEFAULT_SEGMENT);
-	journal->retain_bytes =
-		limit_from(use.retain_bytes, "HOLDFAST_JOURNAL_RETAIN", DEFAULT_RETAIN);
-	if (journal->segment_bytes < HF_JOURNAL_SEGMENT_MIN)
-		journal->segment_bytes = HF_JOURNAL_SEGMENT_MIN;
-	journal->fsize_limit = UINT64_MAX;
-	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-		journal->fsize_limit = limit.rlim_cur;
-
-	r = hf_state_subdir(state, "journal", 1, &journal->dirfd, err);
-	if (r < 0)
-		return r;
-	r = hf_journal_open_active(journal, err);
-	if (r < 0)
-		return r;
-	/* A journal without counters is worth more than none; but never trust a trap. */
-	if (journal->fsize_limit >= HF_COUNTERS_LEN) {
-		r = hf_counters_open(journal->dirfd, 1, &journal->counters_fd, err);
-		if (r == HF_E_UNTRUSTED)
-			return r;
-	}
-	*ret_journal = ptr_take(&journal);
-	return 0;
-}
-
-void hf_journal_free(struct hf_journal *journal)
-{
-	if (!journal)
-		return;
-	hf_auto_close(&journal->fd);
-	hf_auto_close(&journal->counters_fd);
-	hf_auto_close(&journal->dirfd);
-	hf_buf_done(&journal->body);
-	hf_buf_done(&journal->out);
-	/* Not in a child: there the mutex may be held by a thread that does not exist. */
-	if (journal->owner == getpid())
-		(void)pthread_mutex_destroy(&journal->mutex);
-	free(journal);
-}
-
-uint64_t hf_journal_last_seq(const struct hf_journal *journal)
-{
-	return __atomic_load_n(&journal->own_seq, __ATOMIC_RELAXED);
-}
+#include "hf/sys/noinherit.h"
 
 /* Counts the loss, remembers its cause, and tells the caller. */
 static int lose(struct hf_journal *journal, int sys, const char *op, struct hf_err *err)
@@ -163,121 +35,6 @@ static int lose(struct hf_journal *journal, int sys, const char *op, struct hf_e
 		err->sys = sys;
 	}
 	return HF_E_LOST;
-}
-
-/* Takes the guard before `deadline`. Returns 0 or -errno (-ETIMEDOUT: a stuck writer). */
-static int take_guard(struct hf_journal *journal, struct hf_mono deadline)
-{
-	long pause = PAUSE_MIN_NS;
-	struct stat before = { 0 }, now = { 0 };
-
-	for (int try = 0;; try++) {
-		if (hf_sys.flock(journal->fd, LOCK_EX | LOCK_NB) == 0)
-			return 0;
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return -errno;
-		if (try == 0) {
-			(void)hf_sys.fstat(journal->fd, &before);
-			/* It has moved since we gave up on it. */
-			if (before.st_size != journal->stuck_size)
-				journal->impatient = 0;
-		}
-		/* Not even yielding: beside busy processes that costs milliseconds each time. */
-		if (journal->impatient || hf_mono_left(deadline) == 0) {
-			(void)hf_sys.fstat(journal->fd, &now);
-			/* Stuck, or only busy? Who is busy writes. */
-			journal->impatient = now.st_size == before.st_size;
-			journal->stuck_size = now.st_size;
-			return -ETIMEDOUT;
-		}
-		if (try < YIELDS) {
-			(void)sched_yield();
-			continue;
-		}
-		hf_pause(pause);
-		pause = pause * 2 < PAUSE_MAX_NS ? pause * 2 : PAUSE_MAX_NS;
-	}
-}
-
-/* Brings `end`, `seq` and `torn` up to date. Caller holds the guard. */
-static int learn_tail(struct hf_journal *journal, uint64_t size)
-{
-	struct hf_counters counters = { 0 };
-	struct hf_tail tail;
-	int r;
-
-	r = hf_segment_tail(journal->fd, size, &tail);
-	if (r == 0 && tail.seq == 0)
-		r = hf_journal_seq_before(journal, &tail.seq);
-	if (r < 0)
-		return r;
-	/*
-	 * A number that was acknowledged is not given again, even if its record is
-	 * gone (deleted by hand, or lost with the power): the gap stays visible.
-	 */
-	if (journal->counters_fd >= 0 && hf_counters_read(journal->counters_fd, &counters) == 0 &&
-	    counters.seq > tail.seq)
-		tail.seq = counters.seq;
-	journal->end = size;
-	journal->seq = tail.seq;
-	journal->torn = tail.torn;
-	journal->known = 1;
-	return 0;
-}
-
-/* Is the segment full for a record of `len` bytes? One record always fits. */
-static int is_full(const struct hf_journal *journal, size_t len)
-{
-	return journal->end > 0 && journal->end + len > journal->segment_bytes;
-}
-
-/*
- * Opens, guards and examines until there is an active segment with room for
- * `len` bytes under our guard. Returns 0, or -errno without the guard.
- */
-static int ready_segment(struct hf_journal *journal, size_t len, struct hf_mono deadline)
-{
-	/* Others may rotate as often as they like meanwhile: the deadline is the limit. */
-	for (;;) {
-		struct stat st = { 0 };
-		int r;
-
-		if (journal->fd < 0) {
-			r = hf_journal_open_active(journal, NULL);
-			if (r < 0)
-				return r == HF_E_UNTRUSTED ? -EACCES : r;
-		}
-		r = take_guard(journal, deadline);
-		if (r < 0)
-			return r;
-		r = hf_stat_at(journal->fd, "", &st);
-		if (r < 0) {
-			hf_journal_close_active(journal);
-			return r;
-		}
-		if (st.st_nlink == 0) { /* deleted by hand */
-			hf_journal_close_active(journal);
-			continue;
-		}
-		if (!hf_segment_sealed(&st)) {
-			if (!journal->known || (uint64_t)st.st_size != journal->end) {
-				r = learn_tail(journal, (uint64_t)st.st_size);
-				if (r < 0) {
-					hf_journal_close_active(journal);
-					return r;
-				}
-			}
-			if (!is_full(journal, len))
-				return 0;
-		}
-		r = hf_journal_rotate(journal);
-		if (r < 0) {
-			hf_journal_close_active(journal);
-			return r;
-		}
-		if (hf_mono_left(deadline) == 0)
-			return -ETIMEDOUT;
-	}
 }
 
 /* Adds one line to the batch, with the next number. */
@@ -392,7 +149,7 @@ struct unsynced {
 
 static void note_unsynced(struct hf_journal *journal, struct unsynced *ret)
 {
-	ret->fd = fcntl(journal->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	ret->fd = hf_noinherit_dup(journal->fd);
 	ret->generation = journal->generation;
 	ret->dir = journal->synced_generation != journal->generation;
 }
@@ -427,7 +184,7 @@ static int append_locked(struct hf_journal *journal, enum hf_event event, const 
 			 const struct hf_field *fields, size_t n_fields,
 			 struct unsynced *ret_unsynced, struct hf_err *err)
 {
-	struct hf_mono deadline = hf_mono_in(HF_JOURNAL_WAIT_NS);
+	struct hf_mono deadline = hf_mono_in(journal->wait_ns);
 	int r;
 
 	(void)pthread_mutex_lock(&journal->mutex);
@@ -440,7 +197,7 @@ static int append_locked(struct hf_journal *journal, enum hf_event event, const 
 	if (r < 0)
 		return lose(journal, -r, "memory", err);
 	/* 128 bytes: more than seq, time, pid and checksum take. */
-	r = ready_segment(journal, journal->body.len + 128, deadline);
+	r = hf_journal_guard(journal, journal->body.len + 128, deadline);
 	if (r < 0)
 		return lose(journal, -r, "guard", err);
 	journal->impatient = 0;
@@ -472,7 +229,8 @@ int hf_journal_append(struct hf_journal *journal, enum hf_event event, const cha
 	if (r < 0 || !(flags & HF_JOURNAL_DURABLE))
 		return r;
 	r = make_durable(journal, &unsynced);
-	hf_auto_close(&unsynced.fd);
+	/* The next append may have its guard through the same description already. */
+	hf_noinherit_close_shared(&unsynced.fd, journal->dirfd);
 	/* Written, but its durability was the point: say so, count nothing. */
 	return r < 0 ? hf_fail_sys(err, -r, "fdatasync", "journal") : 0;
 }

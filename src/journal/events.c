@@ -62,6 +62,8 @@ static const struct hf_event_info rows[] = {
 	    REQUIRED("path", TEXT), REQUIRED("reason", TEXT)),
 	ROW(FILE_ABANDONED, file_abandoned, 0, "new content was not taken: its command failed, hung or wrote nothing",
 	    REQUIRED("path", TEXT), REQUIRED("cause", TEXT)),
+	ROW(FILE_KEPT, file_kept, 0, "a version that an editor saved during a commit was given a name of its own",
+	    REQUIRED("path", TEXT), REQUIRED("kept", TEXT)),
 	ROW(PLAN_ADDED, plan_added, 1, "a sandbox was added to a plan",
 	    REQUIRED("sandbox", TEXT), REQUIRED("target", TEXT), REQUIRED("strategy", TEXT), OPTIONAL("why", TEXT)),
 	ROW(PLAN_ENTERED, plan_entered, 1, "a command was started inside the sandboxes of a plan",

@@ -1,5 +1,5 @@
 /*
- * journal/journal.h - the writing handle, shared by append.c and rotate.c.
+ * journal/journal.h - the writing handle, shared by handle.c, guard.c, append.c and rotate.c.
  *
  * The guard is flock(LOCK_EX) on the active segment itself. Under it a writer
  * learns the end of the file from statx: equal to `end` means nobody wrote since,
@@ -23,10 +23,12 @@ struct hf_journal {
 	int counters_fd;       /* -1: not to be had; the journal works without */
 	uint64_t segment_bytes;
 	uint64_t retain_bytes;
+	int64_t wait_ns;      /* the longest that an append waits for the guard */
 	uint64_t fsize_limit; /* RLIMIT_FSIZE at opening */
 
 	/* The active segment as this handle last saw it. */
 	int fd;          /* -1: to be opened */
+	int read_only;   /* the descriptor cannot write: the mode did not let it */
 	uint64_t end;    /* size after our last look */
 	uint64_t seq;    /* highest sequence number at `end` */
 	int torn;        /* the segment does not end with a newline */
@@ -56,6 +58,12 @@ struct hf_journal {
 
 /* Opens events.jsonl (made if missing) as journal->fd. */
 int hf_journal_open_active(struct hf_journal *journal, struct hf_err *err);
+
+/*
+ * Opens, guards and examines until there is an active segment with room for
+ * `len` bytes under our guard. Returns 0, or -errno without the guard.
+ */
+int hf_journal_guard(struct hf_journal *journal, size_t len, struct hf_mono deadline);
 
 /* Forgets the active segment. */
 void hf_journal_close_active(struct hf_journal *journal);

@@ -72,7 +72,7 @@ static int open_segment(struct hf_scan *scan, const char *name, struct hf_err *e
 		hf_auto_close(&scan->fd);
 		return -EALREADY;
 	}
-	scan->offset = scan->line = 0;
+	scan->offset = scan->line = scan->hole = 0;
 	scan->used = 0;
 	hf_buf_reset(&scan->buf);
 	return 0;
@@ -122,9 +122,24 @@ static int advance(struct hf_scan *scan, struct hf_err *err)
 	return FAIL(err, -EAGAIN, "rotation", "journal", "it rotates faster than it can be read");
 }
 
-/* Reads more. Returns bytes read, 0 at the end, -errno. */
+/* How much of the `n` bytes and of what follows them at `at` is a hole; 0: they are to be read. */
+static uint64_t hole_at(const struct hf_scan *scan, const char *bytes, size_t n, off_t at)
+{
+	struct stat st;
+	off_t end;
+
+	/* Only what could be the beginning of a large one is worth the calls. */
+	if (n < CHUNK || !hf_is_zero(bytes, n) || hf_sys.fstat(scan->fd, &st) < 0)
+		return 0;
+	end = hf_hole_end(scan->fd, at, st.st_size);
+	return end - at >= (off_t)n ? (uint64_t)(end - at) : 0;
+}
+
+/* Reads more. Returns bytes read, 0 at the end or at a hole (then scan->hole is set), -errno. */
 static ssize_t fill(struct hf_scan *scan)
 {
+	char *to;
+	off_t at;
 	ssize_t n;
 
 	/* The given part makes room first. */
@@ -135,10 +150,15 @@ static ssize_t fill(struct hf_scan *scan)
 	}
 	if (hf_buf_reserve(&scan->buf, CHUNK) < 0)
 		return scan->buf.err;
-	n = hf_pread_all(scan->fd, scan->buf.s + scan->buf.len, CHUNK,
-			 (off_t)(scan->offset + scan->buf.len));
-	if (n > 0)
-		scan->buf.len += (size_t)n;
+	to = scan->buf.s + scan->buf.len;
+	at = (off_t)(scan->offset + scan->buf.len);
+	n = hf_pread_all(scan->fd, to, CHUNK, at);
+	if (n <= 0)
+		return n;
+	scan->hole = hole_at(scan, to, (size_t)n, at);
+	if (scan->hole > 0)
+		return 0;
+	scan->buf.len += (size_t)n;
 	return n;
 }
 
@@ -150,6 +170,21 @@ static void give(struct hf_scan *scan, size_t len, size_t taken, struct hf_scan_
 	ret->line = ++scan->line;
 	scan->used += taken;
 	scan->offset += taken;
+}
+
+/* At a hole: first what stands before it, a line without end, and then the hole itself. */
+static int give_hole(struct hf_scan *scan, struct hf_scan_line *ret)
+{
+	size_t before = hf_scan_pending(scan);
+
+	if (before > 0) {
+		give(scan, before, before, ret);
+		return HF_SCAN_PIECE;
+	}
+	give(scan, scan->hole, 0, ret);
+	scan->offset += scan->hole;
+	scan->hole = 0;
+	return HF_SCAN_HOLE;
 }
 
 /*
@@ -224,11 +259,13 @@ int hf_scan_next(struct hf_scan *scan, struct hf_scan_line *ret, struct hf_err *
 			give(scan, len, len, ret);
 			return HF_SCAN_PIECE;
 		}
-		n = fill(scan);
+		n = scan->hole > 0 ? 0 : fill(scan);
 		if (n < 0)
 			return hf_fail_sys(err, (int)-n, "pread", scan->file);
 		if (n > 0)
 			continue;
+		if (scan->hole > 0)
+			return give_hole(scan, ret);
 		r = is_closed(scan);
 		if (r < 0)
 			return hf_fail_sys(err, -r, "fstat", scan->file);
@@ -238,7 +275,7 @@ int hf_scan_next(struct hf_scan *scan, struct hf_scan_line *ret, struct hf_err *
 		n = fill(scan);
 		if (n < 0)
 			return hf_fail_sys(err, (int)-n, "pread", scan->file);
-		if (n > 0)
+		if (n > 0 || scan->hole > 0)
 			continue;
 		r = leave_segment(scan, ret);
 		if (r < 0)

@@ -27,6 +27,7 @@ struct hf_scan {
 	uint64_t line;     /* number of the last line given */
 	struct hf_buf buf; /* bytes read and not yet given */
 	size_t used;       /* of them, given */
+	uint64_t hole;     /* behind them are that many bytes of a hole */
 	int left_fd;       /* the segment left last: open, so that its inode is not reused */
 	dev_t left_dev;
 	ino_t left_ino;
@@ -38,6 +39,7 @@ enum hf_scan_result {
 	HF_SCAN_TORN = 2, /* an unfinished line at the end of a segment that is closed */
 	HF_SCAN_PIECE = 4, /* part of a line that is longer than any of ours */
 	HF_SCAN_FILE = 3, /* a segment that cannot be opened or trusted: see err */
+	HF_SCAN_HOLE = 5, /* bytes that the file system has no blocks for; there is no text */
 };
 
 struct hf_scan_line {

@@ -18,6 +18,9 @@
 #define SUFFIX ".jsonl"
 #define DIGITS 20
 
+/* No more than this of a segment is read at once. Behind it, the counters tell how far numbers went. */
+#define WINDOW_MAX (UINT64_C(16) << 20)
+
 void hf_segment_name(uint64_t first, char out[HF_SEGMENT_NAME_MAX])
 {
 	(void)snprintf(out, HF_SEGMENT_NAME_MAX, PREFIX "%0*llu" SUFFIX, DIGITS,
@@ -47,23 +50,16 @@ void hf_segment_list_done(struct hf_segment_list *list)
 	*list = (struct hf_segment_list){ 0 };
 }
 
-static void close_dir(DIR **dir)
-{
-	if (*dir)
-		(void)closedir(*dir);
-}
-
 int hf_segment_list(int dirfd, struct hf_segment_list *ret)
 {
 	AUTO(hf_segment_list_done) struct hf_segment_list list = { 0 };
-	AUTO_FD fd = hf_open_at(dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
-	AUTO(close_dir) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
 	size_t cap = 0;
+	int r = hf_open_dir(dirfd, ".", &dir);
 
-	if (!dir)
-		return fd < 0 ? fd : -errno;
-	(void)fd_take(&fd); /* closedir closes it */
+	if (r < 0)
+		return r;
 	while ((errno = 0, entry = readdir(dir))) {
 		struct hf_segment segment = { 0 };
 		struct stat st;
@@ -103,20 +99,19 @@ int hf_segment_tail(int fd, uint64_t size, struct hf_tail *ret)
 	struct hf_tail tail = { 0 };
 	uint64_t window = 4096;
 
-	if (size == 0) {
-		*ret = tail;
-		return 0;
-	}
 	/*
 	 * Normally the last line lies in the first small window. Behind a crash
-	 * there may be garbage of any length: then look further back, to the
-	 * beginning if need be.
+	 * there may be garbage of any length: then look further back.
 	 */
 	for (;; window *= 8) {
 		uint64_t from = window < size ? size - window : 0;
 		size_t len = (size_t)(size - from), end;
 		ssize_t n;
 
+		if (size == 0) {
+			*ret = tail;
+			return 0;
+		}
 		hf_buf_reset(&buf);
 		if (hf_buf_reserve(&buf, len) < 0)
 			return buf.err;
@@ -125,7 +120,14 @@ int hf_segment_tail(int fd, uint64_t size, struct hf_tail *ret)
 			return (int)n;
 		if ((size_t)n != len)
 			return -EAGAIN; /* it shrank under us: look again */
-		tail.torn = buf.s[len - 1] != '\n';
+		/* A hole at the end, of any size: go on before it. */
+		if (!tail.torn && hf_is_zero(buf.s, len) && len > 1) {
+			tail.torn = 1;
+			size = (uint64_t)hf_data_end(fd, (off_t)size);
+			window = 4096 / 8;
+			continue;
+		}
+		tail.torn = tail.torn || buf.s[len - 1] != '\n';
 		for (end = len; end > 0;) {
 			const char *newline = memrchr(buf.s, '\n', end);
 			const char *before;
@@ -143,7 +145,7 @@ int hf_segment_tail(int fd, uint64_t size, struct hf_tail *ret)
 				return 0;
 			}
 		}
-		if (from == 0) {
+		if (from == 0 || window >= WINDOW_MAX) {
 			tail.seq = 0;
 			*ret = tail;
 			return 0;
@@ -155,7 +157,9 @@ int hf_segment_first(int fd, uint64_t size, uint64_t *ret_seq)
 {
 	AUTO(hf_buf_done) struct hf_buf buf = HF_BUF_INIT;
 	uint64_t window = HF_JOURNAL_LINE_MAX;
+	off_t at = hf_hole_end(fd, 0, (off_t)size);
 
+	size -= (uint64_t)at;
 	for (;; window *= 8) {
 		size_t len = (size_t)(window < size ? window : size), start = 0;
 		const char *newline;
@@ -164,7 +168,7 @@ int hf_segment_first(int fd, uint64_t size, uint64_t *ret_seq)
 		hf_buf_reset(&buf);
 		if (hf_buf_reserve(&buf, len) < 0)
 			return buf.err;
-		n = hf_pread_all(fd, buf.s, len, 0);
+		n = hf_pread_all(fd, buf.s, len, at);
 		if (n < 0)
 			return (int)n;
 		while ((newline = memchr(buf.s + start, '\n', (size_t)n - start))) {
@@ -174,7 +178,7 @@ int hf_segment_first(int fd, uint64_t size, uint64_t *ret_seq)
 				return 0;
 			start = end + 1;
 		}
-		if (len == size) {
+		if (len == size || window >= WINDOW_MAX) {
 			*ret_seq = 0;
 			return 0;
 		}

@@ -37,9 +37,10 @@ void hf_segment_name(uint64_t first, char out[HF_SEGMENT_NAME_MAX]);
 int hf_segment_list(int dirfd, struct hf_segment_list *ret);
 void hf_segment_list_done(struct hf_segment_list *list);
 
+/* Only a segment with content is ever sealed: an empty one lost the bit to a umask. */
 static inline int hf_segment_sealed(const struct stat *st)
 {
-	return !(st->st_mode & S_IWUSR);
+	return !(st->st_mode & S_IWUSR) && st->st_size > 0;
 }
 
 struct hf_tail {

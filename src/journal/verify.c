@@ -174,6 +174,9 @@ int hf_journal_verify(const struct hf_state *state,
 		else if (r == HF_SCAN_PIECE)
 			tell(&v, HF_PROBLEM_DAMAGED, v.scan.file, &line, 0,
 			     "%zu bytes without an end", line.len);
+		else if (r == HF_SCAN_HOLE)
+			tell(&v, HF_PROBLEM_DAMAGED, v.scan.file, &line, 0, "a hole of %zu bytes",
+			     line.len);
 		else if (r == HF_SCAN_TORN)
 			tell(&v, HF_PROBLEM_TORN, v.scan.file, &line, 0,
 			     "%zu bytes of an unfinished record", line.len);

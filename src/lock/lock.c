@@ -9,6 +9,9 @@
 #include "hf/lock/store.h"
 #include "holdfast/name.h"
 
+/* struct hf_lock_opts as it was at first. */
+#define OPTS_SIZE_1 offsetof(struct hf_lock_opts, cancel_fd)
+
 struct hf_locks {
 	const struct hf_store_ops *ops;
 	void *store;
@@ -53,6 +56,11 @@ void hf_locks_free(struct hf_locks *locks)
 	free(locks);
 }
 
+void *hf_locks_store(struct hf_locks *locks)
+{
+	return locks->store;
+}
+
 /* What every call checks first: the context, the process, the name. */
 static int check_call(struct hf_locks *locks, const char *name, struct hf_err *err)
 {
@@ -74,10 +82,11 @@ static int fill_request(struct hf_locks *locks, const char *name, const struct h
 	struct hf_lock_opts use = { .size = sizeof(use) };
 	char evidence[HF_EVIDENCE_MAX];
 
-	if (opts && opts->size < sizeof(use))
+	/* A program that was built before a field was added does not have it. */
+	if (opts && opts->size < OPTS_SIZE_1)
 		return FAIL(err, -EINVAL, "arguments", name, "size is not set");
 	if (opts)
-		use = *opts;
+		memcpy(&use, opts, opts->size < sizeof(use) ? opts->size : sizeof(use));
 	if (use.mode == HF_LOCK_SLOTS ? use.slots < 1 || use.slots > HF_LOCK_SLOTS_MAX
 				      : use.slots != 0)
 		return FAIL(err, -EINVAL, "arguments", name, "slots go from 1 to %d",
@@ -87,6 +96,8 @@ static int fill_request(struct hf_locks *locks, const char *name, const struct h
 	if ((unsigned)use.mode > HF_LOCK_SLOTS ||
 	    use.flags & ~(unsigned)(HF_LOCK_REENTRANT | HF_LOCK_FREE_ON_EXIT))
 		return FAIL(err, -EINVAL, "arguments", name, "unknown mode or flag");
+	if (use.cancel_fd < 0)
+		return FAIL(err, -EINVAL, "arguments", name, "cancel_fd is not a descriptor");
 	if (use.owner && hf_proc_liveness(use.owner, 0, evidence) == HF_DEAD)
 		return FAIL(err, HF_E_GONE, "owner", name, "%s", evidence);
 	*ret = (struct hf_lock_request){ .name = name,
@@ -95,6 +106,7 @@ static int fill_request(struct hf_locks *locks, const char *name, const struct h
 					 .wait_ns = use.wait_ns,
 					 .ttl_ns = use.ttl_ns,
 					 .flags = use.flags,
+					 .cancel_fd = use.cancel_fd,
 					 .owner = use.owner ? *use.owner : locks->self,
 					 .thread = use.owner ? 0 : (int32_t)gettid() };
 	return 0;

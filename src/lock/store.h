@@ -21,6 +21,7 @@ struct hf_lock_request {
 	unsigned flags;
 	struct hf_proc_id owner;
 	int32_t thread; /* 0: the process as a whole */
+	int cancel_fd;  /* 0: none */
 };
 
 typedef void hf_lock_look_fn(void *arg, const struct hf_lock_info *info);
@@ -49,5 +50,8 @@ extern const struct hf_store_ops hf_local_ops;
 /* Opens the local store for the process `self`. The journal may be NULL. */
 int hf_local_open(struct hf_state *state, struct hf_journal *journal, const struct hf_proc_id *self,
 		  void **ret_store, struct hf_err *err);
+
+/* The store behind the public handle, so that tests can set its bounds. */
+void *hf_locks_store(struct hf_locks *locks);
 
 #endif

@@ -8,10 +8,20 @@
 
 #include "hf/plan/apart.h"
 #include "hf/sys/io.h"
+#include "hf/sys/noinherit.h"
 
 pid_t hf_apart_fork(void)
 {
-	return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	pid_t pid;
+
+	/* The C library does not know of this fork, so its handlers are called here. */
+	hf_noinherit_before_fork();
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (pid == 0)
+		hf_noinherit_child();
+	else
+		hf_noinherit_after_fork();
+	return pid;
 }
 
 int hf_apart_reap(pid_t pid)

@@ -14,6 +14,7 @@
 #include "hf/base/fail.h"
 #include "hf/plan/census.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/flock.h"
 #include "hf/sys/io.h"
 
 #define BYTES_MAX ((uint64_t)1 << 30)
@@ -123,10 +124,11 @@ static int read_all(int fd, const struct hf_t0 *t0, struct hf_census *census)
 /* One that is being taken is finished when its writer's lock is gone. */
 static void wait_for_writer(int sandbox_fd, int64_t wait_ns)
 {
+	static const struct hf_backoff backoff = { .min_ns = HF_MSEC, .max_ns = 20 * HF_MSEC };
 	AUTO_FD fd = hf_open_at(sandbox_fd, HF_CENSUS_NEW, O_RDONLY | O_NOFOLLOW, 0);
 
 	if (fd >= 0)
-		(void)hf_flock_wait(fd, LOCK_SH, wait_ns);
+		(void)hf_flock_until(fd, LOCK_SH, hf_mono_in(wait_ns < 0 ? INT64_MAX : wait_ns), &backoff);
 }
 
 int hf_census_load(int sandbox_fd, const struct hf_t0 *t0, int64_t wait_ns,

@@ -367,7 +367,7 @@ static int was_by(void *arg, const char *plan)
 	const char *why;
 
 	if (strcmp(plan, s->work->record.name) == 0 || hf_plan_dir(s->work->plans, plan, 0, &fd, NULL) < 0 ||
-	    hf_intent_read(fd, HF_INTENT_UNDO, &intent, &why, NULL) < 0)
+	    hf_intent_load(fd, HF_INTENT_UNDO, &intent, &why, NULL) < 0)
 		return 0;
 	for (size_t i = 0; i < intent.n_ops; i++) {
 		const struct hf_op *op = &intent.ops[i];

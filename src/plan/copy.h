@@ -2,6 +2,8 @@
 #ifndef PLAN_COPY_H
 #define PLAN_COPY_H
 
+#include <sys/stat.h>
+
 #include "hf/plan/manifest.h"
 
 /*

@@ -131,7 +131,7 @@ int hf_intent_touch(int plan_fd, const char *name);
  * Reads the file `name`. -ENOENT: there is none. HF_E_FORMAT with *ret_why: it is torn or not
  * one of ours. *ret is then empty. -errno.
  */
-int hf_intent_read(int plan_fd, const char *name, struct hf_intent *ret, const char **ret_why,
+int hf_intent_load(int plan_fd, const char *name, struct hf_intent *ret, const char **ret_why,
 		   struct hf_err *err);
 
 #endif

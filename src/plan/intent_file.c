@@ -53,7 +53,7 @@ int hf_intent_touch(int plan_fd, const char *name)
 	return hf_sys.fchmod(fd, 0600) < 0 ? -errno : 0;
 }
 
-int hf_intent_read(int plan_fd, const char *name, struct hf_intent *ret, const char **ret_why,
+int hf_intent_load(int plan_fd, const char *name, struct hf_intent *ret, const char **ret_why,
 		   struct hf_err *err)
 {
 	AUTO_FREE char *bytes = NULL;

@@ -236,7 +236,7 @@ static int finish(struct hf_work *work, struct hf_err *err)
 int hf_work_recover(struct hf_work *work, struct hf_err *err)
 {
 	const char *why;
-	int r = hf_intent_read(work->plan_fd, HF_INTENT, &work->intent, &why, err);
+	int r = hf_intent_load(work->plan_fd, HF_INTENT, &work->intent, &why, err);
 
 	(void)hf_sys.unlinkat(work->plan_fd, HF_INTENT_NEW, 0);
 	if (r == HF_E_FORMAT)

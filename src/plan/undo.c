@@ -200,7 +200,7 @@ static int read_kept(struct hf_work *work, int64_t *ret_end_ns, struct hf_err *e
 {
 	const char *why = "";
 	struct stat st;
-	int r = hf_intent_read(work->plan_fd, HF_INTENT_UNDO, &work->intent, &why, err);
+	int r = hf_intent_load(work->plan_fd, HF_INTENT_UNDO, &work->intent, &why, err);
 
 	if (r == -ENOENT)
 		return FAIL(err, HF_E_PLAN_STATE, "undo", work->record.name,

@@ -158,6 +158,23 @@ int hf_status_parse_tgid(const char *text, size_t len, int32_t *ret)
 	return 0;
 }
 
+int hf_status_parse_switches(const char *text, size_t len, char *ret_state, uint64_t *ret)
+{
+	const char *state, *word;
+	size_t state_len, word_len;
+	uint64_t own, other;
+
+	if (find_word(text, len, "State:\t", &state, &state_len) < 0 || state_len != 1 ||
+	    find_word(text, len, "voluntary_ctxt_switches:\t", &word, &word_len) < 0 ||
+	    hf_parse_u64(word, word_len, INT64_MAX, &own) < 0 ||
+	    find_word(text, len, "nonvoluntary_ctxt_switches:\t", &word, &word_len) < 0 ||
+	    hf_parse_u64(word, word_len, INT64_MAX, &other) < 0)
+		return HF_E_FORMAT;
+	*ret_state = *state;
+	*ret = own + other;
+	return 0;
+}
+
 int hf_fdinfo_parse_pid(const char *text, size_t len, int32_t *ret)
 {
 	const char *word;

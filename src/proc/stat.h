@@ -36,6 +36,12 @@ int hf_stat_is_dead(const struct hf_stat *st);
 /* The real uid from the text of /proc/PID/status. Returns 0 or HF_E_FORMAT. */
 int hf_status_parse_uid(const char *text, size_t len, uint32_t *ret);
 
+/*
+ * The state of /proc/PID/status and how often it was taken off its processor, by its own will or
+ * not. While that number does not change, a process that sleeps has not run. Returns 0 or HF_E_FORMAT.
+ */
+int hf_status_parse_switches(const char *text, size_t len, char *ret_state, uint64_t *ret);
+
 /* The "Pid:" line of a pidfd's fdinfo: -1 exited, 0 not visible. Returns 0 or HF_E_FORMAT. */
 int hf_fdinfo_parse_pid(const char *text, size_t len, int32_t *ret);
 

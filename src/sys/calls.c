@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "hf/sys/calls.h"
+#include "hf/sys/noinherit.h"
 
 static int sys_setlk(int fd, struct flock *range)
 {
@@ -57,6 +58,19 @@ static int sys_clone_range(int to, int from)
 	return ioctl(to, FICLONE, from);
 }
 
+/* The signal of a broken lease would by default end the process; SIGURG by default is ignored. */
+static int sys_set_lease(int fd, int type)
+{
+	if (type != F_UNLCK && fcntl(fd, F_SETSIG, SIGURG) < 0)
+		return -1;
+	return fcntl(fd, F_SETLEASE, type);
+}
+
+static int sys_get_lease(int fd)
+{
+	return fcntl(fd, F_GETLEASE);
+}
+
 static int sys_pidfd_open(pid_t pid, unsigned flags)
 {
 	return (int)syscall(SYS_pidfd_open, pid, flags);
@@ -83,13 +97,20 @@ static int sys_pidfd_queue(int pidfd, int sig, int value)
 static pid_t sys_clone_into(int cgroup_fd, int *ret_pidfd)
 {
 	struct clone_args args;
+	pid_t pid;
 
 	memset(&args, 0, sizeof(args));
 	args.flags = CLONE_PIDFD | (cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0);
 	args.pidfd = (uint64_t)(uintptr_t)ret_pidfd;
 	args.exit_signal = SIGCHLD;
 	args.cgroup = cgroup_fd >= 0 ? (uint64_t)cgroup_fd : 0;
-	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	hf_noinherit_before_fork();
+	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (pid == 0)
+		hf_noinherit_child();
+	else
+		hf_noinherit_after_fork();
+	return pid;
 }
 
 static int sys_pidfd_send_signal(int pidfd, int sig)
@@ -222,18 +243,25 @@ static int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
 #define sys_poll      poll
 #endif
 
+static int sys_fchmodat(int dirfd, const char *path, mode_t mode)
+{
+	return fchmodat(dirfd, path, mode, 0);
+}
+
 #define sys_fstat             fstat
 #define sys_unshare           unshare
 #define sys_setns             setns
 #define sys_statx             statx
 #define sys_fstatat           fstatat
 #define sys_fstatfs           fstatfs
+#define sys_lseek             lseek
 #define sys_ftruncate         ftruncate
 #define sys_fchmod            fchmod
 #define sys_mkdirat           mkdirat
 #define sys_mkfifoat          mkfifoat
 #define sys_renameat2         renameat2
 #define sys_unlinkat          unlinkat
+#define sys_symlinkat         symlinkat
 #define sys_readlinkat        readlinkat
 #define sys_getpgid           getpgid
 #define sys_inotify_init1     inotify_init1
@@ -245,7 +273,6 @@ static int sys_openat(int dirfd, const char *path, int flags, mode_t mode)
 #define sys_fgetxattr         fgetxattr
 #define sys_fsetxattr         fsetxattr
 #define sys_fremovexattr      fremovexattr
-#define sys_symlinkat         symlinkat
 #define sys_fchownat          fchownat
 #define sys_utimensat         utimensat
 #define sys_chmod             chmod

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -10,9 +9,9 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "holdfast/clock.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 int hf_open_at(int dirfd, const char *path, int flags, mode_t mode)
 {
@@ -36,6 +35,18 @@ int hf_open_noatime(int dirfd, const char *path, int flags, mode_t mode)
 	int fd = hf_open_at(dirfd, path, flags | O_NOATIME, mode);
 
 	return fd == -EPERM ? hf_open_at(dirfd, path, flags, mode) : fd; /* not the owner's */
+}
+
+int hf_open_dir(int dirfd, const char *path, DIR **ret_dir)
+{
+	AUTO_FD fd = hf_open_at(dirfd, path, O_RDONLY | O_DIRECTORY, 0);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir)
+		return fd < 0 ? fd_take(&fd) : -errno;
+	(void)fd_take(&fd);
+	*ret_dir = dir;
+	return 0;
 }
 
 int hf_stat_at(int dirfd, const char *name, struct stat *ret)
@@ -82,8 +93,8 @@ int hf_fail_open(struct hf_err *err, int r, const char *shown)
 	return hf_fail_sys(err, -r, "openat", shown);
 }
 
-int hf_open_private(int dirfd, const char *name, int flags, const char *shown, int *ret_fd,
-		    struct stat *ret_st, struct hf_err *err)
+int hf_open_as_it_is(int dirfd, const char *name, int flags, const char *shown, int *ret_fd,
+		     struct stat *ret_st, struct hf_err *err)
 {
 	AUTO_FD fd = hf_open_at(dirfd, name, flags | O_NOFOLLOW | O_NONBLOCK, 0600);
 	struct stat st;
@@ -97,6 +108,28 @@ int hf_open_private(int dirfd, const char *name, int flags, const char *shown, i
 	r = hf_check_private(&st, shown, err);
 	if (r < 0)
 		return r;
+	if (ret_st)
+		*ret_st = st;
+	*ret_fd = fd_take(&fd);
+	return 0;
+}
+
+int hf_open_private(int dirfd, const char *name, int flags, const char *shown, int *ret_fd,
+		    struct stat *ret_st, struct hf_err *err)
+{
+	/* No more than is needed: a sealed segment (0400) stays sealed when it is only read. */
+	const mode_t needed = (flags & O_ACCMODE) == O_RDONLY ? 0400 : 0600;
+	AUTO_FD fd = -1;
+	struct stat st;
+	int r = hf_open_as_it_is(dirfd, name, flags, shown, &fd, &st, err);
+
+	if (r == -EACCES && hf_mend_mode(dirfd, name, S_IFREG, needed) > 0)
+		r = hf_open_as_it_is(dirfd, name, flags, shown, &fd, &st, err);
+	if (r < 0)
+		return r;
+	/* Made just now, and the umask took bits from it. */
+	if (flags & O_CREAT && (st.st_mode & 0600) != 0600 && hf_sys.fchmod(fd, 0600) < 0)
+		return FAIL_SYS(err, "fchmod", shown);
 	if (ret_st)
 		*ret_st = st;
 	*ret_fd = fd_take(&fd);
@@ -200,6 +233,39 @@ int hf_rename_new(int fromfd, const char *from, int tofd, const char *to)
 	return hf_sys.renameat2(fromfd, from, tofd, to, 0) == 0 ? 0 : -errno;
 }
 
+off_t hf_hole_end(int fd, off_t at, off_t size)
+{
+	off_t data = hf_sys.lseek(fd, at, SEEK_DATA);
+
+	if (data < 0)
+		return errno == ENXIO && size > at ? size : at;
+	return data < size ? data : size;
+}
+
+#define PIECES_MAX 4096
+
+off_t hf_data_end(int fd, off_t size)
+{
+	off_t end = 0, data = 0;
+
+	for (int i = 0; i < PIECES_MAX; i++) {
+		data = hf_sys.lseek(fd, end, SEEK_DATA);
+		if (data < 0)
+			return errno == ENXIO ? end : size;
+		if (data >= size)
+			return end;
+		end = hf_sys.lseek(fd, data, SEEK_HOLE);
+		if (end < 0 || end >= size)
+			return size;
+	}
+	return size;
+}
+
+int hf_is_zero(const char *bytes, size_t len)
+{
+	return len == 0 || (bytes[0] == '\0' && memcmp(bytes, bytes + 1, len - 1) == 0);
+}
+
 int hf_sync_dir(int dirfd)
 {
 	int r;
@@ -208,29 +274,6 @@ int hf_sync_dir(int dirfd)
 		r = hf_sys.fsync(dirfd);
 	} while (r < 0 && errno == EINTR);
 	return r == 0 || errno == EINVAL ? 0 : -errno;
-}
-
-#define FLOCK_PAUSE_MIN_NS (1 * HF_MSEC)
-#define FLOCK_PAUSE_MAX_NS (20 * HF_MSEC)
-
-int hf_flock_wait(int fd, int operation, int64_t wait_ns)
-{
-	struct hf_mono deadline = hf_mono_in(wait_ns < 0 ? INT64_MAX : wait_ns);
-	int64_t left, pause = FLOCK_PAUSE_MIN_NS;
-
-	for (;;) {
-		if (hf_sys.flock(fd, wait_ns < 0 ? operation : operation | LOCK_NB) == 0)
-			return 0;
-		if (errno == EINTR)
-			continue;
-		if (errno != EWOULDBLOCK)
-			return -errno;
-		left = hf_mono_left(deadline);
-		if (left == 0)
-			return -EWOULDBLOCK;
-		hf_pause((long)(left < pause ? left : pause));
-		pause = pause * 2 < FLOCK_PAUSE_MAX_NS ? pause * 2 : FLOCK_PAUSE_MAX_NS;
-	}
 }
 
 void hf_pause(long ns)

@@ -7,6 +7,7 @@
 #ifndef SYS_IO_H
 #define SYS_IO_H
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -26,6 +27,9 @@ int hf_open_at(int dirfd, const char *path, int flags, mode_t mode);
  */
 int hf_open_noatime(int dirfd, const char *path, int flags, mode_t mode);
 
+/* Opens a directory for reading its entries; close with AUTO_DIR. Returns 0 or -errno. */
+int hf_open_dir(int dirfd, const char *path, DIR **ret_dir);
+
 /*
  * Reports what opening a file of ours gave (-errno): a symlink, or anything that is no
  * regular file, is HF_E_UNTRUSTED. Returns the code.
@@ -36,10 +40,16 @@ int hf_fail_open(struct hf_err *err, int r, const char *shown);
  * Opens a file that must be ours: regular, one link, owned by the effective
  * user, closed to group and others. O_NOFOLLOW and O_NONBLOCK are added, so a
  * symlink is not followed and a FIFO or device does not block (HF_E_UNTRUSTED).
+ * With O_CREAT a missing one is made with mode 0600. One that lacks the owner's
+ * bits, because of an odd umask, gets them back (see sys/mode.h).
  * `shown` is the path for messages. *ret_st may be NULL.
  */
 int hf_open_private(int dirfd, const char *name, int flags, const char *shown, int *ret_fd,
 		    struct stat *ret_st, struct hf_err *err);
+
+/* The same, but the mode stays as it is: -EACCES where that does not let us in. */
+int hf_open_as_it_is(int dirfd, const char *name, int flags, const char *shown, int *ret_fd,
+		     struct stat *ret_st, struct hf_err *err);
 
 /*
  * Device, inode, mode, owner, links and size of `name` in `dirfd` (the entry itself, no
@@ -66,6 +76,20 @@ ssize_t hf_read_file(int dirfd, const char *path, char *to, size_t cap);
 ssize_t hf_pread_all(int fd, char *to, size_t len, off_t at);
 
 /*
+ * Holes: a file of terabytes that has no blocks is made in a microsecond, and is not to be
+ * read byte by byte. Both move the descriptor's own position.
+ *
+ * hf_hole_end: `at` is followed by a hole: where data begins again, at most `size`. Else `at`.
+ * hf_data_end: where the last data before `size` ends; 0 when there is none, `size` where the
+ * file system does not tell or there are too many pieces to look at.
+ */
+off_t hf_hole_end(int fd, off_t at, off_t size);
+off_t hf_data_end(int fd, off_t size);
+
+/* Are they all zero? What a hole reads as. */
+int hf_is_zero(const char *bytes, size_t len);
+
+/*
  * Writes all at `at`. Returns 0, or -errno with the number of bytes that did
  * get written in *ret_done, for the caller to take back.
  */
@@ -83,13 +107,6 @@ int hf_rename_new(int fromfd, const char *from, int tofd, const char *to);
 
 /* fsync of a directory; file systems that cannot (EINVAL) count as done. */
 int hf_sync_dir(int dirfd);
-
-/*
- * flock(2) with a deadline, which the call itself does not know: `wait_ns` 0 tries once,
- * negative blocks for ever, else it is tried in growing steps of at most 20 ms. Returns 0;
- * -EWOULDBLOCK (still somebody else's); -errno.
- */
-int hf_flock_wait(int fd, int operation, int64_t wait_ns);
 
 /* Sleeps `ns` (at most one second) without touching any signal state. */
 void hf_pause(long ns);

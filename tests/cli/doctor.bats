@@ -60,3 +60,49 @@ load helper
     fi
     [ -z "$(ls -A "$HOLDFAST_DIR/plans")" ] && [ -z "$(find /tmp -maxdepth 1 -name 'holdfast-doctor.*' -user "$(id -u)" -newer "$BATS_TEST_TMPDIR" 2>/dev/null)" ]
 }
+
+# as_user COMMAND...: as an ordinary user, in a directory of its own ($place), with a copy of the program ($program)
+as_user() {
+    place=$(mktemp -d)
+    program=$place/holdfast
+    cp "$HOLDFAST" "$program"
+    mkdir "$place/home"
+    if [ "$(id -u)" = 0 ]; then
+        chown -R 65534:65534 "$place"
+        as=(setpriv --reuid=65534 --regid=65534 --clear-groups env -C "$place")
+    else
+        as=(env -C "$place")
+    fi
+}
+
+@test "doctor: a HOME in which nothing can be made is FAIL, with what to do" {
+    as_user
+    chmod 0500 "$place/home"
+    expect 4 timeout 20 "${as[@]}" env -u HOLDFAST_DIR -u XDG_STATE_HOME HOME="$place/home" "$program" doctor
+    says "FAIL    directory"
+    says "$place/home: Permission denied"
+    says "HOLDFAST_DIR"
+    expect 4 timeout 20 "${as[@]}" env -u HOLDFAST_DIR -u XDG_STATE_HOME HOME=/nonexistent "$program" doctor --json
+    is_json '.exit == 4 and (.checks[] | select(.check == "directory").status == "FAIL")'
+    chmod 0700 "$place/home"
+    expect 0 timeout 20 "${as[@]}" env -u HOLDFAST_DIR -u XDG_STATE_HOME HOME="$place/home" "$program" doctor
+    [ -z "$(ls -A "$place/home")" ]
+    rm -rf "$place"
+}
+
+@test "doctor: a directory that is there but takes nothing is FAIL" {
+    [ "$(id -u)" = 0 ] || skip "only root mounts"
+    hf journal emit note text=x
+    run unshare --mount --propagation private bash -c \
+        'mount --bind "$HOLDFAST_DIR" "$HOLDFAST_DIR" && mount -o remount,bind,ro "$HOLDFAST_DIR" || exit 77; "$HOLDFAST" doctor'
+    [ "$status" -ne 77 ] || skip "no mounts here"
+    [ "$status" -eq 4 ]
+    says "Read-only file system"
+}
+
+@test "doctor: a directory of another user in the place of locks/ is FAIL" {
+    hf journal emit note text=x
+    mkdir -m 755 "$HOLDFAST_DIR/locks"
+    expect 4 hf doctor
+    says "FAIL    locks"
+}

@@ -83,6 +83,53 @@ teardown() {
     expect 0 hf file edit f -w 0 -- echo new
 }
 
+# Writes ./hide: "sh hide FILE" starts a process that is hard to find (its own session, no environment, no parent, deaf to TERM),
+# with its pid in FILE.
+write_hide() {
+    cat >hide <<'H'
+env -i PATH="$PATH" setsid sh -c '(trap "" TERM; sh -c "echo \$PPID" >"$0.new"; mv "$0.new" "$0"; while :; do sleep 1; done) </dev/null >/dev/null 2>&1 &' "$1"
+until [ -s "$1" ]; do sleep 0.02; done
+H
+}
+
+# ended PID: it is gone, or a zombie
+ended() { ! kill -0 "$1" 2>/dev/null || grep -q ') Z' "/proc/$1/stat"; }
+
+@test "edit: nothing of the command stays, whether it called setsid, cleared its environment or forked twice, and however it ended" {
+    echo old >f
+    write_hide
+    # After success, after a failure, at the deadline; the edit itself is not touched by it.
+    expect 0 hf file edit f -- sh -c 'echo new; sh hide one'
+    says "process(es) running, which were ended"
+    ended "$(cat one)"
+    [ "$(cat f)" = new ]
+    expect 7 hf file edit f -- sh -c 'sh hide two; exit 7'
+    ended "$(cat two)"
+    expect 124 hf file edit f --deadline 0.3s -- sh -c 'sh hide three; exec sleep 300'
+    ended "$(cat three)"
+    expect 1 hf file edit f --validate 'sh hide four; exit 1' -- echo newer
+    ended "$(cat four)"
+    [ "$(cat f)" = new ]
+    nothing_left
+}
+
+@test "edit: children that the process had before are left alone, and nothing of the command stays" {
+    echo old >f
+    cat >both <<'B'
+sleep 300 >/dev/null 2>&1 3>&- & echo $! >mine
+sh -c 'sleep 300 & echo $! >orphan' >/dev/null 2>&1 3>&- &
+exec "$HOLDFAST" file edit f -- sh -c 'echo new; sh hide hid'
+B
+    write_hide
+    expect 0 bash both
+    [ "$(cat f)" = new ]
+    ended "$(cat hid)"
+    kill -0 "$(cat mine)"
+    wait_until 5 test -s orphan
+    kill -0 "$(cat orphan)"
+    kill -KILL "$(cat mine)" "$(cat orphan)"
+}
+
 @test "edit: ended by a signal, it ends its command, leaves the file alone and says 128+N" {
     echo old >f
     spawn bash -c '"$HOLDFAST" file edit f -- bash -c "echo \$\$ >pid; echo new; exec sleep 300"; echo $? >status' 
@@ -200,6 +247,62 @@ teardown() {
     nothing_left
 }
 
+@test "an editor that saves all the time, in place or by rename, beside many edits: none of its saves is lost (L9)" {
+    command -v python3 >/dev/null || skip "no python3"
+    edits=120
+    full_run || edits=20
+    in_memory 1
+    # Adds a line in each save; in place it has the file open, and empty, for a moment.
+    cat >editor.py <<'P'
+import os, sys, time
+n = 0
+while not os.path.exists("stop"):
+    if sys.argv[1] == "in-place":
+        with open("f", "r+") as f:
+            text = f.read()
+            f.seek(0)
+            f.truncate()
+            time.sleep(0.0003)
+            f.write(text + "save %d\n" % n)
+    else:
+        text = open("f").read()
+        with open("f.editor", "w") as f:
+            f.write(text + "save %d\n" % n)
+        os.rename("f.editor", "f")
+    n += 1
+    time.sleep(0.004)
+print(n)
+P
+    for how in in-place rename; do
+        rm -f stop f.~c* landed
+        echo start >f
+        spawn bash -c 'python3 editor.py "$0" >saves' "$how"
+        for ((i = 0; i < edits; i++)); do
+            ! hf -q file edit f -- sh -c "cat; echo edit $i" || echo "edit $i" >>landed
+        done
+        touch stop
+        wait "$spawned_pid"
+        cat f f.~c* 2>/dev/null | sort -u >all || true
+        lost=$(seq 0 $(($(cat saves) - 1)) | sed 's/^/save /' | grep -cvxFf all) || true
+        echo "# $how: $(cat saves) saves, $(wc -l <landed) of $edits edits landed, $lost saves lost" >&3
+        [ "$lost" -eq 0 ]
+        [ "$(wc -l <landed)" -ge $((edits / 4)) ]
+        # One that saves by rename can overwrite an edit that it has not read; one that saves in place cannot.
+        [ "$how" = rename ] || [ -z "$(grep -vxFf all landed)" ]
+        nothing_left
+    done
+}
+
+@test "inside 'file with', parallel edits of the file take turns: each is done once (L1)" {
+    echo 0 >f
+    expect 0 hf file with f -- bash -c 'for p in 1 2 3 4; do (for i in {1..10}; do "$HOLDFAST" file edit f -w 1m -- awk "{ print \$1 + 1 }" || exit 1; done) & done; wait'
+    [ "$(cat f)" -eq 40 ]
+    nothing_left
+    # A "file with" inside it, and an edit inside that, do not wait for each other.
+    expect 0 hf file with f -- "$HOLDFAST" file with f -n -- "$HOLDFAST" file edit f -n -- echo inner
+    [ "$(cat f)" = inner ]
+}
+
 @test "100 processes, each increments a number in a JSON file many times: none is lost (L1)" {
     processes=100 rounds=100
     full_run || processes=20 rounds=5
@@ -271,7 +374,7 @@ W
     says "has locked it"
     expect 77 hf file edit f --create -w 0.1 -E 77 -- echo ran
     run --separate-stderr hf --json file with f -w 0.1 -- touch ran
-    is_json '.conflict and .error.code == "TIMEOUT" and .holder_pid > 0'
+    is_json '.conflict and .error.code == "timeout" and .holder_pid > 0'
     [ ! -e ran ]
     spawn bash -c '"$HOLDFAST" file with f -w 20 -- touch ran'
     touch go

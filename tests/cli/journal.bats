@@ -185,16 +185,17 @@ watching() { ls -l "/proc/$1/fd" 2>/dev/null | grep -q inotify; }
 @test "a stopped writer holds nobody up: exit 4 in time, counted; afterwards all goes on (L8)" {
     note one
     spawn flock "$HOLDFAST_DIR/journal/events.jsonl" sleep 60
-    wait_until 5 held
+    wait_until 20 held
+    unset HOLDFAST_JOURNAL_WAIT
     start=$(date +%s%N)
     expect 4 hf journal emit note text=stuck
     took=$((($(date +%s%N) - start) / 1000000))
-    [ "$took" -ge 90 ] && [ "$took" -lt 1500 ] || { echo "took $took ms"; return 1; }
+    [ "$took" -ge 90 ] && [ "$took" -lt 10000 ] || { echo "took $took ms"; return 1; }
     expect 0 hf journal stats --json
     is_json '.lost == 1'
     pkill -KILL -P "$spawned_pid" || true
     kill -KILL "$spawned_pid" 2>/dev/null || true
-    wait_until 5 note two
+    wait_until 20 note two
 }
 held() { ! flock -n "$HOLDFAST_DIR/journal/events.jsonl" true; }
 
@@ -223,4 +224,30 @@ held() { ! flock -n "$HOLDFAST_DIR/journal/events.jsonl" true; }
     says "lock_fail_open"
     expect 0 hf journal events --json
     is_json '.events | map(.event) | index("note") != null'
+}
+
+@test "a huge hole in a segment is passed over at once, and named by verify; the sequence goes on" {
+    hf journal emit note --name x text=before
+    truncate -s 4T "$HOLDFAST_DIR/journal/events.jsonl" || skip "no files of that size here"
+    start=$SECONDS
+    (ulimit -v 2000000 && exec "$HOLDFAST" version >/dev/null 2>&1) && limit='ulimit -v 2000000;' || limit=
+    expect 0 bash -c "$limit"' exec timeout 20 "$HOLDFAST" journal query'
+    says text=before
+    expect 0 bash -c "$limit"' exec timeout 20 "$HOLDFAST" why x'
+    expect 1 bash -c "$limit"' exec timeout 20 "$HOLDFAST" journal verify'
+    says "a hole of"
+    timeout 20 "$HOLDFAST" doctor >/dev/null || [ $? -ne 124 ]
+    expect 0 bash -c "$limit"' exec timeout 20 "$HOLDFAST" journal emit note --name x text=after'
+    expect 0 hf journal query --event note --json
+    [ "$(hf journal query --event note --name x --json | tail -1 | jq .seq)" -ge 2 ]
+    [ $((SECONDS - start)) -lt 20 ]
+}
+
+@test "no record steers the terminal: query, follow and why show control bytes as text" {
+    hf journal emit note --name $'x\e[2J' text=$'a\e]0;title\ab'
+    hf journal emit note --name $'x\e[2J' text=$'with blank \e[6n and \xc2\x9b'
+    { hf journal query; hf why $'x\e[2J'; } >shown
+    [ "$(grep -c 'x.x1b.2J' shown)" -ge 3 ]
+    run ! grep -q $'[\e\a]' shown
+    run ! grep -qP '\xc2\x9b' shown
 }

@@ -35,7 +35,7 @@ waiters() { [ "$(hf lock list --json | jq ".locks[] | select(.name == \"$1\") | 
     expect 77 hf lock run build -n -E 77 -- touch ran
     run --separate-stderr hf --json lock run build -w 0.1 -- touch ran
     [ "$status" -eq 1 ]
-    is_json ".conflict and .holder_pid == $spawned_pid and (.age_seconds >= 0) and .holder.liveness == \"alive\" and .error.code == \"TIMEOUT\""
+    is_json ".conflict and .holder_pid == $spawned_pid and (.age_seconds >= 0) and .holder.liveness == \"alive\" and .error.code == \"timeout\""
     [ ! -e ran ]
 }
 
@@ -47,6 +47,62 @@ waiters() { [ "$(hf lock list --json | jq ".locks[] | select(.name == \"$1\") | 
     touch go-build
     wait "$spawned_pid"
     [ -e ran ]
+}
+
+# behind_a_stopped_one OPTIONS...: four wait, of whom the third is stopped; the last is third or later when it last looks, and gets
+# its turn all the same. With --ttl `lock run` stays and releases, without it becomes the command, whose exit is the release.
+behind_a_stopped_one() {
+    local i began
+    holding build
+    for i in 1 2 3 4; do
+        spawn "$HOLDFAST" lock run build "$@" -- bash -c 'echo "$0" >>order' "$i"
+        [ "$i" != 3 ] || local third=$spawned_pid
+        wait_until 10 waiters build "$i"
+    done
+    sleep 0.3 # past the look for a deadlock, with which each wakes once
+    kill -STOP "$third"
+    wait_until 5 grep -q '^State:.*T' "/proc/$third/status"
+    began=$SECONDS
+    touch go-build
+    wait_until 15 grep -qx 4 order
+    [ $((SECONDS - began)) -le 6 ] # twice two seconds, and some for a loaded machine
+    [ "$(tr '\n' ' ' <order)" = '1 2 4 ' ]
+    kill -CONT "$third"
+    wait_until 10 grep -qx 3 order
+}
+
+@test "a waiter stopped in the middle of the queue is passed over where holders become the command (L4)" {
+    behind_a_stopped_one
+}
+
+@test "a waiter stopped in the middle of the queue is passed over where holders release (L4)" {
+    behind_a_stopped_one --ttl 1m
+}
+
+@test "a wait for ever goes on while a process is stopped inside the guard, and so does a release" {
+    holding build
+    spawn bash -c '"$HOLDFAST" lock run build -- touch ran'
+    wait_until 10 waiters build 1
+    exec {guard}<>state/locks/build
+    flock "$guard"
+    touch go-build
+    # A holder that exited is found dead; a waiter needs the guard for that.
+    sleep 11
+    [ ! -e ran ]
+    flock -u "$guard"
+    exec {guard}>&-
+    wait "$spawned_pid"
+    [ -e ran ]
+    hf lock acquire build --pid $$ >/dev/null
+    exec {guard}<>state/locks/build
+    flock "$guard"
+    spawn bash -c '"$HOLDFAST" lock release build --pid "$0"' $$
+    sleep 11
+    kill -0 "$spawned_pid"
+    flock -u "$guard"
+    exec {guard}>&-
+    wait "$spawned_pid"
+    expect 1 hf lock check build
 }
 
 @test "first come, first served; nobody is woken but the next" {
@@ -141,6 +197,21 @@ waiters() { [ "$(hf lock list --json | jq ".locks[] | select(.name == \"$1\") | 
     wait_until 10 test -s status
     [ "$(cat status)" = 3 ]
     run ! kill -0 "$(cat child)"
+}
+
+@test "run --ttl: when the lease is lost, what the command started ends too, even if it called setsid" {
+    cat >command <<'C'
+env -i setsid sh -c 'sh -c "echo \$PPID" >hidden; while :; do sleep 1; done' </dev/null >/dev/null 2>&1 &
+until [ -s hidden ]; do sleep 0.02; done
+touch ready
+exec sleep 300
+C
+    spawn bash -c '"$HOLDFAST" lock run x --ttl 1s -- sh command; echo $? >status'
+    wait_until 10 test -e ready
+    hf lock break x --reason test
+    wait_until 20 test -s status
+    [ "$(cat status)" = 3 ]
+    ! kill -0 "$(cat hidden)" 2>/dev/null || grep -q ') Z' "/proc/$(cat hidden)/stat"
 }
 
 @test "run --ttl: killing the wrapper ends the command" {
@@ -370,10 +441,10 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     flock 8
     run --separate-stderr bash -c 'exec 8>&- 9<>f; "$HOLDFAST" --json lock fd 9 -w 0.01 -E 9'
     [ "$status" -eq 9 ]
-    is_json '.conflict and .error.code == "TIMEOUT" and .error.exit == 9 and (.name | endswith("/f"))'
+    is_json '.conflict and .error.code == "timeout" and .error.exit == 9 and (.name | endswith("/f"))'
     run --separate-stderr bash -c 'exec 8>&- 9<>f; "$HOLDFAST" --json lock fd 9 -n'
     [ "$status" -eq 1 ]
-    is_json '.error.code == "BUSY"'
+    is_json '.error.code == "busy"'
 }
 
 @test "options that make no sense are refused with exit 2" {
@@ -407,7 +478,7 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     spawned+=($!)
     waiter=$!
     wait_until 10 waiters build 1
-    sleep 0.3 # past its one look for a deadlock
+    sleep 5 # past its first looks for a deadlock; the next is 12 s later
     timeout 1.5 strace -f -o trace -p "$waiter" 2>/dev/null || true
     [ -e trace ] || skip "strace may not trace here"
     # The call it sleeps in, and the signal that ends strace: nothing else.

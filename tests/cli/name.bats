@@ -43,5 +43,5 @@ load helper
     expect 0 hf --json name sanitize $'\xff\xfe'
     is_json '.sanitized == "__"'
     expect 2 hf --json name key ''
-    jq -e '.error.code == "NAME" and .error.exit == 2' <<<"$(hf -q --json name key '')"
+    jq -e '.error.code == "name" and .error.exit == 2' <<<"$(hf -q --json name key '')"
 }

@@ -98,7 +98,7 @@ load session_helper
     expect 1 hf run x -n -- touch ran
     run --separate-stderr hf --json run x -w 100ms -- touch ran
     [ "$status" -eq 1 ]
-    is_json '.conflict and .name == "x" and .age_seconds >= 0 and .holder.liveness == "alive" and .error.code == "TIMEOUT"'
+    is_json '.conflict and .name == "x" and .age_seconds >= 0 and .holder.liveness == "alive" and .error.code == "timeout"'
     is_json ".holder_pid == $(field x .keeper.pid)"
     expect 1 hf run x --detach -- touch ran
     says "holdfast stop x"

@@ -142,3 +142,40 @@ in_order() {
     expect 2 hf run x --detach --leave-running --log-max 1M -- true
     expect 0 hf run x --log --log-max=2G -- true
 }
+
+# on_terminal COMMAND...: its output, as a terminal gets it
+on_terminal() { python3 -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)' "$@" </dev/null; }
+
+@test "logs on a terminal: colours, tabs and newlines go through, all other control bytes are shown; --raw and pipes get the bytes" {
+    command -v python3 >/dev/null || skip "no python3"
+    bytes='\e]0;title\a\e[2J\e[31mred\e[0m\ttab\e[6n\xc2\x9b1m \xff \xc3\xa9 \b\e[38;5;1mlast\e'
+    expect 0 hf run x --log -- printf "$bytes"
+    on_terminal "$HOLDFAST" logs x >shown
+    printf '^[]0;title^G^[[2J\e[31mred\e[0m\ttab^[[6n\\xc2\\x9b1m \\xff \xc3\xa9 ^H\e[38;5;1mlast^[\e[0m' | cmp - shown
+    on_terminal "$HOLDFAST" logs x --raw >shown
+    printf "$bytes" | cmp - shown
+    hf logs x | cmp - <(printf "$bytes")
+}
+
+@test "logs after a run without a log says so, and does not show an older run's output" {
+    expect 0 hf run x --log -- echo older
+    expect 0 hf run x -- echo newer
+    expect 1 hf logs x
+    says "was not logged"
+    says "--previous"
+    expect 0 hf logs x --previous
+    [ "$output" = older ]
+    expect 0 hf run x --log -- echo newest
+    [ "$(hf logs x)" = newest ] && [ "$(hf logs x --previous)" = older ]
+}
+
+@test "a huge hole in a log is passed over at once" {
+    expect 0 hf run x --log -- echo first
+    truncate -s 4T "$HOLDFAST_DIR"/sessions/x/log.*.0 || skip "no files of that size here"
+    echo last >>"$(echo "$HOLDFAST_DIR"/sessions/x/log.*.0)"
+    expect 0 timeout 20 "$HOLDFAST" logs x
+    says "were dropped"
+    [ "$(timeout 20 "$HOLDFAST" -q logs x | tr -d '\0' | paste -sd' ')" = "first last" ]
+    [ "$(timeout 20 "$HOLDFAST" -q logs x -n 1 | tr -d '\0')" = last ]
+    timeout 20 "$HOLDFAST" ps x >/dev/null
+}

@@ -48,10 +48,108 @@ reap_ends_them() {
     all_ended
 }
 
-# Without a group, one that cleared its environment or never stays has nothing by which it could be known.
-@test "both killed at once: reap ends every kind of process that bears its mark; walk (L7)" {
-    abandon walk $SHAPES
+@test "both killed at once: reap ends every kind of process, also with its environment cleared; walk (L7)" {
+    abandon walk $SHAPES cleared:3 hop:2
     expect 0 hf reap
+    all_ended
+}
+
+# as_root: only root can make processes of other users
+as_root() { [ "$(id -u)" = 0 ] || skip "needs root"; }
+
+@test "both killed at once: reap by root ends a child that changed its uid and cleared its environment; walk (L7)" {
+    as_root
+    abandon walk $COUNTED stranger:2
+    expect 0 hf reap
+    all_ended
+}
+
+@test "both killed at once: the next run ends a child that changed its uid before its command starts; walk (L7)" {
+    as_root
+    abandon walk $COUNTED stranger cleared
+    new_run_finds_nobody
+    all_ended
+}
+
+@test "both killed at once: reap ends a child that left its cgroup and cleared its environment; cgroup (L7)" {
+    as_root
+    needs cgroup
+    jq -r .cgroup < <(tr -d '\0' <"$HOLDFAST_DIR/sessions/probe/session.jsonl" | tail -1) | sed 's,/holdfast-[0-9]*$,/cgroup.procs,' | tr -d '\n' >"$tree.cgroups"
+    abandon cgroup $COUNTED moved
+    expect 0 hf reap
+    all_ended
+}
+
+# An ordinary user's child that became another user's (a set-uid program): found, and not to be ended.
+@test "both killed at once, and a child is another user's by now: the next run says which, and does not start (L7)" {
+    as_root
+    # A place that another user can reach.
+    cd "$(mktemp -d)" && chmod 755 . && cp "$HOLDFAST" holdfast && mkdir theirs && chown 65534 theirs
+    ordinary() { setpriv --reuid=65534 --regid=65534 --clear-groups env HOLDFAST_DIR="$PWD/theirs/state" timeout 30 "$@"; }
+    is_up() { ordinary ./holdfast ps t --json >shown 2>/dev/null && jq -e '.sessions[0].state == "running"' shown >/dev/null; }
+    ordinary ./holdfast run t --detach --tree walk -- sleep 1000
+    wait_until 10 is_up
+    # What a set-uid program of the tree would be: the mark of the tree, and a user of its own.
+    mark=$(awk '/^Max file locks/ { print $5 }' "/proc/$(jq .sessions[0].leader.pid shown)/limits")
+    spawn env -i prlimit --locks="$mark:$mark" sleep 1000
+    stranger=$spawned_pid
+    wait_until 5 grep -q "^Max file locks *$mark" "/proc/$stranger/limits"
+    kill_at_once $(jq '.sessions[0] | .supervisor.pid, .keeper.pid' shown)
+    expect 1 ordinary ./holdfast run t -- touch theirs/ran
+    says "pid $stranger of uid 0"
+    [ ! -e theirs/ran ]
+    expect 1 ordinary ./holdfast reap t
+    kill -KILL "$stranger"
+    wait_until 5 gone "$stranger"
+    expect 0 ordinary ./holdfast run t -- touch theirs/ran
+    [ -e theirs/ran ]
+    rm -r "$PWD"
+}
+
+@test "a process that took the mark of another session is ended with it, and nobody beside it (L6)" {
+    needs walk
+    bystander before
+    start_tree walk -- $COUNTED
+    mark=$(awk '/^Max file locks/ { print $5 }' "/proc/$leader/limits")
+    spawn env -i prlimit --locks="$mark:$mark" sleep 1000
+    poser=$spawned_pid
+    spawn env -i prlimit --locks="$((mark - 1)):$((mark - 1))" sleep 1000
+    near=$spawned_pid
+    wait_until 5 grep -q "^Max file locks *$mark" "/proc/$poser/limits"
+    kill_at_once "$supervisor" "$keeper"
+    expect 0 hf reap t
+    all_ended
+    gone "$poser"
+    run ! gone "$near"
+}
+
+@test "another state directory with a session of the same name: reap touches nothing of it (L6)" {
+    bystander before
+    abandon walk $COUNTED cleared
+    other="$PWD/tree-other"
+    HOLDFAST_DIR="$PWD/elsewhere" spawn "$HOLDFAST" run t --tree walk --grace 0.2 -- "$TREE" build "$other" cleared daemon
+    wait_until 20 test -e "$other.ready"
+    before=$(living "$other")
+    expect 0 hf reap t
+    all_ended
+    [ "$(living "$other")" = "$before" ]
+    HOLDFAST_DIR="$PWD/elsewhere" expect 0 hf stop t
+    nobody_lives "$other"
+}
+
+@test "a low limit of the user's own is left as it is; the session works, and its environment marks it" {
+    run bash -c 'ulimit -x 1000 && exec "$HOLDFAST" run t -- grep "Max file locks" /proc/self/limits'
+    [ "$status" -eq 0 ]
+    [[ "$output" =~ ^"Max file locks "*1000\ *1000 ]] || { echo "$output"; return 1; }
+}
+
+@test "a record that ps has put away, then both killed: the next run still ends what is left; walk (L7)" {
+    bystander before
+    start_tree walk -- --ignore $SHAPES cleared:2
+    printf 'garbage\n' >"$HOLDFAST_DIR/sessions/t/session.jsonl"
+    run hf ps t
+    kill_at_once "$supervisor" "$keeper"
+    new_run_finds_nobody
     all_ended
 }
 
@@ -93,14 +191,52 @@ with_corrupt_record() {
 @test "both killed at once, record corrupt: reap still knows them by their mark; walk" { with_corrupt_record walk reap; }
 @test "both killed at once, record corrupt: the next run does as well; walk" { with_corrupt_record walk run; }
 
+# What a run leaves that is killed between making its cgroup and saving the name.
+empty_group_is_swept() {
+    needs cgroup
+    probed=$(tr -d '\0' <"$HOLDFAST_DIR/sessions/probe/session.jsonl" | tail -1 | jq -r .cgroup)
+    left="$(dirname "$probed")/holdfast-$((RANDOM * 32768 + RANDOM))"
+    mkdir "$left"
+    # What a living keeper has made is not touched, empty or not: a loop between two attempts.
+    spawn "$HOLDFAST" run loop --tree cgroup --every 60s -- true
+    wait_until 10 is_waiting
+    kept=$(tr -d '\0' <"$HOLDFAST_DIR/sessions/loop/session.jsonl" | tail -1 | jq -r .cgroup)
+    foreign="$(dirname "$probed")/holdfast-mine" && mkdir -p "$foreign"
+    expect 0 hf "$@"
+    rmdir "$foreign"
+    [ ! -d "$left" ]
+    [ -d "$kept" ]
+    expect 0 hf stop loop
+    [ ! -d "$kept" ]
+}
+is_waiting() { [ "$(session loop .state)" = waiting ]; }
+
+@test "an empty cgroup of a run that was killed before it could note it: reap removes it, and no other" { empty_group_is_swept reap; }
+@test "an empty cgroup of a run that was killed before it could note it: the next run removes it, and no other" { empty_group_is_swept run next --tree cgroup -- true; }
+
+@test "the keeper is killed right after it made its cgroup: the group it leaves is removed by reap" {
+    needs cgroup
+    strace -f -o /dev/null -e inject=uname:signal=KILL:when=9999 true 2>/dev/null || skip "strace may not trace here"
+    export ASAN_OPTIONS=detect_leaks=0
+    hf run x --tree cgroup -- true
+    # At the flock that follows the mkdir: the how-manieth of its process that is.
+    strace -f -o trace -e trace=flock "$HOLDFAST" run x --tree cgroup -- true
+    nth=$(awk '/flock/ { n[$1]++ } /LOCK_SH/ { print n[$1]; exit }' trace)
+    expect 125 strace -f -o trace -e trace=mkdirat,flock -e inject=flock:signal=KILL:when="$nth" "$HOLDFAST" run x --tree cgroup -- true
+    left=$(sed -nE 's/.*"([^"]*holdfast-[0-9]+)".*/\1/p' trace)
+    [ -d "$left" ]
+    expect 0 hf reap
+    [ ! -d "$left" ]
+}
+
 # start_nested MECHANISM: the session "t", in it the session "inner" with a tree of its own
 start_nested() {
     needs "$1"
     bystander before
     inner="$PWD/tree-inner"
     spawn "$HOLDFAST" run t --tree "$1" --grace 0.2 -- bash -c '
-        "$TREE" build "$1" ignore daemon chain:3 &
-        exec "$HOLDFAST" run inner --tree "$0" --grace 0.2 -- "$TREE" build "$2" ignore daemon setsid chain:3 headless' "$1" "$tree" "$inner"
+        "$TREE" build "$1" ignore daemon chain:3 cleared &
+        exec "$HOLDFAST" run inner --tree "$0" --grace 0.2 -- "$TREE" build "$2" ignore daemon setsid chain:3 headless cleared:2' "$1" "$tree" "$inner"
     supervisor=$spawned_pid
     wait_until 20 test -e "$tree.ready"
     wait_until 20 test -e "$inner.ready"
@@ -113,7 +249,7 @@ nested_killed_at_all_levels() {
     start_nested "$1"
     kill_at_once "$supervisor" "$keeper" "$inner_supervisor" "$inner_keeper"
     [ "$(living "$inner")" -gt 4 ]
-    # The outer one's mark stands on everybody in it.
+    # The outer one's mark stands in the environment of everybody in it; the inner one's record tells whose the others are.
     expect 0 hf reap t --json
     nobody_lives "$inner"
     all_ended

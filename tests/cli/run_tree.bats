@@ -247,7 +247,7 @@ reaper() { ps -o ppid= -p "$keeper" | tr -d ' '; }
     bystanders=()
 
     # Nobody but the keeper notices; and when that is killed, too, the marks tell whose they are.
-    start_session walk -- $SHAPES
+    start_session walk -- $SHAPES cleared:2
     between=$(reaper)
     kill -KILL "$between"
     wait_until 5 gone "$between"

@@ -90,10 +90,14 @@ load session_helper
     wait_until 5 is_field gone .state dead-unreaped
 }
 
-@test "a run shows how the one before it ended, while it has no end of its own" {
+@test "a run shows how the one before it ended under last, and has no end of its own while it runs" {
     hf run x -- bash -c 'exit 6' || true
     running x
-    is_field x '.state, .outcome, .exit, .ended' $'running\nfailed\n6\nnull'
+    is_field x '.state, .outcome, .exit, .cause, .ended' $'running\nnull\nnull\nnull\nnull'
+    is_field x '.last | .outcome, .exit, .cause, (.ended | type), (.ran_ms | type)' $'failed\n6\nexit 6\nstring\nnumber'
+    let_go x
+    wait "$spawned_pid"
+    is_field x '.outcome, .exit, .last' $'succeeded\n0\nnull'
 }
 
 @test "a verifier that runs is shown, and its session is not yet done; the command's pid is no more" {
@@ -103,6 +107,112 @@ load session_helper
     touch go
     wait "$spawned_pid"
     is_field x '.state, .cause' $'done\nexit 0, verified'
+}
+
+@test "a loop between two attempts has not ended: the last attempt stands under last" {
+    spawn "$HOLDFAST" run x --every 60s -- bash -c 'exit 4'
+    wait_until 10 is_field x .state failing
+    is_field x '.outcome, .exit, .ended, .last.outcome, .last.exit' $'null\nnull\nnull\nfailed\n4'
+}
+
+# damage NAME: its record, while it runs
+damage() { printf 'garbage\n' >"$HOLDFAST_DIR/sessions/$1/session.jsonl"; }
+
+@test "a damaged record while it runs: ps has a row unreadable, alone and in the list, each time; stop ends it" {
+    running x
+    pid=$(cat up-x)
+    damage x
+    for look in 1 2; do
+        expect 0 hf ps x --json
+        is_json '.sessions[0] | .name == "x" and .state == "unreadable" and .pid == null and .keeper.pid > 1 and .attempt == null'
+        expect 0 hf ps
+        says unreadable
+    done
+    [ "$(events record_quarantined x)" -eq 1 ]
+    # The name is taken all the same.
+    expect 1 hf run x -- touch ran
+    says "its record is damaged"
+    [ ! -e ran ]
+    expect 0 hf stop x
+    [ "$output" = stopped ]
+    is_dead "$pid"
+    is_field x '.state, .outcome' $'stopped\nstopped'
+    expect 0 hf run x -- true
+}
+
+@test "a damaged record between two attempts of a loop: unreadable each time, until the next attempt writes it anew" {
+    spawn "$HOLDFAST" run x --every 60s -- true
+    wait_until 10 is_field x .state waiting
+    damage x
+    for look in 1 2; do is_field x .state unreadable; done
+    expect 0 hf stop x
+    [ "$output" = stopped ]
+    is_field x '.state != "unreadable" and .ended != null' true
+    spawn "$HOLDFAST" run x --every 60s -- true
+    wait_until 10 is_field x .state waiting
+}
+
+@test "a damaged record while it runs: stop as the first to see it ends it; wait sees its end; the next run is not refused" {
+    running x
+    damage x
+    expect 0 hf stop x
+    [ "$output" = stopped ]
+    is_dead "$(cat up-x)"
+    running y
+    damage y
+    spawn bash -c '"$0" wait y >/dev/null 2>&1; echo $? >status' "$HOLDFAST"
+    let_go y 42
+    wait "$spawned_pid"
+    [ "$(cat status)" -eq 42 ]
+    expect 0 hf run y -n -- true
+}
+
+# The look is held between reading the record and moving it away; meanwhile the keeper writes how the session ended.
+@test "a look at a damaged record never puts away the one that the keeper writes meanwhile" {
+    skip_sanitizers "strace and the leak checker exclude each other"
+    strace -f -o /dev/null -e inject=uname:signal=KILL:when=9999 true 2>/dev/null || skip "strace may not trace here"
+    running x
+    supervisor=$spawned_pid
+    damage x
+    spawn strace -y -o trace -e trace=pread64,renameat,renameat2 -e inject=renameat,renameat2:delay_enter=1000000 "$HOLDFAST" ps x
+    wait_until 10 grep -q 'pread64.*session.jsonl' trace
+    let_go x 7
+    wait "$spawned_pid" || true
+    wait "$supervisor" || true
+    is_field x '.state, .exit' $'failed\n7'
+}
+
+@test "a lock of that name that no session holds is not ended by stop, though the record is damaged (L6)" {
+    hf run x -- true
+    spawn "$HOLDFAST" lock run x -- sleep 60
+    wait_until 10 hf lock check x
+    damage x
+    run hf stop x
+    [ "$status" -ne 0 ]
+    expect 1 hf stop x
+    says not-found
+    expect 0 hf lock check x
+}
+
+# The winner is held where it has the lock and has not written its record yet: its keeper stops at its first rename, that of the command.
+@test "the loser of a start race is told that the session is just starting, and not to break its lock" {
+    skip_sanitizers "strace and the leak checker exclude each other"
+    strace -f -o /dev/null -e inject=uname:signal=KILL:when=9999 true 2>/dev/null || skip "strace may not trace here"
+    hf run other -- true
+    for before in none ended; do
+        [ "$before" = none ] || hf run r1 -- false || true
+        spawn strace -f -qq -o trace -e trace=renameat,renameat2 -e inject=renameat,renameat2:signal=STOP:when=1 "$HOLDFAST" run r1 -- true
+        wait_until 10 grep -q 'stopped by SIGSTOP' trace
+        expect 1 hf run r1 -- touch ran
+        says "session 'r1' is just starting"
+        [[ "$output" != *break* ]]
+        expect 0 hf ps r1 --json
+        is_json '.sessions[0] | .state == "starting" and .outcome == null'
+        kill -CONT "$(jq '.sessions[0].keeper.pid' <<<"$output")"
+        wait "$spawned_pid"
+        rm trace
+    done
+    [ ! -e ran ]
 }
 
 @test "wait: the session's status, as JSON, late, of nobody, and of one that is dead" {

@@ -74,7 +74,7 @@ emit() { hf journal emit note text=x; }
     mkdir -m 755 "$HOLDFAST_DIR"
     run --separate-stderr hf --json journal emit note text=x
     [ "$status" -eq 3 ]
-    is_json '.v == 1 and .error.code == "UNTRUSTED" and .error.exit == 3'
+    is_json '.v == 1 and .error.code == "untrusted" and .error.exit == 3'
     [[ "$stderr" == holdfast:* ]]
 }
 

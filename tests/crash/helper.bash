@@ -1,6 +1,6 @@
 # tests/crash/helper.bash - kills the command at each of its system calls that changes something, one after the other.
 
-calls=openat,mkdir,mkdirat,mknodat,pwrite64,write,ftruncate,fchmod,fchown,fsetxattr,fremovexattr,copy_file_range,rename,renameat2,link,linkat,unlink,unlinkat,flock,fcntl,fsync,fdatasync
+calls=openat,mkdir,mkdirat,mknodat,pwrite64,write,ftruncate,fchmod,fchown,fsetxattr,fremovexattr,copy_file_range,rename,renameat2,link,linkat,symlinkat,unlink,unlinkat,flock,fcntl,fsync,fdatasync
 
 traced() { # traced INJECT ARGS...: runs holdfast under strace
     local inject=$1

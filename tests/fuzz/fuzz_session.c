@@ -36,6 +36,7 @@ static void record_makes_sense(const struct hf_session_record *r)
 	id_is_one(&r->keeper);
 	id_is_one(&r->supervisor);
 	id_is_one(&r->leader);
+	MUST((!r->mark || r->mark >> 62 == 1) && (!r->around || r->around >> 62 == 1));
 	MUST(r->cgroup[0] == '\0' || r->cgroup[0] == '/');
 	MUST(r->began_ns >= 0 && r->deadline_ns >= 0 && r->hang_ns >= 0 && r->grace_ns >= 0);
 	MUST(r->ran_ns >= 0 && r->kills <= 1 && (unsigned)r->loop <= 1 && (unsigned)r->logged <= 1);

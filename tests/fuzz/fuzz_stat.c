@@ -1,11 +1,12 @@
 /*
- * tests/fuzz/fuzz_stat.c - any bytes as /proc/PID/stat, status and fdinfo; and any bytes as
+ * tests/fuzz/fuzz_stat.c - any bytes as /proc/PID/stat, status, limits and fdinfo; and any bytes as
  * the command name of a line that is otherwise good.
  */
 #include <string.h>
 
 #include "fuzz.h"
 #include "holdfast/err.h"
+#include "hf/exec/marks.h"
 #include "hf/proc/stat.h"
 
 #define FRONT "4711 ("
@@ -49,6 +50,7 @@ static void results_are_written_only_on_success(const char *text, size_t size)
 {
 	uint32_t uid = 77;
 	int32_t pid = -77;
+	uint64_t limit = 77;
 	int r = hf_status_parse_uid(text, size, &uid);
 
 	MUST(r == 0 || (r == HF_E_FORMAT && uid == 77));
@@ -56,6 +58,9 @@ static void results_are_written_only_on_success(const char *text, size_t size)
 	r = hf_fdinfo_parse_pid(text, size, &pid);
 	MUST(r == 0 ? pid >= -1 : r == HF_E_FORMAT && pid == -77);
 	MUST(r < 0 || memmem(text, size, "Pid:\t", 5));
+	r = hf_limits_parse(text, size, &limit);
+	MUST(r == 0 || (r == HF_E_FORMAT && limit == 77));
+	MUST(r < 0 || memmem(text, size, "Max file locks ", 15));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -16,7 +16,7 @@ import sys
 import termios
 import time
 
-LIMIT = 15
+LIMIT = 60
 HOLDFAST = os.environ["HOLDFAST"]
 
 
@@ -197,6 +197,9 @@ def a_shell_within_has_its_own_jobs(options):
     must(t, field(".state") == "running", "the session was stopped with it")
     in_shell(t, "fg")
     t.expect("cat\r\n")
+    # The shell says so before it gives the terminal away. That cat echoes proves that it has it.
+    t.send(b"again\n")
+    t.expect("again\r\n.*again\r\n")
     t.send(b"\x03")
     t.expect("PROMPT ")
     in_shell(t, "exit 9")

@@ -36,6 +36,10 @@
 extern struct hf_err hf_test_error;
 #define ERR (&hf_test_error)
 
+/* How long a test waits for its turn at the journal: for ever, nearly. */
+#define HF_TEST_PATIENCE    "60s"
+#define HF_TEST_PATIENCE_NS (60 * HF_SEC)
+
 void hf_test_ok(long long result, const char *call, const char *file, int line);
 void hf_test_err(long long result, long long expected, const char *call, const char *file,
 		 int line);

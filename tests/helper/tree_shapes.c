@@ -315,14 +315,59 @@ static void chain(int n)
 }
 
 /* No trace of the environment is left, as programs do that write a title over it. */
+static void clear_environment(void)
+{
+	for (char **at = environ; at && *at; at++)
+		memset(*at, 0, strlen(*at));
+}
+
 static void cleared(int n)
 {
 	for (int i = 0; i < n; i++)
 		if (must_fork() == 0) {
 			signal(SIGTERM, SIG_IGN);
 			setsid();
-			for (char **at = environ; at && *at; at++)
-				memset(*at, 0, strlen(*at));
+			clear_environment();
+			announce();
+			stay();
+		}
+}
+
+/* Another user's, with no trace of the environment; only root can make one. */
+static void stranger(int n)
+{
+	for (int i = 0; i < n; i++)
+		if (must_fork() == 0) {
+			signal(SIGTERM, SIG_IGN);
+			setsid();
+			clear_environment();
+			announce();
+			if (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
+				die("setresuid");
+			stay();
+		}
+}
+
+/* Has left its cgroup for the root of the hierarchy that FILE.cgroups names, and cleared its environment. */
+static void moved(int n)
+{
+	char name[4096], procs[4096] = "";
+	FILE *in;
+
+	snprintf(name, sizeof(name), "%s.cgroups", file);
+	in = fopen(name, "re");
+	if (!in || !fgets(procs, sizeof(procs), in))
+		die(name);
+	fclose(in);
+	for (int i = 0; i < n; i++)
+		if (must_fork() == 0) {
+			FILE *out = fopen(procs, "we");
+
+			signal(SIGTERM, SIG_IGN);
+			setsid();
+			clear_environment();
+			if (!out || fprintf(out, "%d", (int)getpid()) < 0 || fclose(out) != 0)
+				die(procs);
 			announce();
 			stay();
 		}
@@ -380,6 +425,7 @@ static const struct shape {
 	{ "bomb", bomb, 1 },	   { "hop", hop, 0 },	      { "pipe", holds_pipe, 0 },
 	{ "zombie", zombie, 1 },   { "chain", chain, 0 },     { "wide", plain, 0 },
 	{ "cleared", cleared, 0 }, { "headless", headless, 0 }, { "storm", storm, 0 },
+	{ "stranger", stranger, 0 }, { "moved", moved, 0 },
 };
 
 int make_shape(const char *word)

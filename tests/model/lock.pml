@@ -2,8 +2,8 @@
  * model/lock.pml - the protocol of src/lock, for spin. docs/MODEL.md says which step
  * is which function, what is left out, and how it is run (tests/model/run).
  *
- * One exclusive lock, N processes that take it, and one that breaks it. A step here is
- * what the kernel does in one: a process may be killed or stopped between any two.
+ * One lock, exclusive and shared, N processes that take it, and one that breaks it. A step is one
+ * system call that another process can notice: a process may be killed or stopped between any two.
  */
 #ifndef N
 #define N 3
@@ -26,191 +26,309 @@
 #ifndef DEADLINES
 #define DEADLINES 0	/* 1: a round may give up while it waits */
 #endif
+#ifndef SHARED
+#define SHARED 0	/* 1: a round may be shared; or PATTERN: those processes' rounds are */
+#endif
+#ifndef EXITS
+#define EXITS 0		/* 1: a holder may exit instead of releasing, as `lock run` does */
+#endif
+
+#ifndef ORDER
+#define ORDER 0		/* 1: each comes when the one before it has the lock or sleeps in the queue */
+#endif
 
 #define TICKETS 10
 #define NOBODY  0
 #define BREAKER N
-#define ID(p)   ((p) + 1)	/* in the record and in the guard; 0 is nobody */
+#define ID(p)   ((p) + 1)	/* in the guard and in entries; 0 is nobody */
 
 /* The kernel's: who lives, who runs, the flock. */
 bool alive[N + 1];
 bool stopped[N + 1];
 byte guard;
 
-/* The record. */
-byte holder, token, ticket;
-byte lease;		/* of the holder: 0 none, 1 running, 2 run out */
+/* The record: of each process the token and ticket with which it is a holder, or 0. */
+byte tok[N], tik[N];
+byte lease[N];		/* of the holder: 0 none, 1 running, 2 run out */
+byte token;
 byte first = 1, next = 1;
 
-/* The queue's entries, 0: gone. What the entry says of the lease it wants. */
+/* The record in the memory of the process that has the guard. */
+byte m_tok[N], m_tik[N], m_lease[N];
+byte m_token, m_first;
+bool dirty;
+
+/* The queue's entries, 0: gone. What the entry says of the lock it wants. */
 byte entry[TICKETS];
 bool wants_lease[N];
+bool shared[N];
 
 /* Channels: whose it is, and what is in it. Any number of "look again" are one. */
-byte channel[N];	/* ticket, 0: removed */
+byte channel[N];	/* ticket, 0: removed, or closed by its reader */
 byte message[N];	/* an unread token */
 bool bell[N];		/* "look again" */
 
 /* What a sleeper sleeps on. */
 bool asleep[N];
-byte watched[N];	/* ID of a process */
+byte watched[N];	/* bits of processes */
+byte ahead[N];		/* ID of the process whose channel is two places ahead */
+byte ahead_ticket[N];
 bool lease_clock[N];
 bool turn_clock[N];
 
 /* What nobody but the checker knows. */
+byte in_hand[N];	/* the token it has read, from its channel or from the record */
 byte believes[N];	/* the token with which it came back from acquire */
 bool robbed[N];		/* lost it by lease or break, as it may */
 byte highest;		/* token given */
-byte acted;		/* highest token of a guarded action */
+byte acted;		/* highest token of a guarded action that was exclusive */
 bool done[N + 1];
 byte crashes, stops;
+bool begun[N];		/* has the lock, or sleeps in the queue */
 
 #define runs(p) (alive[p] && !stopped[p])
 
 /* -- under the guard ------------------------------------------------------------- */
 
+/* hf_guard_take: the flock, then the record is read. */
 inline take_guard(me)
 {
-	atomic { guard == NOBODY -> guard = ID(me) }
+	atomic {
+		guard == NOBODY ->
+		guard = ID(me);
+		i = 0;
+		do
+		:: i < N -> m_tok[i] = tok[i]; m_tik[i] = tik[i]; m_lease[i] = lease[i]; i++
+		:: i == N -> break
+		od;
+		m_token = token;
+		m_first = first;
+		dirty = false;
+		i = 0
+	}
 }
 
-inline drop_guard()
+inline forget_record()
 {
-	guard = NOBODY
+	k = 0;
+	do
+	:: k < N -> m_tok[k] = 0; m_tik[k] = 0; m_lease[k] = 0; k++
+	:: k == N -> break
+	od;
+	m_token = 0;
+	m_first = 0;
+	dirty = false;
+	k = 0
 }
 
-/* hf_record_add and hf_guard_write: tokens rise (L2). */
-inline publish(h, t, l)
+/* hf_guard_write: one pwrite. Tokens rise (L2), holders fit together (L1). */
+inline write_record()
 {
-	token++;
-	assert(token > highest);
-	highest = token;
-	holder = h;
-	ticket = t;
-	lease = l
+	d_step {
+		i = 0;
+		do
+		:: i < N ->
+			/* Taken out without having released, by a lease or a break? */
+			if
+			:: tok[i] != 0 && m_tok[i] != tok[i] && believes[i] == tok[i] && rob -> robbed[i] = true
+			:: else
+			fi;
+			k = 0;
+			do
+			:: k < N ->
+				assert(k == i || m_tok[i] == 0 || m_tok[k] == 0 || (shared[i] && shared[k]));
+				k++
+			:: k == N -> break
+			od;
+			tok[i] = m_tok[i];
+			tik[i] = m_tik[i];
+			lease[i] = m_lease[i];
+			i++
+		:: i == N -> break
+		od;
+		assert(m_token >= highest);
+		highest = m_token;
+		token = m_token;
+		first = m_first;
+		dirty = false;
+		rob = false;
+		i = 0;
+		k = 0
+	}
 }
 
-/* As the record is written: is its holder taken out without having released? */
-inline note_loss()
+/* hf_guard_finish */
+inline finish()
 {
+#ifndef MUTANT_REVOKE_UNWRITTEN
 	if
-	:: rob && holder != NOBODY && believes[holder - 1] == token -> robbed[holder - 1] = true
+	:: dirty -> write_record()
 	:: else
 	fi;
-	rob = false
+#endif
+	d_step { forget_record(); rob = false; guard = NOBODY }
 }
 
 /*
- * hf_queue_take_back: one read of the channel. The waiter may have been faster; else it will
- * look, and find that it has to queue again.
+ * hf_queue_take_back, of holder `h`: a write, then a read. The waiter may have been faster; else it
+ * will look, and find that it has to queue again.
  */
 inline take_back(taken)
 {
 	taken = false;
 	if
-	:: holder != NOBODY && ticket != 0 && message[holder - 1] == token &&
-	   channel[holder - 1] == ticket ->
-		message[holder - 1] = 0;
-		bell[holder - 1] = true;
-		taken = true
+	:: m_tik[h] != 0 && channel[h] == m_tik[h] && alive[h] ->
+#ifndef MUTANT_TAKE_BACK_LATE
+		bell[h] = true;
+#endif
+		d_step {
+			if
+			:: message[h] == m_tok[h] && channel[h] == m_tik[h] ->
+				message[h] = 0;
+				taken = true
+			:: else
+			fi
+		};
+#ifdef MUTANT_TAKE_BACK_LATE
+		bell[h] = true
+#endif
 	:: else
 	fi
 }
 
-/* choose(): the first whose channel has a reader; the record is not yet written. */
-inline choose(at)
+#define waits(t)   (entry[t] != 0 && alive[entry[t] - 1])
+#define reads(t)   (waits(t) && channel[entry[t] - 1] == (t))
+
+/* hf_queue_nudge: the two living ones behind ticket `from` are told to look. */
+inline nudge(from)
 {
-	at = first;
+	d_step { at = (from + 1 > m_first -> from + 1 : m_first); h = 0 }
 	do
-	:: at < next && entry[at] != 0 && alive[entry[at] - 1] && channel[entry[at] - 1] == at -> break
-	:: at < next && !(entry[at] != 0 && alive[entry[at] - 1] && channel[entry[at] - 1] == at) ->
-		entry[at] = 0;
-		at++
-	:: at >= next -> break
-	od
+	:: at < next && h < 2 && waits(at) ->
+		d_step {
+			if
+			:: reads(at) -> bell[entry[at] - 1] = true
+			:: else
+			fi;
+			h++;
+			at++
+		}
+	:: at < next && h < 2 && !waits(at) -> at++
+	:: at >= next || h == 2 -> break
+	od;
+	atomic { at = 0; h = 0 }
 }
 
-/* hf_queue_nudge: the first living one from there on is told to look. */
-inline nudge(from, i)
+/* hf_record_admits: process `p` beside the holders. */
+inline admits(p, yes)
 {
-	i = (from > first -> from : first);
+	yes = true;
+	i = 0;
 	do
-	:: i < next && entry[i] != 0 && alive[entry[i] - 1] ->
+	:: i < N ->
 		if
-		:: channel[entry[i] - 1] == i -> bell[entry[i] - 1] = true
+		:: m_tok[i] != 0 && !(shared[i] && shared[p]) -> yes = false
 		:: else
 		fi;
-		break
-	:: i < next && !(entry[i] != 0 && alive[entry[i] - 1]) -> i++
-	:: i >= next -> break
+		i++
+	:: i == N -> break
 	od;
 	i = 0
 }
 
-/*
- * hf_queue_admit: the record has no holder any more, or will not have one when it is
- * written. Chooses, tells the one behind of a lease, writes, sends.
- */
-inline admit(at, i, who)
+/* hf_record_add */
+inline add(p, t)
 {
-	d_step {
-		choose(at);
+	m_token++;
+	m_tok[p] = m_token;
+	m_tik[p] = t;
+	m_lease[p] = wants_lease[p];
+	dirty = true
+}
+
+/* choose(): those whose turn it is and whose channel has a reader; the first that must wait ends it. */
+inline choose()
+{
+	at = m_first;
+	last = 0;
+	do
+	:: at < next && !reads(at) -> entry[at] = 0; at++; m_first = at
+	:: at < next && reads(at) ->
+		h = entry[at] - 1;
+		admits(h, fits);
 		if
-		:: at < next -> who = entry[at]
-		:: else -> who = NOBODY
-		fi;
-		if
-		:: who != NOBODY && wants_lease[who - 1] -> nudge(at + 1, i)
-		:: else
+		:: fits -> add(h, at); given = given | (1 << h); last = at; at++; m_first = at
+		:: else -> break
 		fi
-	}
-#ifdef MUTANT_RING_EARLY
+	:: at >= next -> break
+	od;
+	fits = (last != 0 && (shared[entry[last] - 1] || wants_lease[entry[last] - 1]));
+	at = 0;
+	h = 0
+}
+
+/* Of those in `given`, the one with the highest ticket. */
+inline last_of_given()
+{
+	h = N;
+	i = 0;
+	do
+	:: i < N ->
+		if
+		:: (given >> i & 1) && (h == N || m_tik[i] > m_tik[h]) -> h = i
+		:: else
+		fi;
+		i++
+	:: i == N -> break
+	od;
+	i = 0
+}
+
+inline send_tokens()
+{
+	do
+	:: given == 0 -> break
+	:: given != 0 ->
+		d_step {
+			last_of_given();
+			given = given & ~(1 << h);
+			if
+			:: alive[h] && channel[h] == m_tik[h] -> message[h] = m_tok[h]
+			:: else -> m_tok[h] = 0; m_tik[h] = 0; m_lease[h] = 0; dirty = true
+			fi;
+			h = 0
+		}
+	od
+}
+
+/* hf_queue_admit: chooses, warns those behind where more than a death matters, writes, sends. */
+inline admit()
+{
+	d_step { given = 0; choose() }
 	if
-	:: who != NOBODY -> message[who - 1] = token + 1
+	:: fits -> fits = false; nudge(last)
 	:: else
 	fi;
+#ifdef MUTANT_RING_EARLY
+	send_tokens();
 #endif
-	d_step {
-		note_loss();
-		first = at;
-		if
-		:: who != NOBODY ->
-			first = at + 1;
-			publish(who, at, wants_lease[who - 1])
-		:: else ->
-			holder = NOBODY;
-			ticket = 0;
-			lease = 0
-		fi
-	}
-#ifndef MUTANT_RING_EARLY
-	d_step {
-		if
-		:: who != NOBODY && alive[who - 1] && channel[who - 1] == at ->
-			message[who - 1] = token
-		:: else
-		fi;
-		who = NOBODY;
-		at = 0
-	}
-#else
-	who = NOBODY;
-	at = 0
-#endif
+	write_record();
+	send_tokens();
+	last = 0
 }
 
 /*
  * hf_channel_recall with a record: channels of the dead are removed, others but the
- * holder's are told to look.
+ * holders' are told to look.
  */
-inline sweep(me, i)
+inline sweep(me)
 {
 	i = 0;
 	do
 	:: i < N ->
 		if
 		:: i != me && channel[i] != 0 && !alive[i] -> channel[i] = 0
-		:: i != me && channel[i] != 0 && alive[i] && !(holder == ID(i) && ticket == channel[i]) ->
+		:: i != me && channel[i] != 0 && alive[i] && !(m_tok[i] != 0 && m_tik[i] == channel[i]) ->
 			bell[i] = true
 		:: else
 		fi;
@@ -222,62 +340,110 @@ inline sweep(me, i)
 
 /* -- one process ------------------------------------------------------------------ */
 
-/*
- * Found by looking: the token may still be in the channel, from where a revoke would
- * take it back. So it is read before the guard is dropped.
- */
-inline leave_look(me)
+#define was_granted(p) (mine != 0 && m_tok[p] != 0 && m_tik[p] == mine)
+#define has_place(p)   (mine >= m_first && mine < next && entry[mine] == ID(p))
+
+/* hf_queue_retell, by a waiter that finds its grant by looking. */
+inline retell(me)
 {
-#ifndef MUTANT_UNREAD
-	message[me] = 0;
-#endif
-	guard = NOBODY
+	h = 0;
+	do
+	:: h < N ->
+		if
+		:: h != me && m_tok[h] != 0 && m_tik[h] != 0 && channel[h] == m_tik[h] && alive[h] -> bell[h] = true
+		:: else
+		fi;
+		h++
+	:: h == N -> break
+	od;
+	h = 0
 }
 
-#define was_granted(p) (mine != 0 && holder == ID(p) && ticket == mine)
-#define has_place(p)   (mine >= first && mine < next && entry[mine] == ID(p))
-
-/* hf_attempt_watch: the waiter before us, else the holder. */
-inline plan_watch(me, at)
+/* hf_attempt_watch: the waiter before us and the channel two places ahead; else the holders. */
+inline plan_watch(me)
 {
-	watched[me] = NOBODY;
+	watched[me] = 0;
+	ahead[me] = NOBODY;
+	ahead_ticket[me] = 0;
 	lease_clock[me] = false;
 	turn_clock[me] = false;
+	h = 0;
 	at = mine;
 	do
-	:: at > first && entry[at - 1] != 0 && alive[entry[at - 1] - 1] ->
-		watched[me] = entry[at - 1];
-		turn_clock[me] = true;
-		break
-	:: at > first && !(entry[at - 1] != 0 && alive[entry[at - 1] - 1]) -> at--
-	:: at <= first -> break
+	:: at <= m_first || h == 2 -> break
+	:: at > m_first && h < 2 ->
+		at--;
+		if
+		:: waits(at) && h == 0 -> watched[me] = 1 << (entry[at] - 1); turn_clock[me] = true; h = 1
+		:: waits(at) && h == 1 -> h = 2;
+#ifndef MUTANT_NO_AHEAD
+			ahead[me] = entry[at]; ahead_ticket[me] = at;
+#endif
+			turn_clock[me] = false
+		:: else
+		fi
 	od;
 	if
-	:: watched[me] == NOBODY ->
-		watched[me] = holder;
-		lease_clock[me] = (lease != 0);
-		/* hf_queue_unclaimed */
-		turn_clock[me] = (ticket != 0 && holder != NOBODY && message[holder - 1] == token)
+	:: h == 0 ->
+		i = 0;
+		do
+		:: i < N ->
+			if
+			:: m_tok[i] != 0 ->
+				watched[me] = watched[me] | (1 << i);
+				lease_clock[me] = lease_clock[me] || m_lease[i] != 0;
+				/* hf_queue_unclaimed */
+				turn_clock[me] = turn_clock[me] || (m_tik[i] != 0 && message[i] == m_tok[i])
+			:: else
+			fi;
+			i++
+		:: i == N -> break
+		od;
+		i = 0
 	:: else
 	fi;
 #ifdef MUTANT_NO_WATCH
-	watched[me] = NOBODY;
+	watched[me] = 0;
 #endif
+	h = 0;
 	at = 0
 }
 
-/* The slow clock ends a sleep only where it makes a difference: else it only looks. */
-#define turn_passed (holder != NOBODY && message[holder - 1] == token && stopped[holder - 1])
+#define dead(p, q)    ((watched[p] >> (q) & 1) && !alive[q])
+#define unread(q)     (tok[q] != 0 && message[q] == tok[q] && stopped[q])
+#define overdue(q)    (tok[q] != 0 && (!alive[q] || lease[q] == 2 || unread(q)))
+#if N == 2
+#define any_dead(p)   (dead(p, 0) || dead(p, 1))
+#define any_overdue   (overdue(0) || overdue(1) || (tok[0] == 0 && tok[1] == 0))
+#define any_expired   (lease[0] == 2 || lease[1] == 2)
+#elif N == 3
+#define any_dead(p)   (dead(p, 0) || dead(p, 1) || dead(p, 2))
+#define any_overdue   (overdue(0) || overdue(1) || overdue(2) || (tok[0] == 0 && tok[1] == 0 && tok[2] == 0))
+#define any_expired   (lease[0] == 2 || lease[1] == 2 || lease[2] == 2)
+#else
+#define any_dead(p)   (dead(p, 0) || dead(p, 1) || dead(p, 2) || dead(p, 3))
+#define any_overdue   (overdue(0) || overdue(1) || overdue(2) || overdue(3) || \
+		       (tok[0] == 0 && tok[1] == 0 && tok[2] == 0 && tok[3] == 0))
+#define any_expired   (lease[0] == 2 || lease[1] == 2 || lease[2] == 2 || lease[3] == 2)
+#endif
 
-#define woken(p)                                                                        \
-	(bell[p] || message[p] != 0 || (watched[p] != NOBODY && !alive[watched[p] - 1]) || \
-	 (lease_clock[p] && lease == 2) || (turn_clock[p] && turn_passed))
+/* The channel two places ahead has no reader any more. */
+#define ahead_gone(p) (ahead[p] != NOBODY && \
+		       (!alive[ahead[p] - 1] || channel[ahead[p] - 1] != ahead_ticket[p]))
+
+/* A clock ends a sleep only where the look makes a difference. */
+#define woken(p)                                                                  \
+	(bell[p] || message[p] != 0 || any_dead(p) || (lease_clock[p] && any_expired) || \
+	 (turn_clock[p] && (any_overdue || tok[p] != 0)))
 
 proctype process(byte me) provided (runs(me))
 {
-	byte rounds, mine, got, at, i, who;
-	bool deadline, expired, revoke, rob;
+	byte rounds, mine, got, at, i, k, h, last, given;
+	bool deadline, expired, taken, rob, fits;
 
+#if ORDER
+	(me == 0 || begun[me - 1] || !runs(me - 1));
+#endif
 	do
 	:: rounds == ROUNDS -> break
 	:: rounds < ROUNDS ->
@@ -289,6 +455,14 @@ proctype process(byte me) provided (runs(me))
 			:: wants_lease[me] = false
 			:: LEASES -> wants_lease[me] = true
 			fi;
+#ifdef PATTERN
+			shared[me] = PATTERN >> me & 1;
+#else
+			if
+			:: shared[me] = false
+			:: SHARED -> shared[me] = true
+			fi;
+#endif
 			if
 			:: deadline = false
 			:: DEADLINES -> deadline = true
@@ -296,10 +470,10 @@ proctype process(byte me) provided (runs(me))
 		}
 look:
 		take_guard(me);
-		/* look_once: granted meanwhile, or the place is lost? */
+		/* enter_or_queue: granted meanwhile, or the place is lost? */
 		d_step {
 			if
-			:: was_granted(me) -> got = token
+			:: was_granted(me) -> got = m_tok[me]
 			:: !was_granted(me) && mine != 0 && !has_place(me) ->
 				channel[me] = 0;
 				message[me] = 0;
@@ -309,133 +483,150 @@ look:
 			fi
 		}
 		if
-		:: got != 0 -> leave_look(me); goto have
+		:: got != 0 -> d_step { retell(me) }; goto found
 		:: else
 		fi;
-		/* try_enter: reap, else revoke. */
-		atomic {
-			revoke = false;
-			if
-			:: holder != NOBODY && alive[holder - 1] && lease != 2 && ticket != 0 &&
-			   message[holder - 1] == token && channel[holder - 1] == ticket ->
-				/* Long enough ago? */
-				if
-				:: revoke = true
-				:: revoke = turn_passed
-				fi
-			:: else
-			fi
-		}
+		/* try_enter: reap the dead and the expired... */
+		d_step { admits(me, fits) }
 		if
-		:: revoke ->
-			d_step {
-#ifdef MUTANT_REVOKE
-				bell[holder - 1] = true
-#else
-				take_back(revoke)
-#endif
-			}
-		:: else
-		fi;
-		if
-		:: revoke || holder == NOBODY || !alive[holder - 1] || lease == 2 ->
-			d_step {
-				rob = (lease == 2 && !revoke);
-				revoke = false
-			}
+		:: !fits ->
+			h = 0;
+			do
+			:: h < N && m_tok[h] != 0 && !alive[h] ->
+				d_step { m_tok[h] = 0; m_tik[h] = 0; m_lease[h] = 0; dirty = true; h++ }
+			:: h < N && m_tok[h] != 0 && alive[h] && m_lease[h] == 2 ->
 #ifndef MUTANT_EXPIRED_UNREAD
-			/* hf_record_reap: who never noticed that it was given the lock loses nothing. */
-			d_step {
-				if
-				:: rob -> take_back(revoke); rob = !revoke; revoke = false
-				:: else
-				fi
-			}
+				/* A waiter that never noticed that it was given the lock loses nothing. */
+				take_back(taken);
 #endif
+				d_step {
+					rob = rob || !taken;
+					taken = false;
+					m_tok[h] = 0; m_tik[h] = 0; m_lease[h] = 0; dirty = true; h++
+				}
+			:: h < N && !(m_tok[h] != 0 && (!alive[h] || m_lease[h] == 2)) -> h++
+			:: h == N -> break
+			od;
+			atomic { h = 0; admits(me, fits) }
+		:: else
+		fi;
+		/* ...and revoke what was not noticed long enough. */
+		if
+		:: !fits ->
+			h = 0;
+			do
+			:: h < N && m_tok[h] != 0 && m_tik[h] != 0 && message[h] == m_tok[h] ->
+				if
+				:: true ->
+#ifdef MUTANT_REVOKE
+					bell[h] = true;
+					taken = true;
+#else
+					take_back(taken);
+#endif
+					d_step {
+						if
+						:: taken ->
+							m_tok[h] = 0; m_tik[h] = 0; m_lease[h] = 0;
+							taken = false;
+							dirty = true
+						:: else
+						fi;
+						h++
+					}
+				:: !stopped[h] -> h++	/* not that long ago */
+				fi
+			:: h < N && !(m_tok[h] != 0 && m_tik[h] != 0 && message[h] == m_tok[h]) -> h++
+			:: h == N -> break
+			od;
+			atomic { h = 0; admits(me, fits) }
+		:: else
+		fi;
+		if
+		:: fits ->
 			d_step {
 				/* Is anybody living before us? */
-				at = first;
+				at = m_first;
 				do
-				:: at < next && !(entry[at] != 0 && alive[entry[at] - 1]) -> at++
+				:: at < next && !waits(at) -> at++
 				:: else -> break
 				od;
-				who = (mine == 0 && at >= next -> ID(me) : NOBODY);
+				fits = (mine == 0 && at >= next);
 				at = 0
 			}
 			if
-			:: who != NOBODY ->
+			:: fits ->
 				/* grant */
-				d_step {
-					who = NOBODY;
-					note_loss();
-					publish(ID(me), 0, wants_lease[me]);
-					got = token
-				}
-				drop_guard();
-				goto have
-			:: else -> admit(at, i, who)
+				d_step { fits = false; add(me, 0); got = m_tok[me] }
+				write_record();
+				goto found
+			:: else -> admit()
 			fi;
 			d_step {
 				if
-				:: was_granted(me) -> got = token
+				:: was_granted(me) -> got = m_tok[me]
 				:: else
 				fi
 			}
 			if
-			:: got != 0 -> leave_look(me); goto have
+			:: got != 0 -> goto found
 			:: else
 			fi
 		:: else
 		fi;
 		if
-		:: expired -> drop_guard(); goto give_up
+		:: expired -> finish(); goto give_up
 		:: else
 		fi;
 		if
 		:: mine == 0 && next < TICKETS ->
 			/*
-			 * join: whoever is the first to wait sweeps; then the entry, the record,
-			 * and only then the channel, so that none is left by who dies here.
+			 * join: the first to wait sweeps; then the entry, the record, and only
+			 * then the channel, so that none is left by a process that dies here.
 			 */
 			if
-			:: first == next -> d_step { sweep(me, i) }
+			:: m_first == next -> d_step { sweep(me) }
 			:: else
 			fi;
 			entry[next] = ID(me);
-			d_step {
-				mine = next;
-				next++
-			}
+			mine = next;
+			d_step { next++; dirty = true }
+			write_record();
 			d_step {
 				channel[me] = mine;
 				message[me] = 0;
 				bell[me] = false
 			}
-		:: mine == 0 && next >= TICKETS -> drop_guard(); break	/* the model's bound */
+		:: mine == 0 && next >= TICKETS -> finish(); break	/* the model's bound */
 		:: mine != 0
 		fi;
-		d_step {
-			plan_watch(me, at);
-			guard = NOBODY;
-			asleep[me] = true
-		}
+		d_step { plan_watch(me) }
+		finish();
+		d_step { asleep[me] = true; begun[me] = true };
 		/* hf_attempt_sleep; the deadline counts only where there is nothing else. */
-		atomic {
+sleep:		atomic {
 			if
 			:: woken(me)
+			:: !woken(me) && ahead_gone(me) ->
+				/* Second now, if that: its clock runs. */
+				ahead[me] = NOBODY;
+				ahead_ticket[me] = 0;
+				turn_clock[me] = true;
+				goto sleep
 			:: deadline -> expired = true
 			fi;
 			asleep[me] = false
 		}
-		/* hf_attempt_read_channel: whoever reads the token has the lock. */
+		/* hf_attempt_read_channel: the process that reads the token has the lock. */
 		d_step {
 			bell[me] = false;
 			if
 			:: message[me] != 0 ->
 				got = message[me];
 				message[me] = 0;
+				in_hand[me] = got;
 				/* L1: what can be read is what the record says. */
-				assert(got == token && holder == ID(me))
+				assert(tok[me] == got)
 			:: else
 			fi
 		}
@@ -446,89 +637,125 @@ look:
 
 give_up:
 		take_guard(me);
-		if
-		:: was_granted(me) ->
-			/* What was given to us goes on; the channel goes first, then the record. */
-			d_step { message[me] = 0; channel[me] = 0 }
-			admit(at, i, who)
-		:: !was_granted(me) ->
-			/* hf_queue_leave: the channel, the entry, the record. */
-			d_step { message[me] = 0; channel[me] = 0 }
-			d_step {
-				if
-				:: has_place(me) -> entry[mine] = 0
-				:: else
-				fi
-			}
+		/* The channel, the entry, the record; what was given to us goes on. */
+		d_step { message[me] = 0; channel[me] = 0 }
+		d_step {
 			if
-			:: holder == NOBODY -> admit(at, i, who)
+			:: was_granted(me) -> m_tok[me] = 0; m_tik[me] = 0; m_lease[me] = 0; dirty = true
+			:: !was_granted(me) && has_place(me) -> entry[mine] = 0
 			:: else
 			fi
-		fi;
-		d_step { nudge(mine + 1, i); guard = NOBODY }
+		}
+		d_step { retell(me) }
+		admit();
+		nudge(mine);
+		finish();
 		goto next_round;
 
+found:		/*
+		 * By looking: the token may still be in the channel, from where a revoke would take it
+		 * back. So it is read before the guard is left.
+		 */
+#ifndef MUTANT_UNREAD
+		message[me] = 0;
+#endif
+		in_hand[me] = got;
+		finish();
 have:		skip;
-		/* L1, L4: nobody else has it who has not lost it as it may. */
+		/* L1, L4: nobody else has it beside us who has not lost it as it may. */
 		d_step {
 			i = 0;
 			do
 			:: i < N ->
-				assert(i == me || believes[i] == 0 || robbed[i] || !alive[i] ||
-				       got != token || holder != ID(me));
+				assert(i == me || believes[i] == 0 || robbed[i] || !alive[i] || tok[me] != got ||
+				       (shared[i] && shared[me]));
 				i++
 			:: i == N -> break
 			od;
 			i = 0;
 			believes[me] = got;
+			begun[me] = true;
 			/* Broken or run out since it was read: then it is known as such. */
-			robbed[me] = (got != token || holder != ID(me))
+			robbed[me] = (tok[me] != got)
 		}
 		/* hf_lock_guarded: refused, or in the order of the tokens (L5). */
 		atomic {
 			guard == NOBODY;
 			if
-			:: holder == ID(me) && token == got ->
+			:: tok[me] == got ->
 				assert(got >= acted);
-				acted = got
+				if
+				:: !shared[me] -> acted = got
+				:: else
+				fi
 			:: else -> assert(robbed[me])	/* L4: lost only as it may */
 			fi
 		}
+#if EXITS
+		/* The exec closes the channel; the exit of the command is the release. */
+		d_step { channel[me] = 0; message[me] = 0; bell[me] = false };
+		d_step { believes[me] = 0; in_hand[me] = 0; done[me] = true; alive[me] = false };
+		goto gone;
+#endif
 		/* hf_lock_release */
 		take_guard(me);
 		believes[me] = 0;
 		if
-		:: holder == ID(me) && token == got -> admit(at, i, who)
+		:: m_tok[me] == got ->
+			d_step { m_tok[me] = 0; m_tik[me] = 0; m_lease[me] = 0; dirty = true }
+			admit()
 		:: else
 		fi;
-		d_step { channel[me] = 0; message[me] = 0; bell[me] = false }
-		drop_guard();
+		d_step { channel[me] = 0; message[me] = 0; bell[me] = false; in_hand[me] = 0 }
+		finish();
 next_round:	skip;
 		d_step { got = 0; mine = 0; expired = false; robbed[me] = false; rounds++ }
 	od;
-	done[me] = true
+	done[me] = true;
+gone:	skip
 }
 
 /* hf_lock_break, and a release by token from another process. */
 proctype breaker() provided (runs(BREAKER))
 {
-	byte at, i, who;
-	bool rob, taken;
+	byte at, i, k, h, last, given;
+	bool rob, taken, fits;
 
 	take_guard(BREAKER);
+	d_step {
+		fits = false;
+		i = 0;
+		do
+		:: i < N -> fits = fits || m_tok[i] != 0; i++
+		:: i == N -> break
+		od;
+		i = 0
+	}
 	if
-	:: holder != NOBODY ->
-#ifndef MUTANT_BROKEN_UNREAD
-		d_step { take_back(taken); taken = false }
-#endif
+	:: fits ->
+		fits = false;
 #ifndef MUTANT_SILENT_BREAK
-		d_step { nudge(1, i) }
+		nudge(0);
 #endif
-		rob = true;
-		admit(at, i, who)
+		h = 0;
+		do
+		:: h < N ->
+			if
+			:: m_tok[h] != 0 ->
+#ifndef MUTANT_BROKEN_UNREAD
+				take_back(taken);
+#endif
+				d_step { taken = false; m_tok[h] = 0; m_tik[h] = 0; m_lease[h] = 0; dirty = true }
+			:: else
+			fi;
+			h++
+		:: h == N -> break
+		od;
+		atomic { h = 0; rob = true }
+		admit()
 	:: else
 	fi;
-	drop_guard();
+	finish();
 	done[BREAKER] = true
 }
 
@@ -536,7 +763,7 @@ proctype breaker() provided (runs(BREAKER))
 
 active proctype world()
 {
-	byte p;
+	byte p, k;
 
 	atomic {
 		p = 0;
@@ -553,7 +780,7 @@ active proctype world()
 	}
 	do
 	:: crashes < CRASHES ->
-		/* SIGKILL, anywhere; the kernel lets go of the flock. */
+		/* SIGKILL, anywhere; the kernel lets go of the flock, and the memory is gone. */
 		atomic {
 			if
 			:: alive[0] && !done[0] -> p = 0
@@ -571,17 +798,19 @@ active proctype world()
 			crashes++;
 			alive[p] = false;
 			if
-			:: guard == ID(p) -> guard = NOBODY
+			:: guard == ID(p) -> forget_record(); guard = NOBODY
 			:: else
 			fi;
 			if
-			:: p < N -> asleep[p] = false; message[p] = 0; bell[p] = false; believes[p] = 0
+			:: p < N ->
+				asleep[p] = false; message[p] = 0; bell[p] = false; believes[p] = 0;
+				in_hand[p] = 0
 			:: else
 			fi;
 			p = 0
 		}
 	:: stops < STOPS ->
-		/* SIGSTOP, but not in the guard: that ends with HF_E_TIMEOUT, not in a wait. */
+		/* SIGSTOP, but not in the guard: then the others wait for the guard, as they may. */
 		atomic {
 			if
 			:: runs(0) && !done[0] && guard != ID(0) -> p = 0
@@ -602,22 +831,41 @@ active proctype world()
 #if N > 2
 	:: STOPS && stopped[2] -> stopped[2] = false
 #endif
-	:: atomic { LEASES && lease == 1 -> lease = 2 }
+#if N > 3
+	:: STOPS && stopped[3] -> stopped[3] = false
+#endif
+	:: atomic { LEASES && guard == NOBODY && lease[0] == 1 -> lease[0] = 2 }
+	:: atomic { LEASES && guard == NOBODY && lease[1] == 1 -> lease[1] = 2 }
+#if N > 2
+	:: atomic { LEASES && guard == NOBODY && lease[2] == 1 -> lease[2] = 2 }
+#endif
 	:: break
 	od;
 	/* No more harm is done, but clocks go on. */
 end:	do
-	:: atomic { LEASES && lease == 1 -> lease = 2 }
+	:: atomic { LEASES && guard == NOBODY && lease[0] == 1 -> lease[0] = 2 }
+	:: atomic { LEASES && guard == NOBODY && lease[1] == 1 -> lease[1] = 2 }
+#if N > 2
+	:: atomic { LEASES && guard == NOBODY && lease[2] == 1 -> lease[2] = 2 }
+#endif
 	od
 }
 
 /*
- * Nothing moves any more: then nobody who runs is asleep, unless a stopped process
- * has the lock and no lease. That is what "no wake-up is lost" means.
+ * Nothing moves any more: then nobody who runs is asleep, unless a stopped process has the lock, and
+ * no lease. That is what "no wake-up is lost" means. (Killed between taking a token out of a stopped
+ * waiter's channel and writing the record, a process leaves that waiter as if it had read it.)
  */
-#define stuck(p) (runs(p) && !done[p])
-#define held_up  (holder != NOBODY && alive[holder - 1] && stopped[holder - 1] && lease == 0 && \
-		  message[holder - 1] == 0)
+#define stuck(p)    (runs(p) && !done[p])
+#define holds_up(p) (tok[p] != 0 && alive[p] && stopped[p] && lease[p] == 0 && \
+		     (in_hand[p] == tok[p] || (crashes > 0 && message[p] == 0)))
+#if N == 2
+#define held_up     (holds_up(0) || holds_up(1))
+#elif N == 3
+#define held_up     (holds_up(0) || holds_up(1) || holds_up(2))
+#else
+#define held_up     (holds_up(0) || holds_up(1) || holds_up(2) || holds_up(3))
+#endif
 
 active proctype checker()
 {
@@ -625,7 +873,7 @@ end:	do
 	:: timeout ->
 		assert(!stuck(0) || held_up);
 		assert(!stuck(1) || held_up);
-		/* Who lives and is done has no channel left. */
+		/* A process that lives and is done has no channel left. */
 		assert(!(alive[0] && done[0] && channel[0] != 0));
 		assert(!(alive[1] && done[1] && channel[1] != 0));
 #if N > 2

@@ -27,7 +27,7 @@
 #define WRITERS       8
 #define IDS_A_SECOND  (1 << 18) /* more than any machine writes in the parts below */
 #define IDS_A_WRITER  300
-#define SLACK_MS      150 /* beyond the 100 ms, for a loaded machine */
+#define SLACK_MS      900 /* beyond the 100 ms, for a loaded machine */
 #define ROTATE_BYTES  16384
 #define RETAIN_BYTES  (UINT64_C(1) << 40)
 

@@ -1233,6 +1233,135 @@ static void stopped_in_the_queue(void)
 	close_context(&c);
 }
 
+/* -- stopped for good, anywhere in the queue ------------------------------------------------ */
+
+#define PLACES 6
+#define LINES  6
+
+/* A queue behind a holder, some of whose places are stopped and never continued. */
+struct row {
+	char name[16];
+	unsigned stopped; /* one bit for each place */
+	int exits;        /* holders exit instead of releasing, as `lock run` does */
+	unsigned readers; /* one bit for each place */
+	pid_t holder, pids[PLACES];
+	volatile int64_t *got; /* when each had the lock; 0: not yet */
+};
+
+static void take_a_turn(const char *leaf, const struct row *row, int place)
+{
+	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = -1 };
+	struct context c = open_context(leaf);
+	struct hf_lock *lock;
+
+	opts.flags = row->exits ? HF_LOCK_FREE_ON_EXIT : 0;
+	opts.mode = place >= 0 && row->readers >> place & 1 ? HF_LOCK_SHARED : HF_LOCK_EXCLUSIVE;
+	if (hf_lock_acquire(c.locks, row->name, &opts, &lock, NULL, NULL) < 0)
+		_exit(1);
+	row->got[place + 1] = now();
+	/* The holder lets go when its parent says so; the others at once. */
+	if (place < 0)
+		(void)raise(SIGSTOP);
+	if (row->exits)
+		_exit(0);
+	(void)hf_lock_release(lock, NULL);
+	for (;;)
+		pause();
+}
+
+static pid_t enter_row(const char *leaf, struct row *row, int place)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork_child();
+	if (pid == 0)
+		take_a_turn(leaf, row, place);
+	return pid;
+}
+
+static void form_row(struct context *c, struct row *row, int number)
+{
+	snprintf(row->name, sizeof(row->name), "row%d", number);
+	row->exits = number % 2;
+	/* Each single place in turn, and neighbours; readers in every third. */
+	row->stopped = number < PLACES ? 1U << number : 3U << (number % (PLACES - 1));
+	row->readers = number % 3 == 2 ? (unsigned)random_below(1U << PLACES) : 0;
+	for (int i = 0; i <= PLACES; i++)
+		row->got[i] = 0;
+	row->holder = enter_row("places", row, -1);
+	await_stopped(row->holder);
+	for (int i = 0; i < PLACES; i++) {
+		row->pids[i] = enter_row("places", row, i);
+		await_waiters(c, row->name, (size_t)i + 1);
+	}
+}
+
+/* Places that run and have not had the lock. */
+static int unserved(const struct row *row)
+{
+	int n = 0;
+
+	for (int i = 0; i < PLACES; i++)
+		n += !(row->stopped >> i & 1) && row->got[i + 1] == 0;
+	return n;
+}
+
+/* All that run are served, however many are stopped for good and wherever. */
+static void stopped_for_good(void)
+{
+	struct context c = open_context("places");
+	volatile int64_t *got = mmap(NULL, 2 * LINES * (PLACES + 1) * sizeof(*got), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	/* A turn for each place that was before the last one, two for those that are stopped. */
+	struct hf_mono until;
+	struct row rows[2 * LINES];
+	int64_t begin, longest[2] = { 0, 0 };
+	int bad[2] = { 0, 0 };
+
+	if (got == MAP_FAILED)
+		give_up("mmap");
+	seed_random(0, 0);
+	for (int i = 0; i < 2 * LINES; i++) {
+		rows[i].got = got + i * (PLACES + 1);
+		form_row(&c, &rows[i], i);
+	}
+	/* Past the one look for a deadlock, with which everybody wakes once by themselves. */
+	poll(NULL, 0, 150);
+	for (int i = 0; i < 2 * LINES; i++)
+		for (int k = 0; k < PLACES; k++)
+			if (rows[i].stopped >> k & 1) {
+				kill(rows[i].pids[k], SIGSTOP);
+				await_stopped(rows[i].pids[k]);
+			}
+	begin = now();
+	until = hf_mono_in((PLACES + 4) * HF_LOCK_TURN_NS + LATE_NS);
+	for (int i = 0; i < 2 * LINES; i++)
+		kill(rows[i].holder, SIGCONT);
+	for (int i = 0; i < 2 * LINES; i++) {
+		int many = i >= PLACES;
+
+		while (unserved(&rows[i]) > 0 && hf_mono_left(until) > 0)
+			poll(NULL, 0, 5);
+		for (int k = 0; k < PLACES; k++)
+			if (!(rows[i].stopped >> k & 1) && rows[i].got[k + 1] - begin > longest[many])
+				longest[many] = rows[i].got[k + 1] - begin;
+		bad[many] += unserved(&rows[i]);
+	}
+	printf("# places: the longest wait %lld ms behind one, %lld ms behind two\n",
+	       (long long)(longest[0] / HF_MSEC), (long long)(longest[1] / HF_MSEC));
+	result(bad[0] == 0 && longest[0] < 2 * HF_LOCK_TURN_NS + LATE_NS,
+	       "places: one stopped for good at any place holds up the rest no longer than two turns");
+	result(bad[1] == 0, "places: neighbours stopped for good hold up nobody for good");
+	for (int i = 0; i < 2 * LINES; i++) {
+		end_child(rows[i].holder);
+		for (int k = 0; k < PLACES; k++)
+			end_child(rows[i].pids[k]);
+	}
+	(void)munmap((void *)got, 2 * LINES * (PLACES + 1) * sizeof(*got));
+	close_context(&c);
+}
+
 /* In the place of write(2) to a channel: the record says so, and nobody gets the token. */
 static ssize_t die_at_token(int fd, const void *bytes, size_t n)
 {
@@ -1489,7 +1618,7 @@ static const struct part {
 	{ "queue", twenty_in_a_queue, 3 },       { "sweep", fifty_at_once, 1 },
 	{ "line", stopped_in_the_queue, 3 },     { "telling", told_by_nobody, 3 },
 	{ "taken", deleted_under_waiters, 2 },   { "told", killed_while_told, 2 },
-	{ "late", stopped_as_holder, 2 },
+	{ "late", stopped_as_holder, 2 },        { "places", stopped_for_good, 2 },
 };
 #define N_PARTS (sizeof(parts) / sizeof(parts[0]))
 

@@ -6,7 +6,7 @@ setup() {
     TOP=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     cd "$TOP" || return 1
     export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state"
-    layers='base: sys:base name:base,sys proc:base,sys journal:base,sys lock:base,sys,name,proc,journal exec:base,sys,name,proc,journal run:base,sys,name,proc,journal,lock,exec file:base,sys,name,proc,journal,lock,exec plan:base,sys,name,proc,journal,lock,exec'
+    layers='base: sys:base name:base,sys proc:base,sys journal:base,sys lock:base,sys,name,proc,journal exec:base,sys,name,proc,journal run:base,sys,name,proc,journal,lock,exec file:base,sys,name,proc,journal,lock,exec plan:base,sys,name,proc,journal,lock,exec view:base,sys,name,proc,journal,lock,exec,run,file'
 }
 
 # flags LAYER: the include directories that the build gives it
@@ -128,7 +128,7 @@ assert len(errors.BY_CODE) == '"$(grep -cE '^	X\([A-Z_]+' "$TOP/include/holdfast
 }
 
 @test "each verb of the CLI has its example in the README and its place in the manual" {
-    "$BUILD/cli/holdfast" help | sed -nE 's/^  (lock|file|journal|proc|name) ([a-z]+).*/\1 \2/p; s/^  (why|run|ps|stop|wait|logs|reap|doctor|version).*/\1/p' | sort -u >"$BATS_TEST_TMPDIR/verbs"
+    "$BUILD/cli/holdfast" help | sed -nE 's/^  (lock|file|plan|journal|proc|name) ([a-z]+).*/\1 \2/p; s/^  (why|run|ps|stop|wait|logs|reap|doctor|version).*/\1/p' | sort -u >"$BATS_TEST_TMPDIR/verbs"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/verbs")" -ge 32 ]
     while read -r verb; do
         grep -q "holdfast $verb" README.md || { echo "README: $verb"; return 1; }
@@ -164,7 +164,7 @@ C
     gcc "$BATS_TEST_TMPDIR/use.c" -o "$BATS_TEST_TMPDIR/use" $(pkg-config --cflags --libs holdfast)
     LD_LIBRARY_PATH=$(dirname "$prefix") "$BATS_TEST_TMPDIR/use" | grep -q '^p1:'
     gcc "$BATS_TEST_TMPDIR/use.c" -o "$BATS_TEST_TMPDIR/use-static" $(pkg-config --cflags holdfast) \
-        "$(dirname "$prefix")/libholdfast.a" -ljansson -lpthread
+        "$(dirname "$prefix")/libholdfast.a" $(pkg-config --static --libs-only-l holdfast | sed s/-lholdfast//)
     "$BATS_TEST_TMPDIR/use-static" | grep -q '^p1:'
     [ -f "$(find "$BATS_TEST_TMPDIR/root" -name holdfast.1)" ] && [ -f "$(find "$BATS_TEST_TMPDIR/root" -name hf_proc_open.3)" ]
 }
@@ -188,7 +188,7 @@ compiles() {
 
 @test "shell scripts pass shellcheck" {
     command -v shellcheck >/dev/null || skip "no shellcheck"
-    shellcheck tools/deps tests/run .ci/run examples/demo bench/run tests/fuzz/run tests/model/run
+    shellcheck tools/deps tools/check-fresh tests/run .ci/run examples/demo bench/run tests/fuzz/run tests/model/run
 }
 
 @test "the C examples of headers and README compile" {
@@ -207,4 +207,63 @@ compiles() {
         [ "$(/usr/bin/python3 tools/examples.py "$file")" -ge 1 ] || { echo "none in $file"; return 1; }
     done
     [ "$total" -ge 8 ]
+}
+
+# copy_tree DIR: what is under version control, or what a release holds
+copy_tree() {
+    mkdir -p "$1"
+    cp -r Makefile meson.build meson_options.txt src cli include docs tools "$1/"
+    rm -rf "$1/src/layer"
+}
+
+@test "two builds in two directories are the same, byte for byte, debugging information included" {
+    for place in one two/deeper; do
+        copy_tree "$BATS_TEST_TMPDIR/$place/tree"
+        meson setup "$BATS_TEST_TMPDIR/$place/tree/build" "$BATS_TEST_TMPDIR/$place/tree" -Dtests=false >/dev/null
+        ninja -C "$BATS_TEST_TMPDIR/$place/tree/build" >/dev/null
+    done
+    for file in cli/holdfast src/libholdfast.so src/libholdfast.a; do
+        cmp "$BATS_TEST_TMPDIR/one/tree/build/$file" "$BATS_TEST_TMPDIR/two/deeper/tree/build/$file"
+    done
+    run ! grep -qF "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/one/tree/build/cli/holdfast"
+}
+
+@test "make install strips, a static program is static, make uninstall takes everything back" {
+    copy_tree "$BATS_TEST_TMPDIR/tree"
+    cd "$BATS_TEST_TMPDIR/tree"
+    meson setup build/release --buildtype=release -Dtests=false -Dstatic=true --prefix "$BATS_TEST_TMPDIR/prefix" >/dev/null
+    make install BUILD=build/release PREFIX="$BATS_TEST_TMPDIR/prefix" >"$BATS_TEST_TMPDIR/log" 2>&1 || { cat "$BATS_TEST_TMPDIR/log"; return 1; }
+    [ "$("$BATS_TEST_TMPDIR/prefix/bin/holdfast" lock run x -- echo yes)" = yes ]
+    run readelf -S "$BATS_TEST_TMPDIR/prefix/bin/holdfast"
+    [[ "$output" != *.symtab* && "$output" != *.interp* ]] || { echo "$output"; cat "$BATS_TEST_TMPDIR/log"; return 1; }
+    [ "$(find "$BATS_TEST_TMPDIR/prefix" -type f | wc -l)" -gt 50 ]
+    make uninstall BUILD=build/release PREFIX="$BATS_TEST_TMPDIR/prefix"
+    [ -z "$(find "$BATS_TEST_TMPDIR/prefix" ! -type d)" ]
+}
+
+@test "make build installs nothing and says what is missing, for five package managers" {
+    mkdir "$BATS_TEST_TMPDIR/bin"
+    for program in sh cat sort paste mktemp rm grep id; do ln -s "$(command -v "$program")" "$BATS_TEST_TMPDIR/bin/"; done
+    printf '#!/bin/sh\necho called >%q\n' "$BATS_TEST_TMPDIR/called" | tee "$BATS_TEST_TMPDIR/bin/sudo" "$BATS_TEST_TMPDIR/bin/apt-get" >"$BATS_TEST_TMPDIR/bin/dpkg-query"
+    chmod +x "$BATS_TEST_TMPDIR/bin/sudo" "$BATS_TEST_TMPDIR/bin/apt-get" "$BATS_TEST_TMPDIR/bin/dpkg-query"
+    run env PATH="$BATS_TEST_TMPDIR/bin" "$(command -v make)" build BUILD="$BATS_TEST_TMPDIR/build"
+    [ "$status" -ne 0 ]
+    for words in 'module:jansson' 'apt-get install' 'libjansson-dev' 'dnf install' 'pacman -S' 'apk add' 'zypper install'; do
+        [[ "$output" == *"$words"* ]] || { echo "$words"; echo "$output"; return 1; }
+    done
+    [ ! -e "$BATS_TEST_TMPDIR/called" ]
+}
+
+@test "sources are listed in alphabetical order" {
+    for list in src/meson.build cli/meson.build tests/meson.build; do
+        /usr/bin/python3 - "$list" <<'PY' || return 1
+import re, sys
+text = open(sys.argv[1]).read()
+for block in re.findall(r"(?:files\(|unit_tests = \[)([^)\]]*)[)\]]", text):
+    names = re.findall(r"'([a-z_/0-9.]+)'", block)
+    # A layer's own files come before those of its rooms.
+    if names != sorted(names, key=lambda n: (n.count("/"), n)):
+        sys.exit(f"{sys.argv[1]}: {names}")
+PY
+    done
 }

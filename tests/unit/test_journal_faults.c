@@ -68,7 +68,8 @@ static struct hf_journal *open_scene(struct hf_state *in, const struct scene *sc
 {
 	struct hf_journal_opts opts = { .size = sizeof(opts),
 					.segment_bytes = scene->segment,
-					.retain_bytes = scene->retain };
+					.retain_bytes = scene->retain,
+					.wait_ns = HF_TEST_PATIENCE_NS };
 	struct hf_journal *journal;
 
 	ASSERT_OK(hf_journal_open(in, &opts, &journal, ERR));
@@ -407,7 +408,8 @@ static void die_at(struct hf_state *in, const struct scene *scene, int at, int w
 {
 	struct hf_journal_opts opts = { .size = sizeof(opts),
 					.segment_bytes = scene->segment,
-					.retain_bytes = scene->retain };
+					.retain_bytes = scene->retain,
+					.wait_ns = HF_TEST_PATIENCE_NS };
 	struct hf_journal *journal;
 
 	if (with_open)

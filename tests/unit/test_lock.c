@@ -1063,6 +1063,55 @@ static void tokens_rise_when_the_clock_was_set_back_L2(void **state)
 	assert_true(last < ahead + 1000000);
 }
 
+/* The clock was ahead; then the record was lost; then the clock was put right. */
+static void tokens_rise_when_the_record_is_lost_and_the_clock_was_set_back_L2(void **state)
+{
+	struct hf_lock *lock;
+	uint64_t last;
+
+	(void)state;
+	give_back(take("x", NULL));
+	alter_record(to_an_hour_ahead);
+	for (int i = 0; i < 3; i++) {
+		lock = take("x", NULL);
+		last = hf_lock_token(lock);
+		give_back(lock);
+		assert_int_equal(unlink(hf_test_path(RECORD)), 0);
+		lock = take("x", NULL);
+		assert_true(hf_lock_token(lock) > last);
+		give_back(lock);
+	}
+	/* That of another name is past it as well; nothing else happens to it. */
+	lock = take("never used before", NULL);
+	assert_true(hf_lock_token(lock) > last);
+	give_back(lock);
+}
+
+static void damaged_note_of_the_highest_token_does_no_harm_L2(void **state)
+{
+	static const char *const texts[] = { "", "short", "this is no number, but it is long enough" };
+	uint64_t now = (uint64_t)(hf_wall_now().ns / HF_USEC);
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct hf_lock *lock;
+
+		unlink(hf_test_path("state/locks/.token"));
+		if (i == 3) {
+			assert_int_equal(symlink("/dev/zero", hf_test_path("state/locks/.token")), 0);
+		} else {
+			AUTO_FD fd = open(hf_test_path("state/locks/.token"),
+					  O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+			assert_int_equal(write(fd, texts[i], strlen(texts[i])), strlen(texts[i]));
+		}
+		unlink(hf_test_path(RECORD));
+		lock = take("x", NULL);
+		assert_in_range(hf_lock_token(lock), now, now + UINT64_C(60) * 1000000);
+		give_back(lock);
+	}
+}
+
 static void deleted_file_never_makes_an_old_token_current_L5(void **state)
 {
 	struct hf_lock *lock = take("x", NULL), *next;
@@ -1729,6 +1778,8 @@ int main(void)
 		LOCK_TEST(lease_that_ends_absurdly_late_is_clamped_to_its_length),
 		LOCK_TEST(tokens_rise_over_everything_that_happens_to_the_file_L2),
 		LOCK_TEST(tokens_rise_when_the_clock_was_set_back_L2),
+		LOCK_TEST(tokens_rise_when_the_record_is_lost_and_the_clock_was_set_back_L2),
+		LOCK_TEST(damaged_note_of_the_highest_token_does_no_harm_L2),
 		LOCK_TEST(deleted_file_never_makes_an_old_token_current_L5),
 		LOCK_TEST(look_shows_holders_and_waiters_in_order),
 		LOCK_TEST(second_owner_keeps_the_lock_when_the_first_dies_L4_L7),

@@ -20,251 +20,13 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
-#include "helper/lock_helper.h"
-#include "helper/proc_helper.h"
+#include "helper/lock_workers.h"
 #include "helper/test.h"
 #include "hf/lock/local/record.h"
+#include "hf/proc/stat.h"
 #include "hf/sys/calls.h"
 #include "holdfast/journal.h"
 #include "holdfast/lock.h"
-
-#define WORKERS 40
-#define SLACK   (1 * HF_SEC) /* for a loaded machine, where a bound is stated */
-
-/* One process: takes `names` in order, holds until told, releases in reverse. */
-struct worker {
-	/* Set by the test before it starts. */
-	const char *names[3];
-	struct hf_lock_opts opts;
-	int keep;      /* holds what it has got until `go` */
-	int keep_each; /* holds the first until `go`, then takes the rest */
-	void (*prepare)(void);
-	void (*before_release)(void);
-	/* Written by the process. */
-	volatile int started, got, done, r;
-	volatile int order;       /* the how-manieth to get the last of its locks */
-	volatile uint64_t token;
-	volatile int64_t took_ns; /* the last acquisition */
-	volatile int64_t got_at;  /* monotonic */
-	char detail[256];
-	/* Written by the test. */
-	volatile int go;
-	pid_t pid;
-};
-
-static struct shared {
-	struct worker workers[WORKERS];
-	volatile int orders, inside, most_inside, scratch;
-} *sh;
-
-static int n_workers;
-static struct hf_journal *journal;
-static struct hf_locks *locks;
-
-static int wait_setup(void **state)
-{
-	if (hf_test_setup(state) < 0)
-		return -1;
-	memset(sh, 0, sizeof(*sh));
-	n_workers = 0;
-	ASSERT_OK(hf_journal_open(hf_test_state(), NULL, &journal, ERR));
-	ASSERT_OK(hf_locks_open(hf_test_state(), journal, &locks, ERR));
-	return 0;
-}
-
-static int reap_worker(struct worker *w)
-{
-	int status = -1;
-
-	if (w->pid > 0)
-		MUST(waitpid(w->pid, &status, 0) == w->pid);
-	w->pid = 0;
-	return status;
-}
-
-static int wait_teardown(void **state)
-{
-	for (int i = 0; i < n_workers; i++)
-		if (sh->workers[i].pid > 0) {
-			kill(sh->workers[i].pid, SIGKILL);
-			(void)reap_worker(&sh->workers[i]);
-		}
-	hf_locks_free(locks);
-	hf_journal_free(journal);
-	locks = NULL;
-	journal = NULL;
-	return proc_test_teardown(state);
-}
-
-#define WAIT_TEST(fn) { #fn, fn, wait_setup, wait_teardown, NULL }
-
-static int take_one(struct hf_locks *own, struct worker *w, const char *name, struct hf_lock **ret)
-{
-	struct hf_err err = HF_ERR_INIT;
-	struct hf_mono before = hf_mono_now();
-	int r = hf_lock_acquire(own, name, &w->opts, ret, NULL, &err);
-
-	w->got_at = hf_mono_now().ns;
-	w->took_ns = w->got_at - before.ns;
-	memcpy(w->detail, err.detail, sizeof(w->detail));
-	if (r == 0)
-		w->token = hf_lock_token(*ret);
-	return r;
-}
-
-static void hold(struct worker *w)
-{
-	while (!w->go)
-		(void)poll(NULL, 0, 1);
-}
-
-static void work(struct worker *w)
-{
-	struct hf_locks *own = own_locks(1);
-	struct hf_lock *held[3];
-	int n = 0, inside;
-
-	if (w->prepare)
-		w->prepare();
-	w->started = 1;
-	for (; n < 3 && w->names[n] && w->r == 0; n++) {
-		w->r = take_one(own, w, w->names[n], &held[n]);
-		if (w->r < 0)
-			break;
-		w->got = n + 1;
-		if (n == 0 && w->keep_each)
-			hold(w);
-	}
-	if (w->r == 0) {
-		w->order = __atomic_add_fetch(&sh->orders, 1, __ATOMIC_SEQ_CST);
-		inside = __atomic_add_fetch(&sh->inside, 1, __ATOMIC_SEQ_CST);
-		if (inside > sh->most_inside)
-			sh->most_inside = inside;
-		if (w->keep)
-			hold(w);
-		__atomic_sub_fetch(&sh->inside, 1, __ATOMIC_SEQ_CST);
-	}
-	if (w->before_release)
-		w->before_release();
-	while (n-- > 0)
-		MUST(hf_lock_release(held[n], NULL) == 0);
-	w->done = 1;
-}
-
-static struct worker *worker(const char *name, int64_t wait_ns)
-{
-	struct worker *w = &sh->workers[n_workers++];
-
-	MUST(n_workers <= WORKERS);
-	w->names[0] = name;
-	w->opts = (struct hf_lock_opts){ .size = sizeof(w->opts), .wait_ns = wait_ns };
-	return w;
-}
-
-static void start(struct worker *w)
-{
-	pid_t parent = getpid(), pid = fork(); /* not w->pid: the child would write it too */
-
-	MUST(pid >= 0);
-	if (pid == 0) {
-		/* No process outlives the program, whatever happens to it. */
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() == parent)
-			work(w);
-		_exit(0);
-	}
-	w->pid = pid;
-}
-
-struct view {
-	size_t n_holders, n_waiters;
-	int32_t holder;
-	int32_t waiters[WORKERS];
-};
-
-static void keep_view(void *arg, const struct hf_lock_info *info)
-{
-	struct view *view = arg;
-
-	view->n_holders = info->n_holders;
-	view->n_waiters = info->n_waiters;
-	view->holder = info->n_holders > 0 ? info->holders[0].id.pid : 0;
-	for (size_t i = 0; i < info->n_waiters && i < WORKERS; i++)
-		view->waiters[i] = info->waiters[i].id.pid;
-}
-
-static struct view look(const char *name)
-{
-	struct view view = { 0 };
-
-	ASSERT_OK(hf_lock_look(locks, name, keep_view, &view, ERR));
-	return view;
-}
-
-/* Starts it and waits until it is the nth of the queue. */
-static void start_in_queue(struct worker *w, const char *name, size_t n)
-{
-	start(w);
-	AWAIT(look(name).n_waiters == n);
-	assert_int_equal(look(name).waiters[n - 1], w->pid);
-}
-
-static struct hf_lock *take(const char *name)
-{
-	struct hf_lock *lock = NULL;
-
-	ASSERT_OK(hf_lock_acquire(locks, name, NULL, &lock, NULL, ERR));
-	return lock;
-}
-
-static void give_back(struct hf_lock *lock)
-{
-	ASSERT_OK(hf_lock_release(lock, ERR));
-	hf_lock_free(lock);
-}
-
-static int try_now(const char *name)
-{
-	struct hf_lock *lock = NULL;
-	int r = hf_lock_acquire(locks, name, NULL, &lock, NULL, ERR);
-
-	if (r == 0)
-		give_back(lock);
-	return r;
-}
-
-static void finish(struct worker *w)
-{
-	AWAIT(w->done);
-	assert_int_equal(reap_worker(w), 0);
-}
-
-/* Channels that nobody removed. */
-static int channels(void)
-{
-	DIR *dir = opendir(hf_test_path("state/locks/.wait"));
-	struct dirent *entry;
-	struct stat st;
-	int n = 0;
-
-	assert_non_null(dir);
-	while ((entry = readdir(dir)))
-		if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-			n += S_ISFIFO(st.st_mode);
-	closedir(dir);
-	return n;
-}
-
-/* Nobody has it, nobody waits, nothing is left, and it can be had. */
-static void assert_idle(const char *name)
-{
-	struct view view = look(name);
-
-	assert_int_equal(view.n_holders, 0);
-	assert_int_equal(view.n_waiters, 0);
-	assert_int_equal(channels(), 0);
-	ASSERT_OK(try_now(name));
-}
 
 /* -- order ------------------------------------------------------------------ */
 
@@ -635,13 +397,6 @@ static void waiter_killed_right_after_release_does_not_stall_the_rest_L4(void **
 
 /* -- stopped ------------------------------------------------------------------ */
 
-static void await_stopped(pid_t pid)
-{
-	siginfo_t info = { 0 };
-
-	AWAIT(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid == pid);
-}
-
 static void stopped_waiter_delays_the_rest_by_its_turn_and_gets_it_later_L4(void **state)
 {
 	struct hf_lock *lock = take("x");
@@ -798,7 +553,7 @@ static void waiter_that_knows_it_has_the_lock_is_not_passed_over_L1(void **state
 	start_in_queue(first, "x", 1);
 	start_in_queue(second, "x", 2);
 	AWAIT(look("x").n_waiters == 2);
-	/* Past its one look for a deadlock, so that only the release wakes it. */
+	/* Past its first look for a deadlock, so that only the release wakes it. */
 	(void)poll(NULL, 0, 120);
 	sh->scratch = 1;
 	give_back(lock);
@@ -863,10 +618,12 @@ static void idle_waiter_makes_no_system_calls(void **state)
 	if (!strace_works())
 		HF_SKIP("strace cannot be used here");
 	lock = take("x");
+	no_looks_for_a_deadlock();
 	start_in_queue(first, "x", 1);
 	start_in_queue(second, "x", 2);
 	start_in_queue(third, "x", 3);
-	(void)poll(NULL, 0, 200); /* past the one look for a deadlock */
+	await_quiet(first->pid);
+	await_quiet(third->pid);
 	/* Only the poll that it was found in. */
 	assert_in_range(count_calls(first->pid), 0, 1);
 	assert_in_range(count_calls(third->pid), 0, 1);
@@ -877,36 +634,6 @@ static void idle_waiter_makes_no_system_calls(void **state)
 	assert_idle("x");
 }
 
-static long switches(pid_t pid)
-{
-	char path[64], line[256];
-	long n = -1;
-	FILE *in;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	in = fopen(path, "re");
-	MUST(in);
-	while (fgets(line, sizeof(line), in))
-		if (sscanf(line, "voluntary_ctxt_switches: %ld", &n) == 1)
-			break;
-	fclose(in);
-	return n;
-}
-
-/* Asleep, and past its one look for a deadlock. */
-static void await_quiet(pid_t pid)
-{
-	struct hf_mono until = hf_mono_in(20 * HF_SEC);
-	long before;
-
-	do {
-		before = switches(pid);
-		MUST(hf_mono_left(until) > 0);
-		(void)poll(NULL, 0, 120);
-	} while (switches(pid) != before);
-}
-
-/* The second in the queue also has a slow clock (HF_LOCK_TURN_NS), so it is not counted here. */
 /* Its channel may still be open; what is in it is not for it, and must not look like a token. */
 static void waiter_behind_one_who_waited_sleeps_without_a_clock(void **state)
 {
@@ -915,6 +642,7 @@ static void waiter_behind_one_who_waited_sleeps_without_a_clock(void **state)
 	long before;
 
 	(void)state;
+	no_looks_for_a_deadlock();
 	holder->keep = 1;
 	start_in_queue(holder, "x", 1);
 	give_back(lock);
@@ -930,27 +658,64 @@ static void waiter_behind_one_who_waited_sleeps_without_a_clock(void **state)
 	assert_idle("x");
 }
 
+static volatile int *wakes; /* of this process, in shared memory */
+static int (*real_poll)(struct pollfd *fds, nfds_t n, int timeout_ms);
+
+static int poll_and_count(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	int r = real_poll(fds, n, timeout_ms);
+
+	if (r > 0 && timeout_ms != 0)
+		(*wakes)++;
+	return r;
+}
+
+static void count_wakes(void)
+{
+	for (int i = 0; i < n_workers; i++)
+		if (!sh->workers[i].started)
+			wakes = &sh->workers[i].wakes;
+	real_poll = hf_sys.poll;
+	hf_sys.poll = poll_and_count;
+}
+
+static char state_of(pid_t pid)
+{
+	struct hf_stat stat;
+
+	MUST(hf_stat_read(pid, &stat) == 0);
+	return stat.state;
+}
+
+/*
+ * A process that is woken is runnable at once; so one that sleeps and has not counted was not
+ * woken, however slow the machine is. What its own clock does is not counted.
+ */
 static void one_release_wakes_exactly_one_of_ten(void **state)
 {
 	struct hf_lock *lock = take("x");
-	long before[10], woken = 0;
+	int before[10];
 
 	(void)state;
+	no_looks_for_a_deadlock();
 	for (size_t i = 0; i < 10; i++) {
 		struct worker *w = worker("x", -1);
 
 		w->keep = 1;
+		w->prepare = count_wakes;
 		start_in_queue(w, "x", i + 1);
 	}
 	for (int i = 0; i < 10; i++)
 		await_quiet(sh->workers[i].pid);
 	for (int i = 0; i < 10; i++)
-		before[i] = switches(sh->workers[i].pid);
+		before[i] = sh->workers[i].wakes;
 	give_back(lock);
 	AWAIT(sh->workers[0].got);
-	for (int i = 2; i < 10; i++)
-		woken += switches(sh->workers[i].pid) != before[i];
-	assert_int_equal(woken, 0);
+	for (int i = 1; i < 10; i++) {
+		AWAIT(state_of(sh->workers[i].pid) == 'S');
+		assert_int_equal(sh->workers[i].wakes, before[i]);
+	}
+	assert_int_equal(sh->workers[0].wakes, before[0] + 1);
 	for (int i = 0; i < 10; i++)
 		sh->workers[i].go = 1;
 	for (int i = 0; i < 10; i++)

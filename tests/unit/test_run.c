@@ -13,6 +13,7 @@
 #include "helper/test.h"
 #include "holdfast/run.h"
 
+#define WITHIN(ns) (&(struct hf_wait_opts){ .size = sizeof(struct hf_wait_opts), .wait_ns = (ns) })
 #define SOON (20 * HF_SEC)
 
 static struct hf_sessions *open_sessions(void)
@@ -132,7 +133,7 @@ static void a_wait_gives_the_outcome_and_the_log_the_output(void **state)
 
 	(void)state;
 	ASSERT_OK(hf_run_start(hf_test_state(), "x", &o, &report, ERR));
-	ASSERT_OK(hf_session_wait(sessions, "x", SOON, see, &seen, ERR));
+	ASSERT_OK(hf_session_wait(sessions, "x", WITHIN(SOON), see, &seen, ERR));
 	assert_int_equal(seen.calls, 1);
 	assert_int_equal(seen.info.outcome, HF_OUTCOME_FAILED);
 	assert_int_equal(seen.info.exit_status, 3);
@@ -179,12 +180,12 @@ static void a_wait_that_is_too_short_says_so(void **state)
 
 	(void)state;
 	ASSERT_OK(hf_run_start(hf_test_state(), "x", &o, &report, ERR));
-	ASSERT_ERR(hf_session_wait(sessions, "x", 20 * HF_MSEC, see, &seen, ERR), HF_E_TIMEOUT);
-	ASSERT_ERR(hf_session_wait(sessions, "x", 0, see, &seen, ERR), HF_E_TIMEOUT);
+	ASSERT_ERR(hf_session_wait(sessions, "x", WITHIN(20 * HF_MSEC), see, &seen, ERR), HF_E_TIMEOUT);
+	ASSERT_ERR(hf_session_wait(sessions, "x", WITHIN(0), see, &seen, ERR), HF_E_TIMEOUT);
 	assert_int_equal(seen.calls, 0);
 	ASSERT_ERR(hf_session_reap(sessions, "x", ERR), HF_E_BUSY);
 	assert_int_equal(hf_session_stop(sessions, "x", 5 * HF_SEC, ERR), HF_STOP_STOPPED);
-	ASSERT_OK(hf_session_wait(sessions, "x", 0, see, &seen, ERR));
+	ASSERT_OK(hf_session_wait(sessions, "x", WITHIN(0), see, &seen, ERR));
 	assert_int_equal(seen.info.outcome, HF_OUTCOME_STOPPED);
 	hf_sessions_free(sessions);
 }
@@ -287,7 +288,7 @@ static void a_forked_child_is_refused_and_may_free(void **state)
 
 		bad |= hf_session_look(sessions, "x", see, &seen, NULL) != HF_E_FORKED;
 		bad |= hf_session_list(sessions, see, &seen, NULL) != HF_E_FORKED;
-		bad |= hf_session_wait(sessions, "x", 0, see, &seen, NULL) != HF_E_FORKED;
+		bad |= hf_session_wait(sessions, "x", WITHIN(0), see, &seen, NULL) != HF_E_FORKED;
 		bad |= hf_session_stop(sessions, "x", 0, NULL) != HF_E_FORKED;
 		bad |= hf_session_reap(sessions, "x", NULL) != HF_E_FORKED;
 		bad |= hf_session_log(sessions, "x", 0, &log, NULL) != HF_E_FORKED;
@@ -347,8 +348,8 @@ static void wrong_arguments_are_refused_and_nothing_is_touched(void **state)
 	ASSERT_ERR(hf_session_look(sessions, "x", NULL, NULL, ERR), -EINVAL);
 	ASSERT_ERR(hf_session_list(NULL, see, NULL, ERR), -EINVAL);
 	ASSERT_ERR(hf_session_list(sessions, NULL, NULL, ERR), -EINVAL);
-	ASSERT_ERR(hf_session_wait(NULL, "x", 0, see, NULL, ERR), -EINVAL);
-	ASSERT_ERR(hf_session_wait(sessions, "x", 0, NULL, NULL, ERR), -EINVAL);
+	ASSERT_ERR(hf_session_wait(NULL, "x", WITHIN(0), see, NULL, ERR), -EINVAL);
+	ASSERT_ERR(hf_session_wait(sessions, "x", WITHIN(0), NULL, NULL, ERR), -EINVAL);
 	ASSERT_ERR(hf_session_stop(NULL, "x", 0, ERR), -EINVAL);
 	ASSERT_ERR(hf_session_stop(sessions, NULL, 0, ERR), HF_E_NAME);
 	ASSERT_ERR(hf_session_reap(NULL, "x", ERR), -EINVAL);
@@ -372,7 +373,7 @@ static void durations_beyond_all_measure_do_not_wrap(void **state)
 	o.deadline_ns = o.idle_ns = o.hang_ns = o.grace_ns = o.verify_ns = INT64_MAX;
 	o.backoff_ns = o.backoff_max_ns = INT64_MAX;
 	ASSERT_OK(hf_run_start(hf_test_state(), "x", &o, &report, ERR));
-	ASSERT_OK(hf_session_wait(sessions, "x", INT64_MAX, see, &seen, ERR));
+	ASSERT_OK(hf_session_wait(sessions, "x", WITHIN(INT64_MAX), see, &seen, ERR));
 	assert_int_equal(seen.info.outcome, HF_OUTCOME_SUCCEEDED);
 	hf_sessions_free(sessions);
 }

@@ -27,6 +27,8 @@ static struct hf_session_record full_record(void)
 				       .loop = 1,
 				       .logged = 1,
 				       .cgroup_inode = 4711,
+				       .mark = (UINT64_C(1) << 62) + 5,
+				       .around = (UINT64_C(1) << 62) + 7,
 				       .started = { 1700000000 * HF_SEC },
 				       .began_ns = 12345,
 				       .deadline_ns = 67890,
@@ -109,6 +111,7 @@ static void assert_same_record(const struct hf_session_record *a, const struct h
 	assert_memory_equal(&a->leader, &b->leader, sizeof(a->leader));
 	assert_string_equal(a->cgroup, b->cgroup);
 	assert_true(a->cgroup_inode == b->cgroup_inode);
+	assert_true(a->mark == b->mark && a->around == b->around);
 	assert_string_equal(a->command, b->command);
 	assert_string_equal(a->cause, b->cause);
 	assert_true(a->started.ns == b->started.ns && a->ended.ns == b->ended.ns);
@@ -242,7 +245,8 @@ static void with_its_checksum_right_each_hostile_value_is_refused(void **state)
 {
 	static const char *const numbers[] = { "token", "attempt", "failures", "same", "kills", "loop",
 					       "logged", "cgroup_inode", "began_ns", "deadline_ns",
-					       "hang_ns", "grace_ns", "exit", "ran_ns", "v" };
+					       "hang_ns", "grace_ns", "exit", "ran_ns", "v", "mark",
+					       "around" };
 	static const char *const processes[] = { "supervisor", "keeper", "leader" };
 	static const char *const times[] = { "started", "ended" };
 	static const char *const texts[] = { "key", "phase", "command", "outcome", "cause", "cgroup" };
@@ -284,6 +288,10 @@ static void with_its_checksum_right_each_hostile_value_is_refused(void **state)
 	assert_int_equal(decode_summed(with("outcome", "\"great\"")), HF_E_FORMAT);
 	assert_int_equal(decode_summed(with("key", "\"../up\"")), HF_E_FORMAT);
 	assert_int_equal(decode_summed(with("key", "\"\"")), HF_E_FORMAT);
+	/* Limits that are not marks would find processes that are nobody's. */
+	assert_int_equal(decode_summed(with("mark", "0")), HF_E_FORMAT);
+	assert_int_equal(decode_summed(with("mark", "1000")), HF_E_FORMAT);
+	assert_int_equal(decode_summed(with("around", "4611686018427387903")), HF_E_FORMAT);
 	assert_int_equal(decode_summed(with("cgroup", "\"relative\"")), HF_E_FORMAT);
 	assert_int_equal(decode_summed(with("cgroup", "\"/a/../b\"")), HF_E_FORMAT);
 	assert_int_equal(decode_summed(with("cgroup", "\"/a/..\"")), HF_E_FORMAT);
@@ -296,7 +304,7 @@ static void missing_extra_and_doubled_keys_are_refused(void **state)
 					      "cgroup", "cgroup_inode", "command", "began_ns",
 					      "deadline_ns", "hang_ns", "grace_ns", "outcome", "exit",
 					      "cause", "ran_ns" };
-	static const char *const optional[] = { "leader", "started", "ended" };
+	static const char *const optional[] = { "leader", "started", "ended", "mark", "around" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
@@ -466,6 +474,37 @@ static void a_damaged_last_line_is_put_away_once_and_then_there_is_none(void **s
 	store_close(&s);
 }
 
+struct look {
+	enum hf_session_state state;
+	int64_t age_ns;
+};
+
+static void keep_look(void *arg, const struct hf_session_info *info)
+{
+	struct look *look = arg;
+
+	look->state = info->state;
+	look->age_ns = info->age_ns;
+}
+
+/* The clock was more than a day ahead when it started, and is right now. */
+static void session_from_a_clock_that_was_ahead_is_shown_and_not_put_away_L4(void **state)
+{
+	struct look look = { 0 };
+	struct store s;
+
+	(void)state;
+	store_open(&s);
+	s.record.loop = 0;
+	s.record.started.ns = s.record.ended.ns = hf_wall_now().ns + INT64_C(40) * 86400 * HF_SEC;
+	ASSERT_OK(store_save(&s, 1));
+	ASSERT_OK(hf_session_look(s.sessions, "fix-160", keep_look, &look, ERR));
+	assert_int_equal(look.state, HF_SESSION_RUNNING);
+	assert_true(look.age_ns == -1);
+	assert_int_equal(access(s.path, F_OK), 0);
+	store_close(&s);
+}
+
 static void the_file_stays_small_however_often_it_is_written(void **state)
 {
 	struct hf_session_record got;
@@ -510,6 +549,7 @@ int main(void)
 		HF_TEST(after_a_torn_line_the_next_one_counts_and_the_torn_one_never_does),
 		HF_TEST(what_stands_behind_the_zeros_is_neither_read_nor_kept),
 		HF_TEST(a_damaged_last_line_is_put_away_once_and_then_there_is_none),
+		HF_TEST(session_from_a_clock_that_was_ahead_is_shown_and_not_put_away_L4),
 		HF_TEST(the_file_stays_small_however_often_it_is_written),
 		HF_TEST(a_token_that_is_not_current_writes_nothing),
 	};

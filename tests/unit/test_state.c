@@ -700,17 +700,17 @@ static void all_of_many_creators_succeed(void **state)
 }
 
 /* While we write ours, a newer version finishes first. */
-static int fsync_behind_another(int fd)
+static int fdatasync_behind_another(int fd)
 {
 	if (access(hf_test_path("s/FORMAT"), F_OK) < 0)
 		make_file(hf_test_path("s/FORMAT"), "holdfast 2\n", 11);
-	return real_calls.fsync(fd);
+	return real_calls.fdatasync(fd);
 }
 
 static void creator_that_comes_second_replaces_nothing(void **state)
 {
 	(void)state;
-	hf_sys.fsync = fsync_behind_another;
+	hf_sys.fdatasync = fdatasync_behind_another;
 	refuse_to_open(hf_test_path("s"), 0, HF_E_FORMAT);
 	assert_file(hf_test_path("s/FORMAT"), "holdfast 2\n");
 	assert_int_equal(entries(hf_test_path("s")), 1);

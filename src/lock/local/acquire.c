@@ -2,7 +2,7 @@
  * lock/local/acquire.c - taking a lock: now, or when it is our turn.
  *
  * Under the guard: enter if the holders admit us and nobody who can run is before us
- * in the queue; else take a place, decide what to watch, and sleep (watch.c). Whoever releases
+ * in the queue; else take a place, decide what to watch, and sleep (wait.c). Whoever releases
  * gives the lock to the first waiter and sends it its token, which is all that a
  * woken waiter needs.
  */
@@ -13,18 +13,25 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/wait.h"
+#include "hf/lock/local/channel.h"
+#include "hf/lock/local/deadlock.h"
+#include "hf/lock/local/grant.h"
+#include "hf/lock/local/guard.h"
+#include "hf/lock/local/holders.h"
 #include "hf/lock/local/ops.h"
+#include "hf/lock/local/queue.h"
+#include "hf/lock/local/wait.h"
 
-#define DEADLOCK_AFTER_NS (50 * HF_MSEC)
-
-/* Who gives up does so in time: one that cannot leave the queue is passed over. */
+/*
+ * Bound on leaving the queue after a timeout. If it is exceeded, the entry is skipped later, because
+ * its channel has no reader.
+ */
 #define LEAVE_WAIT_NS (200 * HF_MSEC)
 
 static void attempt_done(struct hf_attempt *a)
 {
 	hf_attempt_stop_watching(a);
-	hf_auto_close(&a->watch[0].fd);
+	hf_auto_close(&a->watch[HF_WATCH_CHANNEL].fd);
 }
 
 /* The holder that is the same owner as the request's, or NULL. */
@@ -134,8 +141,10 @@ static int try_enter(struct hf_guard *guard, struct hf_attempt *a, struct hf_err
 	r = check_own(guard, a, err);
 	if (r != 0)
 		return r;
-	if (!hf_record_admits(record, request->mode) && hf_record_reap(guard, 1) == 0)
-		(void)hf_queue_revoke(guard);
+	if (!hf_record_admits(record, request->mode))
+		(void)hf_record_reap(guard, 1);
+	if (!hf_record_admits(record, request->mode))
+		(void)hf_queue_revoke(guard, hf_attempt_overdue(a));
 	if (request->mode == HF_LOCK_SLOTS && record->n_holders > 0 && record->slots > 0 &&
 	    record->slots != request->slots)
 		return FAIL(err, HF_E_MODE, "acquire", request->name, "%u, not %u", record->slots,
@@ -158,16 +167,17 @@ static void give_up(struct hf_attempt *a)
 
 	if (!a->queued || hf_guard_take(a->locks, a->request->name, 0, hf_mono_in(LEAVE_WAIT_NS),
 					&guard, NULL) < 0)
-		return; /* who cannot leave is found out when it dies, or passed over */
+		return; /* the entry is found to be dead later */
 	if (was_granted(&guard, a)) {
-		hf_record_remove_token(&guard.record, a->token);
+		hf_record_remove_token(&guard, a->token);
 		hf_queue_retell(&guard, a->entry.ticket);
 	}
 	if (has_place(&guard, a))
 		hf_queue_leave(&guard, &a->entry);
 	hf_channel_remove(a->locks, guard.key, a->entry.ticket);
 	(void)hf_queue_admit(&guard, NULL);
-	hf_queue_nudge(&guard, a->entry.ticket); /* it watched us */
+	hf_queue_nudge(&guard, a->entry.ticket); /* they watched us */
+	(void)hf_guard_finish(&guard, NULL);
 	a->queued = 0;
 }
 
@@ -198,37 +208,59 @@ static int refuse(struct hf_guard *guard, struct hf_attempt *a, struct hf_holder
 		    a->request->name, "%.*s", 250, text);
 }
 
-static int join(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
-{
-	int r;
+/* Tickets that turn out to be in use, before we give up. */
+#define MAX_TICKETS 16
 
-	hf_auto_close(&a->watch[0].fd);
-	a->entry.since_ns = hf_local_now(a->locks);
-	/* Nobody waits, so what channels there are were left by processes that were killed. */
-	if (guard->record.first == guard->record.next)
-		hf_channel_recall(a->locks, guard->key, &guard->record, 1);
-	r = hf_queue_join(guard, &a->entry, err);
+/* Takes a place and makes its channel. -EEXIST: another waiter has that ticket. */
+static int take_place(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
+{
+	int r = hf_queue_join(guard, &a->entry, err);
+
 	if (r == 0)
 		r = hf_guard_write(guard, err);
 	if (r < 0)
 		return r;
-	r = hf_channel_make(guard, a->entry.ticket, &a->watch[0].fd, err);
-	if (r < 0) {
+	r = hf_channel_make(guard, a->entry.ticket, &a->watch[HF_WATCH_CHANNEL].fd, err);
+	if (r == -EEXIST)
+		hf_queue_skip(guard, &a->entry);
+	else if (r < 0)
 		hf_queue_leave(guard, &a->entry);
-		(void)hf_guard_write(guard, NULL);
-		return r;
+	return r;
+}
+
+static int join(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
+{
+	int r = -EEXIST;
+
+	hf_auto_close(&a->watch[HF_WATCH_CHANNEL].fd);
+	a->entry.since_ns = hf_local_now(a->locks);
+	/* Nobody waits, so what channels there are were left by processes that were killed. */
+	if (guard->record.first == guard->record.next)
+		hf_channel_recall(a->locks, guard->key, &guard->record, 1);
+	for (int i = 0; i < MAX_TICKETS && r == -EEXIST; i++) {
+		r = take_place(guard, a, err);
+		/* An older record was put back, and knows nothing of those who wait. */
+		if (r == -EEXIST)
+			hf_channel_recall(a->locks, guard->key, &guard->record, 0);
 	}
+	if (r == -EEXIST)
+		return hf_fail_sys(err, EEXIST, "mkfifo", guard->name);
+	if (r < 0)
+		return r;
 	a->queued = 1;
-	a->suspected = 0;
-	a->suspect = hf_mono_in(DEADLOCK_AFTER_NS);
+	a->suspect_pause_ns = hf_deadlock_first_ns;
+	a->suspect = hf_mono_in(a->suspect_pause_ns);
 	return 0;
 }
 
 static int check_deadlock(struct hf_attempt *a, struct hf_err *err)
 {
-	char cycle[HF_EVIDENCE_MAX];
+	char cycle[2 * HF_EVIDENCE_MAX];
 
-	a->suspected = 1;
+	a->suspect_pause_ns *= HF_DEADLOCK_GROWS;
+	if (a->suspect_pause_ns > HF_DEADLOCK_PAUSE_MAX_NS)
+		a->suspect_pause_ns = HF_DEADLOCK_PAUSE_MAX_NS;
+	a->suspect = hf_mono_in(a->suspect_pause_ns);
 	if (!hf_deadlock_check(a->locks, a->request->name, &a->entry, cycle, sizeof(cycle)))
 		return 0;
 	if (a->locks->journal) {
@@ -238,6 +270,17 @@ static int check_deadlock(struct hf_attempt *a, struct hf_err *err)
 					fields, 1, 0, NULL);
 	}
 	return FAIL(err, HF_E_DEADLOCK, "wait", a->request->name, "%s", cycle);
+}
+
+/* 1 we were given the lock, 0 look again, negative: give up. */
+static int sleep_on(struct hf_attempt *a, struct hf_err *err)
+{
+	enum hf_woken woken;
+	int r = 0;
+
+	while (r == 0 && (woken = hf_attempt_sleep(a)) == HF_WOKEN_SUSPECT)
+		r = check_deadlock(a, err);
+	return r < 0 ? r : woken == HF_WOKEN_GRANTED;
 }
 
 /* Is there still somebody to take it for? */
@@ -254,52 +297,66 @@ static int check_owner(const struct hf_attempt *a, struct hf_err *err)
 		       : 0;
 }
 
-/* One look under the guard. 1 entered, 0 sleep, 2 look again, negative: give up. */
-static int look_once(struct hf_attempt *a, struct hf_holder *ret_blocker, struct hf_err *err)
+/* Time is over, or there was none. */
+static int may_not_wait(const struct hf_attempt *a)
 {
-	AUTO_GUARD(guard);
-	int waits = a->request->wait_ns != 0;
+	return a->request->wait_ns == 0 ||
+	       (a->request->wait_ns > 0 && hf_mono_left(a->deadline) == 0);
+}
+
+/* Under the guard, which the caller finishes. As look_once. */
+static int enter_or_queue(struct hf_guard *guard, struct hf_attempt *a,
+			  struct hf_holder *ret_blocker, struct hf_err *err)
+{
 	int r;
 
-	r = hf_guard_take(a->locks, a->request->name, 1,
-			  waits && a->request->wait_ns > 0 ? a->deadline
-							   : hf_mono_in(HF_GUARD_WAIT_NS),
-			  &guard, err);
-	if (r == -ETIMEDOUT && a->request->wait_ns > 0)
-		return FAIL(err, HF_E_TIMEOUT, "guard", a->request->name,
-			    "a process is stopped while it changes the record");
-	if (r < 0)
-		return r;
-	if (guard.is_new)
-		hf_channel_recall(a->locks, guard.key, NULL, 1);
-	if (a->queued && !was_granted(&guard, a) && !has_place(&guard, a)) {
-		hf_channel_remove(a->locks, guard.key, a->entry.ticket);
+	if (guard->is_new)
+		hf_channel_recall(a->locks, guard->key, NULL, 1);
+	if (a->queued && !was_granted(guard, a) && !has_place(guard, a)) {
+		hf_channel_remove(a->locks, guard->key, a->entry.ticket);
 		a->entry.ticket = 0;
 		a->queued = 0;
 	}
-	r = try_enter(&guard, a, err);
+	r = try_enter(guard, a, err);
 	/*
 	 * Found by looking, our token may still be in the channel, from where a revoke
-	 * would take it back although we have it: it is read before the guard is dropped.
+	 * would take it back although we have it: it is read before we let go of the guard.
 	 */
 	if (r == 1 && a->queued)
 		(void)hf_attempt_read_channel(a);
 	if (r != 0)
 		return r;
-	if (!waits || (a->request->wait_ns > 0 && hf_mono_left(a->deadline) == 0)) {
-		/* What was found on the way (the dead, an absurd lease) is so all the same. */
-		if (guard.changed)
-			(void)hf_guard_write(&guard, NULL);
-		return refuse(&guard, a, ret_blocker, err);
+	if (may_not_wait(a))
+		return refuse(guard, a, ret_blocker, err);
+	if (!a->queued)
+		r = join(guard, a, err);
+	return r < 0 ? r : hf_attempt_watch(guard, a) ? 0 : 2;
+}
+
+/* One look under the guard. 1 entered, 0 sleep, 2 look again, negative: give up. */
+static int look_once(struct hf_attempt *a, struct hf_holder *ret_blocker, struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	int r;
+
+	guard.cancel_fd = a->request->cancel_fd;
+	/* A wait without a deadline is one for the guard as well. */
+	r = hf_guard_take(a->locks, a->request->name, 1,
+			  a->request->wait_ns != 0 ? a->deadline
+						   : hf_mono_in(a->locks->guard_wait_ns),
+			  &guard, err);
+	if (r == -ETIMEDOUT) {
+		if (ret_blocker)
+			memset(ret_blocker, 0, sizeof(*ret_blocker));
+		return FAIL(err, a->request->wait_ns != 0 ? HF_E_TIMEOUT : HF_E_BUSY, "guard",
+			    a->request->name, "a process is stopped while it changes the record");
 	}
-	if (!a->queued) {
-		r = join(&guard, a, err);
-		if (r < 0)
-			return r;
-	} else if (guard.changed) {
-		(void)hf_guard_write(&guard, NULL);
-	}
-	return hf_attempt_watch(&guard, a) ? 0 : 2;
+	if (r < 0)
+		return r;
+	r = enter_or_queue(&guard, a, ret_blocker, err);
+	/* Of what was found on the way (the dead, an absurd lease) nothing depends on the write. */
+	(void)hf_guard_finish(&guard, NULL);
+	return r;
 }
 
 static uint32_t to_ttl_ms(int64_t ns)
@@ -310,12 +367,17 @@ static uint32_t to_ttl_ms(int64_t ns)
 int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_t *ret_token,
 		     struct hf_holder *ret_blocker, struct hf_err *err)
 {
-	AUTO(attempt_done) struct hf_attempt a = { .locks = store, .request = request, .n_watch = 1 };
+	AUTO(attempt_done) struct hf_attempt a = { .locks = store, .request = request,
+					      .n_watch = HF_WATCH_FIRST };
 	char key[HF_NAME_KEY_MAX];
 	int r;
 
 	hf_local_close_now(a.locks);
-	a.watch[0] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	a.watch[HF_WATCH_CHANNEL] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	a.watch[HF_WATCH_CANCEL] = (struct pollfd){ .fd = request->cancel_fd > 0 ? request->cancel_fd
+										  : -1,
+						    .events = POLLIN };
+	a.watch[HF_WATCH_AHEAD] = (struct pollfd){ .fd = -1 };
 	a.deadline = hf_mono_in(request->wait_ns < 0 ? INT64_MAX : request->wait_ns);
 	a.entry = (struct hf_lock_entry){
 		.mode = request->mode,
@@ -329,19 +391,14 @@ int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_
 		.slots = request->slots,
 	};
 	while ((r = look_once(&a, ret_blocker, err)) == 0 || r == 2) {
-		if (r == 0 && hf_attempt_sleep(&a)) {
-			r = 1;
+		r = r == 0 ? sleep_on(&a, err) : 0;
+		if (r != 0)
 			break;
-		}
 		hf_attempt_stop_watching(&a);
-		r = check_owner(&a, err);
+		r = a.cancelled ? FAIL(err, HF_E_CANCELLED, "wait", request->name, "%s", "")
+				: check_owner(&a, err);
 		if (r < 0)
 			break;
-		if (!a.suspected && hf_mono_left(a.suspect) == 0) {
-			r = check_deadlock(&a, err);
-			if (r < 0)
-				break;
-		}
 	}
 	/* It may have been given to us while we could not look. */
 	if (r < 0 && !(a.queued && hf_attempt_read_channel(&a))) {
@@ -355,7 +412,8 @@ int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_
 	 * with the release, off this path; unless there will be none.
 	 */
 	for (nfds_t i = 0; i < a.n_watch; i++)
-		hf_local_close_late(a.locks, &a.watch[i].fd);
+		if (i != HF_WATCH_CANCEL)
+			hf_local_close_late(a.locks, &a.watch[i].fd);
 	if (a.queued && request->flags & HF_LOCK_FREE_ON_EXIT &&
 	    hf_name_key(request->name, strlen(request->name), key, NULL) >= 0)
 		hf_channel_remove(a.locks, key, a.entry.ticket);

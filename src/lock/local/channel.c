@@ -15,9 +15,11 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/channel.h"
+#include "hf/lock/local/guard.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define CHANNEL_NAME_MAX (HF_NAME_KEY_MAX + 24)
 
@@ -40,16 +42,20 @@ static void channel_name(const char *key, uint64_t ticket, char out[CHANNEL_NAME
 
 int hf_channel_make(struct hf_guard *guard, uint64_t ticket, int *ret_channel, struct hf_err *err)
 {
-	const uint64_t look_again = 0;
+	const int flags = O_RDWR | O_NONBLOCK | O_NOFOLLOW;
+	const uint64_t look_again = HF_LOOK_AGAIN;
 	char name[CHANNEL_NAME_MAX];
 	uint64_t back;
 	int fd;
 
 	channel_name(guard->key, ticket, name);
 	if (hf_sys.mkfifoat(guard->locks->wait_fd, name, 0600) < 0)
-		return FAIL_SYS(err, "mkfifo", guard->name);
+		return errno == EEXIST ? -EEXIST : FAIL_SYS(err, "mkfifo", guard->name);
 	/* For reading and writing: a channel without writers would not be quiet but closed. */
-	fd = hf_open_noatime(guard->locks->wait_fd, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW, 0);
+	fd = hf_open_noatime(guard->locks->wait_fd, name, flags, 0);
+	/* The umask took the owner's bits: no other process knows the channel yet. */
+	if (fd == -EACCES && hf_mend_mode(guard->locks->wait_fd, name, S_IFIFO, 0600) > 0)
+		fd = hf_open_noatime(guard->locks->wait_fd, name, flags, 0);
 	if (fd < 0) {
 		(void)hf_sys.unlinkat(guard->locks->wait_fd, name, 0);
 		return hf_fail_sys(err, -fd, "open channel", guard->name);
@@ -126,12 +132,10 @@ void hf_channel_recall(struct hf_local *locks, const char *key, const struct hf_
 		       int sweep)
 {
 	size_t len = strlen(key);
-	int fd = hf_open_at(locks->wait_fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
 
-	if (!dir)
-		hf_auto_close(&fd);
+	(void)hf_open_dir(locks->wait_fd, ".", &dir);
 	while (dir && (entry = readdir(dir))) {
 		AUTO_FD channel = -1;
 
@@ -141,12 +145,20 @@ void hf_channel_recall(struct hf_local *locks, const char *key, const struct hf_
 		channel = hf_open_at(locks->wait_fd, entry->d_name,
 				     O_WRONLY | O_NONBLOCK | O_NOFOLLOW, 0);
 		if (channel >= 0)
-			(void)hf_channel_send(locks, channel, 0);
+			(void)hf_channel_send(locks, channel, HF_LOOK_AGAIN);
 		else if (sweep && channel == -ENXIO)
 			(void)hf_sys.unlinkat(locks->wait_fd, entry->d_name, 0);
 	}
-	if (dir)
-		(void)closedir(dir);
+}
+
+int hf_channel_is_open(const struct hf_local *locks, const char *key, uint64_t ticket)
+{
+	AUTO_FD fd = -1;
+	char name[CHANNEL_NAME_MAX];
+
+	channel_name(key, ticket, name);
+	fd = hf_open_at(locks->wait_fd, name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW, 0);
+	return fd >= 0;
 }
 
 int hf_channel_open(struct hf_guard *guard, uint64_t ticket, int flags)

@@ -1,197 +1,177 @@
 /*
  * lock/local/deadlock.c - would this wait ever end?
  *
- * A waiter waits for holders, a holder may itself be a waiter elsewhere, and so on. If
- * that leads back to the owner for whom we wait, nobody in the circle moves again.
- * The search reads the records of the locks one by one, without a guard over all of
- * them: a circle that is real does not change any more, so it is seen whole; what is
- * in motion is no circle. Before it is believed, each step is read once more.
+ * In the graph of waits (waitgraph.h) everything that may go on by itself is struck out, then what
+ * thereby may go on, and so forth. What remains is stuck for good. If our wait is among it, and the
+ * way from it leads back to it, it closed a cycle: it is told, and nobody else, for waits
+ * that began after ours count as free.
  *
- * Of all in the circle the one that began to wait last is told; it closed it. So
- * exactly one gives up, and waits that began after ours are not followed: a circle
- * through one of them is that one's to find, and must not hide another that is ours. A thread is
- * a party of its own; a lock owned by a process as a whole (thread 0) belongs to all
- * its threads.
- *
- * Each party is followed once: with many holders of many locks the ways multiply.
+ * The graph is not read in one moment. So it is read twice, and believed only if all that is stuck is the
+ * same: the same tickets (given once, so that waiter waited all the time), the same tokens (so
+ * that owner held all the time), and sleeping parents that have not run since (blocked.h). Then all
+ * of it was so at the moment between the two readings, and a true deadlock does not end.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
-#include "hf/lock/local/local.h"
-#include "hf/lock/local/ops.h"
+#include "hf/lock/local/deadlock.h"
+#include "hf/lock/local/waitgraph.h"
 
-#define MAX_DEPTH 16
+int64_t hf_deadlock_first_ns = 50 * HF_MSEC;
 
-/* Who waits for what, as found in the queues. */
-struct wait_edge {
-	char name[HF_NAME_MAX + 1];
-	struct hf_proc_id owner;
-	int32_t thread;
-	int64_t since_ns;
-};
-
-struct party {
-	struct hf_proc_id id;
-	int32_t thread;
-	int stuck; /* as far as it is known */
-};
-
-struct search {
-	struct hf_local *locks;
-	const struct hf_lock_entry *us;
-	struct wait_edge path[MAX_DEPTH];
-	int depth;
-	struct party *seen; /* to be freed */
-	size_t n_seen;
-};
-
-static int same_party(const struct hf_proc_id *a, int32_t a_thread, const struct hf_proc_id *b,
-		      int32_t b_thread)
+static int leads_to_stuck(const struct hf_graph *g, const struct hf_node *node)
 {
-	return hf_proc_same(a, b) && (a_thread == b_thread || a_thread == 0 || b_thread == 0);
+	size_t stuck = 0;
+
+	for (size_t i = 0; i < node->n; i++)
+		stuck += (size_t)g->nodes[g->edges[node->first + i]].stuck;
+	return node->all ? node->n > 0 && stuck == node->n : stuck > 0;
 }
 
-/* The place of that party among those seen, added if it is new; -1 no memory. */
-static ssize_t find_party(struct search *search, const struct hf_lock_holder *holder)
+/* Strikes out what may go on, until nothing more does. */
+static void find_stuck(struct hf_graph *g)
 {
-	struct party *grown;
+	int changed = 1;
 
-	for (size_t i = 0; i < search->n_seen; i++)
-		if (search->seen[i].thread == holder->thread &&
-		    hf_proc_same(&search->seen[i].id, &holder->id))
-			return (ssize_t)i;
-	grown = realloc(search->seen, (search->n_seen + 1) * sizeof(*grown));
-	if (!grown)
-		return -1;
-	search->seen = grown;
-	grown[search->n_seen] = (struct party){ holder->id, holder->thread, 0 };
-	return (ssize_t)search->n_seen++;
-}
-
-/* Reads holders and queue of a lock under its guard, into a copy. */
-static int read_lock(struct hf_local *locks, const char *name, struct hf_guard *ret)
-{
-	return hf_guard_take(locks, name, 0, hf_mono_in(100 * HF_MSEC), ret, NULL);
-}
-
-struct find_wait {
-	struct search *search;
-	const struct hf_lock_holder *holder;
-	struct wait_edge found;
-};
-
-/* 1 when the holder waits in the queue of that lock. */
-static int look_for_wait(void *arg, const char *name)
-{
-	struct find_wait *find = arg;
-	AUTO_FREE struct hf_lock_entry *entries = NULL;
-	size_t n;
-	AUTO_GUARD(guard);
-
-	if (read_lock(find->search->locks, name, &guard) < 0 ||
-	    hf_queue_snapshot(&guard, &entries, &n) < 0)
-		return 0;
-	hf_guard_drop(&guard);
-	for (size_t i = 0; i < n; i++) {
-		if (!same_party(&entries[i].owner, entries[i].owner_thread, &find->holder->id,
-				find->holder->thread) ||
-		    entries[i].since_ns > find->search->us->since_ns)
-			continue;
-		(void)snprintf(find->found.name, sizeof(find->found.name), "%s", name);
-		find->found.owner = entries[i].owner;
-		find->found.thread = entries[i].owner_thread;
-		find->found.since_ns = entries[i].since_ns;
-		return 1;
+	for (size_t i = 0; i < g->n_nodes; i++)
+		g->nodes[i].stuck = 1;
+	while (changed) {
+		changed = 0;
+		for (size_t i = 0; i < g->n_nodes; i++)
+			if (g->nodes[i].stuck && !leads_to_stuck(g, &g->nodes[i])) {
+				g->nodes[i].stuck = 0;
+				changed = 1;
+			}
 	}
-	return 0;
 }
 
-static int leads_back(struct search *search, const char *name);
-
-/* Does this holder wait for something that leads back to us? */
-static int holder_is_stuck(struct search *search, const struct hf_lock_holder *holder)
+/* The shortest way from node 0 through what is stuck back to it. Its length, 0: there is none. */
+static size_t find_cycle(const struct hf_graph *g, uint16_t way[HF_GRAPH_NODES_MAX])
 {
-	struct find_wait find = { .search = search, .holder = holder };
-	size_t known;
-	ssize_t party;
+	uint16_t from[HF_GRAPH_NODES_MAX], queue[HF_GRAPH_NODES_MAX];
+	uint8_t seen[HF_GRAPH_NODES_MAX] = { 0 };
+	size_t n = 0, length = 0;
 
-	if (same_party(&holder->id, holder->thread, &search->us->owner, search->us->owner_thread))
-		return 1;
-	if (search->depth == MAX_DEPTH)
+	if (!g->nodes[0].stuck)
 		return 0;
-	known = search->n_seen;
-	party = find_party(search, holder);
-	if (party < 0 || search->n_seen == known)
-		return party >= 0 && search->seen[party].stuck;
-	if (hf_local_each(search->locks, look_for_wait, &find, NULL) != 1)
-		return 0;
-	search->path[search->depth++] = find.found;
-	if (!leads_back(search, find.found.name)) {
-		search->depth--;
-		return 0;
+	queue[n++] = 0;
+	for (size_t at = 0; at < n; at++) {
+		const struct hf_node *node = &g->nodes[queue[at]];
+
+		for (size_t i = 0; i < node->n; i++) {
+			uint16_t to = g->edges[node->first + i];
+
+			if (!g->nodes[to].stuck || seen[to])
+				continue;
+			seen[to] = 1;
+			from[to] = queue[at];
+			if (to != 0)
+				queue[n++] = to;
+		}
 	}
-	search->seen[party].stuck = 1;
-	return 1;
-}
-
-/* Slots: all holders must be stuck. Else one that never lets go is enough. */
-static int leads_back(struct search *search, const char *name)
-{
-	AUTO_GUARD(guard);
-	struct hf_lock_record record;
-	uint32_t stuck = 0;
-
-	if (read_lock(search->locks, name, &guard) < 0)
+	if (!seen[0])
 		return 0;
-	record = guard.record;
-	hf_guard_drop(&guard);
-	/* Meanwhile it was given to us, and the message is on its way. */
-	for (uint32_t i = 0; i < record.n_holders && search->depth == 0; i++)
-		if (record.holders[i].ticket != 0 && record.holders[i].ticket == search->us->ticket &&
-		    hf_proc_same(&record.holders[i].id, &search->us->owner))
-			return 0;
-	for (uint32_t i = 0; i < record.n_holders; i++) {
-		if (!holder_is_stuck(search, &record.holders[i]))
-			continue;
-		if (record.slots == 0)
-			return 1;
-		stuck++;
+	/* Backwards, and then turned round. */
+	for (uint16_t at = from[0]; at != 0; at = from[at])
+		way[length++] = at;
+	way[length++] = 0;
+	for (size_t i = 0; i < length / 2; i++) {
+		uint16_t other = way[length - 1 - i];
+
+		way[length - 1 - i] = way[i];
+		way[i] = other;
 	}
-	return record.n_holders > 0 && stuck == record.n_holders;
+	return length;
 }
 
-static void search_done(struct search *search)
+/* A number for all that is stuck, and for what proves that it has not moved. */
+static uint64_t print_of(const struct hf_graph *g)
 {
-	free(search->seen);
+	uint64_t print = 0;
+
+	for (size_t i = 0; i < g->n_nodes; i++) {
+		const struct hf_node *node = &g->nodes[i];
+		uint64_t parts[] = { print,
+				     (uint64_t)node->kind,
+				     node->entry ? node->entry->ticket : 0,
+				     node->token,
+				     (uint64_t)node->id.pid,
+				     node->id.start_ticks,
+				     (uint64_t)node->thread,
+				     node->switches,
+				     node->n };
+
+		if (node->stuck)
+			print = XXH3_64bits(parts, sizeof(parts)) ^
+				(node->lock ? XXH3_64bits(node->lock->key, strlen(node->lock->key)) : 0);
+	}
+	return print;
 }
 
-/* Goes round once. 1 when there is a circle; its way is in search->path. */
-static int go_round(struct search *search, const char *name)
+/* "pid 7 waits for 'a', held by pid 3, which waits for its child 5, which waits for ..." */
+static void tell_cycle(const struct hf_graph *g, const uint16_t *way, size_t length, char *out,
+		       size_t cap)
 {
-	search->depth = 0;
-	search->n_seen = 0;
-	return leads_back(search, name);
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+
+	for (size_t i = 0; i < length; i++) {
+		const struct hf_node *node = &g->nodes[way[i]];
+		enum hf_node_kind before = i > 0 ? g->nodes[way[i - 1]].kind : HF_NODE_WAIT;
+
+		switch (node->kind) {
+		case HF_NODE_WAIT:
+			if (i > 0 && before != HF_NODE_PROCESS)
+				hf_buf_add_format(&text, " behind pid %d,",
+						  (int)node->entry->waiter.pid);
+			if (i == 0)
+				hf_buf_add_format(&text, "pid %d waits for '%s'",
+						  (int)node->entry->waiter.pid, node->lock->name);
+			else
+				hf_buf_add_format(&text, " which waits for '%s'", node->lock->name);
+			break;
+		case HF_NODE_PROCESS:
+			hf_buf_add_format(&text,
+					  before == HF_NODE_PROCESS ? " which waits for its child %d"
+								    : ", held by pid %d",
+					  (int)node->id.pid);
+			break;
+		case HF_NODE_TREE:
+			hf_buf_add_format(&text,
+					  ", the name of its own session (pid %d), which keeps it "
+					  "until pid %d has ended",
+					  (int)node->id.pid, (int)node->entry->waiter.pid);
+			break;
+		case HF_NODE_SLOTS:
+		case HF_NODE_HOLD:
+			break;
+		}
+	}
+	(void)snprintf(out, cap, "%s", text.s ? text.s : "");
 }
 
 int hf_deadlock_check(struct hf_local *locks, const char *name, const struct hf_lock_entry *entry,
 		      char *ret_cycle, size_t cap)
 {
-	AUTO(search_done) struct search search = { .locks = locks, .us = entry };
-	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+	uint64_t print = 0;
 
-	/* Real circles stand still: what is one now must be one a moment later. */
-	if (!go_round(&search, name) || !go_round(&search, name))
-		return 0;
-	hf_buf_add_format(&text, "pid %d waits for '%s'", (int)entry->owner.pid, name);
-	for (int i = 0; i < search.depth; i++)
-		hf_buf_add_format(&text, ", held by pid %d which waits for '%s'",
-				  (int)search.path[i].owner.pid, search.path[i].name);
-	hf_buf_add_format(&text, ", held by pid %d", (int)entry->owner.pid);
-	(void)snprintf(ret_cycle, cap, "%s", text.s);
+	for (int i = 0; i < 2; i++) {
+		AUTO(hf_graph_free) struct hf_graph *g = NULL;
+		uint16_t way[HF_GRAPH_NODES_MAX];
+		size_t length;
+
+		if (hf_graph_read(locks, name, entry, &g) < 0)
+			return 0;
+		find_stuck(g);
+		length = find_cycle(g, way);
+		if (length == 0 || (i > 0 && print_of(g) != print))
+			return 0;
+		print = print_of(g);
+		tell_cycle(g, way, length, ret_cycle, cap);
+	}
 	return 1;
 }

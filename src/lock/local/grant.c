@@ -1,5 +1,5 @@
 /*
- * lock/local/grant.c - whose turn it is: giving the lock to those who wait, telling them, and taking back
+ * lock/local/grant.c - whose turn it is: giving the lock to waiters, telling them, and taking back
  * what they have not noticed.
  *
  * Everything here runs under the guard.
@@ -9,18 +9,23 @@
 #include <poll.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/channel.h"
+#include "hf/lock/local/grant.h"
+#include "hf/lock/local/guard.h"
+#include "hf/lock/local/holders.h"
+#include "hf/lock/local/queue.h"
 #include "hf/sys/calls.h"
 
 void hf_queue_nudge(struct hf_guard *guard, uint64_t ticket)
 {
 	struct hf_lock_entry entry;
 
-	if (hf_queue_first(guard, ticket + 1, &entry)) {
+	for (int i = 0; i < 2 && hf_queue_first(guard, ticket + 1, &entry); i++) {
 		AUTO_FD fd = hf_channel_open(guard, entry.ticket, O_WRONLY);
 
 		if (fd >= 0)
-			(void)hf_channel_send(guard->locks, fd, 0);
+			(void)hf_channel_send(guard->locks, fd, HF_LOOK_AGAIN);
+		ticket = entry.ticket;
 	}
 }
 
@@ -33,7 +38,7 @@ void hf_queue_retell(struct hf_guard *guard, uint64_t except)
 				     : -1;
 
 		if (fd >= 0)
-			(void)hf_channel_send(guard->locks, fd, 0);
+			(void)hf_channel_send(guard->locks, fd, HF_LOOK_AGAIN);
 	}
 }
 
@@ -89,26 +94,25 @@ static void choose(struct hf_guard *guard, struct grants *grants)
 	}
 }
 
-/* Sends them their tokens, or 0 to those from `given` on. Who cannot be told is no holder. */
-static int tell(struct hf_guard *guard, struct grants *grants, uint32_t base, uint32_t given)
+/*
+ * Sends them their tokens, or "look again" from `given` on; the last in the queue first. If we die
+ * on the way, the first of them, which watches the holders before it, looks, and tells the others.
+ * A waiter that cannot be told has died: it is no holder.
+ */
+static void tell(struct hf_guard *guard, struct grants *grants, uint32_t base, uint32_t given)
 {
 	struct hf_lock_holder *holders = &guard->record.holders[base];
-	uint64_t untold = 0;
 
-	for (uint32_t i = 0; i < grants->count; i++) {
-		uint64_t token = i < given ? holders[i].token : 0;
+	for (uint32_t i = grants->count; i-- > 0;) {
+		uint64_t token = i < given ? holders[i].token : HF_LOOK_AGAIN;
 
 		if (hf_channel_send(guard->locks, grants->items[i].channel, token) == 0)
 			continue;
-		/* It has just died, and its place is passed. */
 		hf_channel_remove(guard->locks, guard->key, holders[i].ticket);
-		untold |= UINT64_C(1) << i;
+		/* Those before it stay where they are. */
+		if (i < given)
+			hf_record_remove(guard, base + i);
 	}
-	/* From the end, so that those to be removed stay where they are. */
-	for (uint32_t i = given; i-- > 0;)
-		if (untold >> i & 1)
-			hf_record_remove(&guard->record, base + i);
-	return untold != 0;
 }
 
 int hf_queue_admit(struct hf_guard *guard, struct hf_err *err)
@@ -142,7 +146,9 @@ int hf_queue_admit(struct hf_guard *guard, struct hf_err *err)
 	}
 	if (r < 0)
 		record->n_holders = base;
-	else if (tell(guard, &grants, base, given))
+	else
+		tell(guard, &grants, base, given);
+	if (guard->dirty)
 		r = hf_guard_write(guard, err);
 	if (grants.count > 0) {
 		hf_auto_close(&guard->told_fd);
@@ -153,17 +159,35 @@ int hf_queue_admit(struct hf_guard *guard, struct hf_err *err)
 	return r;
 }
 
-int hf_queue_unclaimed(struct hf_guard *guard)
+/* Has the holder a message in its channel that it did not read? */
+static int is_unread(struct hf_guard *guard, const struct hf_lock_holder *holder)
+{
+	AUTO_FD fd = holder->ticket ? hf_channel_open(guard, holder->ticket, O_RDONLY) : -1;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return fd >= 0 && hf_sys.poll(&p, 1, 0) > 0 && p.revents & POLLIN;
+}
+
+/* How long ago it was given the lock, as far as the wall clock can tell: 0 if that makes no sense. */
+static int64_t age_ns(const struct hf_lock_holder *holder)
+{
+	int64_t age = hf_wall_now().ns - (int64_t)holder->token * HF_USEC;
+
+	return age > 0 ? age : 0;
+}
+
+int64_t hf_queue_unclaimed(struct hf_guard *guard, uint64_t *ret_token)
 {
 	for (uint32_t i = 0; i < guard->record.n_holders; i++) {
-		uint64_t ticket = guard->record.holders[i].ticket;
-		AUTO_FD fd = ticket ? hf_channel_open(guard, ticket, O_RDONLY) : -1;
-		struct pollfd p = { .fd = fd, .events = POLLIN };
+		const struct hf_lock_holder *holder = &guard->record.holders[i];
+		int64_t age = age_ns(holder);
 
-		if (fd >= 0 && hf_sys.poll(&p, 1, 0) > 0 && p.revents & POLLIN)
-			return 1;
+		if (holder->ticket == 0 || age >= HF_LOCK_TURN_NS || !is_unread(guard, holder))
+			continue;
+		*ret_token = holder->token;
+		return HF_LOCK_TURN_NS - age;
 	}
-	return 0;
+	return -1;
 }
 
 int hf_queue_take_back(struct hf_guard *guard, uint64_t ticket, uint64_t token)
@@ -171,28 +195,32 @@ int hf_queue_take_back(struct hf_guard *guard, uint64_t ticket, uint64_t token)
 	AUTO_FD fd = ticket ? hf_channel_open(guard, ticket, O_RDWR) : -1;
 	uint64_t message;
 
-	while (fd >= 0 && hf_sys.read(fd, &message, sizeof(message)) == sizeof(message))
-		if (message == token) {
-			/* It will find that it has to queue again. */
-			(void)hf_channel_send(guard->locks, fd, 0);
-			return 1;
-		}
-	return 0;
+	/*
+	 * First, and so that one stays behind in any case: the waiter shall look and find that it
+	 * has to queue again. If we are killed before the record says so, it finds that it
+	 * has the lock, although its token is gone.
+	 */
+	if (fd < 0 || hf_channel_send(guard->locks, fd, HF_LOOK_AGAIN_MARK) < 0 ||
+	    hf_channel_send(guard->locks, fd, HF_LOOK_AGAIN) < 0)
+		return 0;
+	do {
+		if (hf_sys.read(fd, &message, sizeof(message)) != sizeof(message))
+			return 0;
+	} while (message != token && message != HF_LOOK_AGAIN_MARK);
+	return message == token;
 }
 
-int hf_queue_revoke(struct hf_guard *guard)
+int hf_queue_revoke(struct hf_guard *guard, uint64_t overdue)
 {
-	struct hf_lock_record *record = &guard->record;
-	uint64_t now_us = (uint64_t)(hf_wall_now().ns / HF_USEC);
 	int revoked = 0;
 
-	for (uint32_t i = 0; i < record->n_holders;) {
-		const struct hf_lock_holder *holder = &record->holders[i];
+	for (uint32_t i = 0; i < guard->record.n_holders;) {
+		const struct hf_lock_holder *holder = &guard->record.holders[i];
 
-		/* The age is wall time and may be wrong; then it is only asked early. */
-		if (holder->ticket != 0 && now_us - holder->token >= HF_LOCK_TURN_NS / HF_USEC &&
+		if (holder->ticket != 0 &&
+		    (holder->token == overdue || age_ns(holder) >= HF_LOCK_TURN_NS) &&
 		    hf_queue_take_back(guard, holder->ticket, holder->token)) {
-			hf_record_remove(record, i);
+			hf_record_remove(guard, i);
 			revoked++;
 		} else {
 			i++;

@@ -1,6 +1,7 @@
 /* lock/local/guard.c - the short critical section around one lock's record. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +10,14 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/grant.h"
+#include "hf/lock/local/guard.h"
+#include "hf/lock/local/holders.h"
 #include "hf/proc/stat.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
+#include "hf/sys/noinherit.h"
 #include "hf/sys/state.h"
 
 /*
@@ -24,7 +29,8 @@
 #define PAUSE_MIN_NS (20 * HF_USEC)
 #define PAUSE_MAX_NS   (2 * HF_MSEC)
 #define CROWDED_NS     (300 * HF_MSEC) /* who waited that long is one of very many, */
-#define PAUSE_CROWD_NS (50 * HF_MSEC)  /* and looks less often; not so who has a lock to give */
+#define PAUSE_CROWD_NS (50 * HF_MSEC)  /* and looks less often; who has a lock to give does so */
+#define STUCK_NS       (10 * HF_SEC)   /* only after this: a process is stopped inside the guard */
 
 /* Files replaced or quarantined under us before we give up. */
 #define MAX_TRIES 16
@@ -34,10 +40,16 @@
 static int guard_fill(struct hf_guard *guard, int create, uint64_t token, struct hf_mono deadline,
 		      struct hf_err *err);
 
-/*
- * A waiter was sent its token. Should it be stopped, it will not notice; then the one
- * behind it shall look after it.
- */
+/* For a hint to a waiter behind a stopped one, which has a clock of its own. */
+#define HINT_WAIT_NS (200 * HF_MSEC)
+
+static void let_go(struct hf_guard *guard)
+{
+	if (guard->fd >= 0)
+		(void)hf_sys.flock(guard->fd, LOCK_UN);
+}
+
+/* A waiter was sent its token. If it is stopped, it does not notice: those behind it shall look. */
 static void attend_to_told(struct hf_guard *guard)
 {
 	uint64_t ticket = guard->told_ticket;
@@ -49,28 +61,17 @@ static void attend_to_told(struct hf_guard *guard)
 	/* Only a hint: of a process that cannot be seen from here, nothing is known. */
 	if (hf_stat_read(guard->told_pid, &stat) < 0 || (stat.state != 'T' && stat.state != 't'))
 		return;
-	if (guard_fill(guard, 0, 0, hf_mono_in(HF_GUARD_WAIT_NS), NULL) == 0)
-		hf_queue_nudge(guard, ticket);
-	if (guard->fd >= 0)
-		(void)hf_sys.flock(guard->fd, LOCK_UN);
-	hf_auto_close(&guard->fd);
+	if (guard_fill(guard, 0, 0, hf_mono_in(HINT_WAIT_NS), NULL) < 0)
+		return;
+	hf_queue_nudge(guard, ticket);
+	if (guard->dirty)
+		(void)hf_guard_write(guard, NULL);
+	let_go(guard);
+	hf_noinherit_close(&guard->fd);
 }
 
-void hf_guard_drop(struct hf_guard *guard)
+static void journal_losses(struct hf_guard *guard)
 {
-	if (guard->fd >= 0)
-		(void)hf_sys.flock(guard->fd, LOCK_UN);
-	/*
-	 * A pipe wakes its reader on our own processor, expecting us to sleep soon: give
-	 * way to it, before anything that can wait.
-	 */
-	if (guard->told_ticket != 0)
-		(void)sched_yield();
-	hf_auto_close(&guard->told_fd);
-	if (guard->fd >= 0)
-		hf_local_close_now(guard->locks);
-	hf_auto_close(&guard->fd);
-	attend_to_told(guard);
 	for (size_t i = 0; i < guard->n_lost && guard->written && guard->locks->journal; i++) {
 		struct hf_field fields[] = { HF_FIELD_TEXT("holder", guard->lost[i].holder),
 					     HF_FIELD_TEXT("reason", guard->lost[i].reason) };
@@ -78,9 +79,40 @@ void hf_guard_drop(struct hf_guard *guard)
 		(void)hf_journal_append(guard->locks->journal, guard->lost[i].event, guard->name,
 					fields, 2, 0, NULL);
 	}
+}
+
+int hf_guard_finish(struct hf_guard *guard, struct hf_err *err)
+{
+	int r;
+
+	if (guard->fd < 0)
+		return 0;
+	r = guard->dirty ? hf_guard_write(guard, err) : 0;
+	let_go(guard);
+	/*
+	 * A pipe wakes its reader on our own processor, expecting us to sleep soon: give
+	 * way to it, before anything that can wait.
+	 */
+	if (guard->told_ticket != 0)
+		(void)sched_yield();
+	hf_auto_close(&guard->told_fd);
+	hf_local_close_now(guard->locks);
+	hf_noinherit_close(&guard->fd);
+	attend_to_told(guard);
+	journal_losses(guard);
+	hf_guard_drop(guard);
+	return r;
+}
+
+void hf_guard_drop(struct hf_guard *guard)
+{
+	let_go(guard);
+	hf_auto_close(&guard->told_fd);
+	hf_noinherit_close(&guard->fd);
 	free(guard->lost);
 	guard->lost = NULL;
 	guard->n_lost = 0;
+	guard->dirty = 0;
 }
 
 void hf_guard_note_loss(struct hf_guard *guard, enum hf_event event,
@@ -106,13 +138,22 @@ static long shorter(int64_t a, int64_t b)
 	return (long)(a < b ? a : b);
 }
 
-/* Returns 0 at once, 1 after waiting, or -errno. */
-static int take_flock(int fd, int wants, struct hf_mono deadline)
+static int is_cancelled(int fd)
 {
-	struct hf_mono crowded = hf_mono_in(CROWDED_NS);
+	struct pollfd cancel = { .fd = fd, .events = POLLIN };
+
+	return fd > 0 && hf_sys.poll(&cancel, 1, 0) > 0;
+}
+
+/* Returns 0 at once, 1 after waiting, -errno or HF_E_CANCELLED. */
+static int take_flock(int fd, int wants, int cancel_fd, struct hf_mono deadline)
+{
+	struct hf_mono crowded = hf_mono_in(CROWDED_NS), stuck = hf_mono_in(STUCK_NS);
 	int64_t pause = PAUSE_MIN_NS, left;
 
 	for (int try = 0;; try++) {
+		int is_long;
+
 		if (hf_sys.flock(fd, LOCK_EX | LOCK_NB) == 0)
 			return try > 0;
 		if (errno != EWOULDBLOCK && errno != EINTR)
@@ -124,9 +165,12 @@ static int take_flock(int fd, int wants, struct hf_mono deadline)
 		left = hf_mono_left(deadline);
 		if (left == 0)
 			return -ETIMEDOUT;
+		is_long = hf_mono_left(crowded) == 0;
+		if (is_long && is_cancelled(cancel_fd))
+			return HF_E_CANCELLED;
+		is_long = is_long && (wants || hf_mono_left(stuck) == 0);
 		hf_pause(shorter(pause / 2 + hf_mono_now().ns % (pause / 2), left));
-		pause = shorter(pause * 3 / 2, wants && hf_mono_left(crowded) == 0 ? PAUSE_CROWD_NS
-										   : PAUSE_MAX_NS);
+		pause = shorter(pause * 3 / 2, is_long ? PAUSE_CROWD_NS : PAUSE_MAX_NS);
 	}
 }
 
@@ -210,9 +254,12 @@ static int is_private(const struct hf_guard *guard)
  */
 static int quarantine_unopened(struct hf_guard *guard, struct hf_mono deadline, struct hf_err *err)
 {
-	AUTO_FD dir = hf_open_at(guard->locks->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
-	int r = dir < 0 ? dir : take_flock(dir, 0, deadline);
+	AUTO_FLOCK_FD dir =
+		hf_noinherit_open(guard->locks->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
+	int r = dir < 0 ? dir : take_flock(dir, 0, guard->cancel_fd, deadline);
 
+	if (r == HF_E_CANCELLED)
+		return FAIL(err, r, "wait", guard->name, "%s", "");
 	if (r < 0)
 		return hf_fail_sys(err, -r, "flock", "locks");
 	return is_private(guard) ? 0
@@ -240,20 +287,25 @@ static int open_and_lock(struct hf_guard *guard, int create, struct hf_mono dead
 			 struct hf_err *err)
 {
 	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | (create ? O_CREAT : 0);
-	int r = hf_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
+	int r = hf_noinherit_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
 
 	/* A holder must be able to release, so what we keep open makes room. */
 	if (r == -EMFILE || r == -ENFILE) {
 		hf_local_close_now(guard->locks);
-		r = hf_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
+		r = hf_noinherit_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
 	}
+	/* Made under a umask that took the owner's bits, by a process that was then killed. */
+	if (r == -EACCES && hf_mend_mode(guard->locks->dirfd, guard->key, S_IFREG, 0600) > 0)
+		r = hf_noinherit_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
 	/* A symlink, a socket, a directory: not ours, whatever it is. */
 	if (r == -ELOOP || r == -ENXIO || r == -EISDIR)
 		return HF_E_UNTRUSTED;
 	if (r < 0)
 		return hf_fail_sys(err, -r, "openat", guard->name);
 	guard->fd = r;
-	r = take_flock(guard->fd, create, deadline);
+	r = take_flock(guard->fd, create, guard->cancel_fd, deadline);
+	if (r == HF_E_CANCELLED)
+		return FAIL(err, r, "wait", guard->name, "%s", "");
 	if (r == -ETIMEDOUT)
 		return FAIL(err, r, "flock", guard->name,
 			    "a process is stopped while it changes the record");
@@ -268,7 +320,13 @@ static int check_file(const struct hf_guard *guard, struct stat *ret_st, struct 
 	if (r < 0)
 		return hf_fail_sys(err, -r, "statx", guard->name);
 	/* Deleted while we waited is not distrusted, only no longer current. */
-	return ret_st->st_nlink == 0 ? 0 : hf_check_private(ret_st, guard->name, err);
+	if (ret_st->st_nlink == 0)
+		return 0;
+	r = hf_check_private(ret_st, guard->name, err);
+	/* The umask of the process that made it took the owner's bits. */
+	if (r == 0 && (ret_st->st_mode & 0600) != 0600 && hf_sys.fchmod(guard->fd, 0600) < 0)
+		return FAIL_SYS(err, "fchmod", guard->name);
+	return r;
 }
 
 static int guard_fill(struct hf_guard *guard, int create, uint64_t token, struct hf_mono deadline,
@@ -278,7 +336,7 @@ static int guard_fill(struct hf_guard *guard, int create, uint64_t token, struct
 		struct stat st;
 		int r, waited;
 
-		hf_auto_close(&guard->fd);
+		hf_noinherit_unlock_close(&guard->fd);
 		r = waited = open_and_lock(guard, create, deadline, err);
 		if (r == 0 && token != 0 && read_held(guard, token))
 			return 0;
@@ -319,9 +377,9 @@ static int guard_take(struct hf_local *locks, const char *name, int create, uint
 	/* Not by assignment: the record is large, and what it holds is written by reading. */
 	ret->locks = locks;
 	ret->name = name;
-	hf_guard_init(ret);
-	ret->written = 0;
-	ret->changed = 0;
+	ret->fd = ret->told_fd = -1;
+	ret->told_ticket = 0;
+	ret->written = ret->dirty = 0;
 	r = hf_name_key(name, strlen(name), ret->key, err);
 	if (r >= 0)
 		r = guard_fill(ret, create, token, deadline, err);
@@ -339,7 +397,7 @@ int hf_guard_take(struct hf_local *locks, const char *name, int create, struct h
 int hf_guard_take_held(struct hf_local *locks, const char *name, uint64_t token,
 		       struct hf_guard *ret, struct hf_err *err)
 {
-	return guard_take(locks, name, 0, token, hf_mono_in(HF_GUARD_WAIT_NS), ret, err);
+	return guard_take(locks, name, 0, token, hf_mono_in(INT64_MAX), ret, err);
 }
 
 /*
@@ -374,6 +432,8 @@ int hf_guard_write(struct hf_guard *guard, struct hf_err *err)
 	uint8_t *page = guard->page + guard->n_old;
 	int r, n = hf_lock_record_encode(&guard->record, page);
 
+	/* Also if it fails: then the file is as it was, and stays so. */
+	guard->dirty = 0;
 	if (n < 0)
 		return FAIL(err, n, "record", guard->name,
 			    "its holders come from too many namespaces");

@@ -8,7 +8,11 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/channel.h"
+#include "hf/lock/local/grant.h"
+#include "hf/lock/local/guard.h"
+#include "hf/lock/local/holders.h"
+#include "hf/lock/local/token.h"
 #include "hf/proc/judge.h"
 #include "hf/sys/io.h"
 
@@ -43,16 +47,19 @@ int hf_record_shares_token(const struct hf_lock_record *record, uint32_t index)
 	return 0;
 }
 
-void hf_record_remove_token(struct hf_lock_record *record, uint64_t token)
+void hf_record_remove_token(struct hf_guard *guard, uint64_t token)
 {
 	int index;
 
-	while ((index = hf_record_find(record, token)) >= 0)
-		hf_record_remove(record, (uint32_t)index);
+	while ((index = hf_record_find(&guard->record, token)) >= 0)
+		hf_record_remove(guard, (uint32_t)index);
 }
 
-void hf_record_remove(struct hf_lock_record *record, uint32_t index)
+void hf_record_remove(struct hf_guard *guard, uint32_t index)
 {
+	struct hf_lock_record *record = &guard->record;
+
+	guard->dirty = 1;
 	record->n_holders--;
 	memmove(&record->holders[index], &record->holders[index + 1],
 		(record->n_holders - index) * sizeof(record->holders[0]));
@@ -60,12 +67,11 @@ void hf_record_remove(struct hf_lock_record *record, uint32_t index)
 
 uint64_t hf_record_add(struct hf_guard *guard, const struct hf_lock_entry *entry)
 {
-	uint64_t now_us = (uint64_t)(hf_wall_now().ns / HF_USEC);
 	struct hf_lock_record *record = &guard->record;
 	struct hf_lock_holder *holder = &record->holders[record->n_holders];
 
-	/* L2: past every earlier one, also if the record is lost or an old copy comes back. */
-	record->token = record->token + 1 > now_us ? record->token + 1 : now_us;
+	guard->dirty = 1;
+	record->token = hf_token_next(guard);
 	*holder = (struct hf_lock_holder){
 		.id = entry->owner,
 		.thread = entry->owner_thread,
@@ -130,7 +136,7 @@ int hf_record_reap(struct hf_guard *guard, int expired_too)
 		/* A lease that ends later than it can have been given: from now on, then. */
 		if (holder->ttl_ms > 0 && holder->lease_end_ns - now > ttl) {
 			holder->lease_end_ns = now + ttl;
-			guard->changed = 1;
+			guard->dirty = 1;
 		}
 		verdict = hf_local_judge(guard->locks, &holder->id, NULL, evidence);
 		/* Of two owners the first to go loses nothing: the other still has it. */
@@ -151,8 +157,7 @@ int hf_record_reap(struct hf_guard *guard, int expired_too)
 		}
 		/* One that died before it could remove its channel. */
 		hf_channel_remove(guard->locks, guard->key, holder->ticket);
-		hf_record_remove(record, i);
-		guard->changed = 1;
+		hf_record_remove(guard, i);
 		removed++;
 	}
 	return removed;

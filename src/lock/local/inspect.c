@@ -7,8 +7,11 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/guard.h"
+#include "hf/lock/local/holders.h"
+#include "hf/lock/local/inspect.h"
 #include "hf/lock/local/ops.h"
+#include "hf/lock/local/queue.h"
 #include "hf/sys/io.h"
 
 /* In a list, for each: one that is stuck must not hold up the others for long. */
@@ -47,7 +50,7 @@ static int show(struct hf_guard *guard, hf_lock_look_fn *fn, void *arg, struct h
 	size_t n;
 	int r = hf_queue_snapshot(guard, &entries, &n);
 
-	hf_guard_drop(guard);
+	(void)hf_guard_finish(guard, NULL);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "queue", info.name);
 	holders = calloc(info.n_holders + 1, sizeof(*holders));
@@ -77,22 +80,18 @@ static int look(void *store, const char *name, int64_t wait_ns, hf_lock_look_fn 
 int hf_local_look(void *store, const char *name, hf_lock_look_fn *fn, void *arg,
 		  struct hf_err *err)
 {
-	return look(store, name, HF_GUARD_WAIT_NS, fn, arg, err);
+	return look(store, name, ((struct hf_local *)store)->guard_wait_ns, fn, arg, err);
 }
 
 int hf_local_each(struct hf_local *locks, int (*fn)(void *arg, const char *name), void *arg,
 		  struct hf_err *err)
 {
-	int fd = hf_open_at(locks->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
-	int r = 0;
+	int r = hf_open_dir(locks->dirfd, ".", &dir);
 
-	if (!dir) {
-		r = hf_fail_sys(err, fd < 0 ? -fd : errno, "opendir", "locks");
-		hf_auto_close(&fd);
-		return r;
-	}
+	if (r < 0)
+		return hf_fail_sys(err, -r, "opendir", "locks");
 	while (r == 0 && (entry = readdir(dir))) {
 		char name[HF_NAME_MAX + 1];
 		int len = hf_name_unkey(entry->d_name, strlen(entry->d_name), name, NULL);
@@ -101,7 +100,6 @@ int hf_local_each(struct hf_local *locks, int (*fn)(void *arg, const char *name)
 		if (len >= 0 && strlen(name) == (size_t)len)
 			r = fn(arg, name);
 	}
-	(void)closedir(dir);
 	return r;
 }
 

@@ -16,7 +16,9 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/channel.h"
+#include "hf/lock/local/guard.h"
+#include "hf/lock/local/queue.h"
 #include "hf/sys/io.h"
 
 #define NEAR  64  /* tickets that are looked at one by one */
@@ -54,20 +56,37 @@ static int write_entry(struct hf_guard *guard, const struct hf_lock_entry *entry
 			     entry_at(entry->ticket), &done);
 }
 
-void hf_queue_leave(struct hf_guard *guard, const struct hf_lock_entry *entry)
+/* Takes the entry out, and leaves the channel. */
+static void strike(struct hf_guard *guard, const struct hf_lock_entry *entry)
 {
 	struct hf_lock_entry gone = *entry;
 
-	/* First: whoever dies after this leaves a waiter without a channel, which is passed
-	 * over; the other way round a channel would stay behind for ever. */
-	hf_channel_remove(guard->locks, guard->key, entry->ticket);
 	gone.state = HF_ENTRY_GONE;
 	/* An entry that cannot be written is found out by the death of its process. */
 	(void)write_entry(guard, &gone);
 	if (guard->record.first == entry->ticket) {
 		guard->record.first++;
 		guard->record.has_front = 0;
+		guard->dirty = 1;
 	}
+}
+
+void hf_queue_leave(struct hf_guard *guard, const struct hf_lock_entry *entry)
+{
+	/* First: if we die after this, a waiter without a channel stays, which is passed over;
+	 * the other way round a channel would stay behind for ever. */
+	hf_channel_remove(guard->locks, guard->key, entry->ticket);
+	strike(guard, entry);
+}
+
+void hf_queue_skip(struct hf_guard *guard, const struct hf_lock_entry *entry)
+{
+	uint64_t now_us = (uint64_t)(hf_wall_now().ns / HF_USEC);
+
+	strike(guard, entry);
+	if (guard->record.next < now_us)
+		guard->record.next = now_us;
+	guard->dirty = 1;
 }
 
 /* The living waiter of `ticket`: 1; 0 none (a dead one is taken out). */
@@ -85,8 +104,10 @@ static int examine(struct hf_guard *guard, uint64_t ticket, struct hf_lock_entry
 		return 0;
 	}
 	/* Gone, so the front moves past it. A read error says nothing, so that one stays. */
-	if ((r == 0 || r == HF_E_FORMAT) && guard->record.first == ticket)
+	if ((r == 0 || r == HF_E_FORMAT) && guard->record.first == ticket) {
 		guard->record.first++;
+		guard->dirty = 1;
+	}
 	return 0;
 }
 
@@ -144,6 +165,7 @@ void hf_queue_pass(struct hf_guard *guard, int *looked)
 {
 	struct hf_lock_record *record = &guard->record;
 
+	guard->dirty = 1;
 	if (!is_far(looked))
 		record->first++;
 	else if (!search_ring(guard, record->first + 1, record->next, 0, &record->first))
@@ -160,8 +182,10 @@ int hf_queue_first(struct hf_guard *guard, uint64_t from, struct hf_lock_entry *
 
 		if (is_far(&looked) && !search_ring(guard, ticket, record->next, 0, &ticket))
 			ticket = record->next;
-		if (at_front)
+		if (at_front && record->first != ticket) {
 			record->first = ticket;
+			guard->dirty = 1;
+		}
 		if (ticket < record->next && examine(guard, ticket, ret))
 			return 1;
 	}
@@ -204,6 +228,7 @@ int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, struct hf
 	uint64_t passed = 0;
 	int r;
 
+	guard->dirty = 1;
 	while (guard->record.next - guard->record.first >= HF_LOCK_QUEUE_MAX &&
 	       place_is_taken(guard, guard->record.next)) {
 		guard->record.next++;

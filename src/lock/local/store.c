@@ -13,6 +13,9 @@
 #include "hf/sys/io.h"
 #include "hf/sys/state.h"
 
+/* Tests set their own: hf_locks_store. */
+#define GUARD_WAIT_NS (10 * HF_SEC)
+
 int64_t hf_local_now(const struct hf_local *locks)
 {
 	return hf_boot_now().ns - locks->boot_offset_ns;
@@ -77,6 +80,7 @@ int hf_local_open(struct hf_state *state, struct hf_journal *journal, const stru
 	locks->dirfd = locks->wait_fd = locks->spare_fd = -1;
 	locks->judge_flags = hf_state_is_shared(state) ? HF_PROC_SHARED : 0;
 	locks->fsize_limit = UINT64_MAX;
+	locks->guard_wait_ns = GUARD_WAIT_NS;
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
 		locks->fsize_limit = limit.rlim_cur;
 	(void)pthread_mutex_init(&locks->mutex, NULL);

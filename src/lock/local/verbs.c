@@ -5,7 +5,10 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/channel.h"
+#include "hf/lock/local/grant.h"
+#include "hf/lock/local/guard.h"
+#include "hf/lock/local/holders.h"
 #include "hf/lock/local/ops.h"
 
 static int fail_to_take(const char *name, int r, struct hf_err *err)
@@ -16,7 +19,8 @@ static int fail_to_take(const char *name, int r, struct hf_err *err)
 /* Takes the guard; a lock that never existed is not held. */
 static int take(void *store, const char *name, struct hf_guard *ret, struct hf_err *err)
 {
-	int r = hf_guard_take(store, name, 0, hf_mono_in(HF_GUARD_WAIT_NS), ret, err);
+	int r = hf_guard_take(store, name, 0, hf_mono_in(((struct hf_local *)store)->guard_wait_ns),
+			      ret, err);
 
 	return r < 0 ? fail_to_take(name, r, err) : r;
 }
@@ -38,7 +42,7 @@ static int refuse(struct hf_guard *guard, int code, const char *action, const ch
 		hf_holder_text(&shown, holder, sizeof(holder));
 		break;
 	}
-	hf_guard_drop(guard);
+	(void)hf_guard_finish(guard, NULL);
 	if (locks->journal) {
 		struct hf_field fields[] = { HF_FIELD_TEXT("action", action),
 					     HF_FIELD_TEXT("reason", why),
@@ -76,11 +80,36 @@ static int find_holder(struct hf_guard *guard, const char *action, uint64_t toke
 	return FAIL(err, HF_E_NOT_HELD, action, guard->name, "nobody has it");
 }
 
+/* Releases the hold of index `index`. The caller finishes the guard. */
+static int release(struct hf_guard *guard, uint32_t index, struct hf_err *err)
+{
+	struct hf_lock_holder *holder = &guard->record.holders[index];
+	uint64_t ticket = holder->ticket;
+	int r;
+
+	if (!hf_proc_same(&holder->id, &guard->locks->self)) {
+		/*
+		 * The first waiter watches the holder. If we are another process and die between
+		 * the record and the message, only this makes it look.
+		 */
+		hf_queue_nudge(guard, 0);
+		/* And a holder that waited and has not noticed must not believe later that it has it. */
+		(void)hf_queue_take_back(guard, ticket, holder->token);
+	}
+	if (--holder->count == 0)
+		hf_record_remove_token(guard, holder->token);
+	else
+		ticket = 0;
+	r = hf_queue_admit(guard, err);
+	if (r == 0)
+		hf_channel_remove(guard->locks, guard->key, ticket);
+	return r;
+}
+
 int hf_local_release(void *store, const char *name, uint64_t token,
 		     const struct hf_proc_id *owner, struct hf_err *err)
 {
 	AUTO_GUARD(guard);
-	uint64_t ticket;
 	int r, index;
 
 	r = hf_guard_take_held(store, name, token, &guard, err);
@@ -97,25 +126,36 @@ int hf_local_release(void *store, const char *name, uint64_t token,
 	if (r < 0)
 		return r;
 	index = find_holder(&guard, "release", token, owner, err);
+	r = index < 0 ? index : release(&guard, (uint32_t)index, err);
+	(void)hf_guard_finish(&guard, NULL);
+	return r;
+}
+
+/* Sets the end of the lease of `token`. The caller finishes the guard. */
+static int renew(struct hf_guard *guard, uint64_t token, int64_t ttl_ns, struct hf_err *err)
+{
+	int64_t before, end;
+	uint32_t ttl_ms;
+	int r, index = find_holder(guard, "renew", token, NULL, err);
+
 	if (index < 0)
 		return index;
-	ticket = guard.record.holders[index].ticket;
-	if (!hf_proc_same(&guard.record.holders[index].id, &guard.locks->self)) {
-		/*
-		 * The first waiter watches the holder. If we are another process and die between
-		 * the record and the message, only this makes it look.
-		 */
-		hf_queue_nudge(&guard, 0);
-		/* And a holder that waited and has not noticed must not believe later that it has it. */
-		(void)hf_queue_take_back(&guard, ticket, guard.record.holders[index].token);
-	}
-	if (--guard.record.holders[index].count == 0)
-		hf_record_remove_token(&guard.record, guard.record.holders[index].token);
-	else
-		ticket = 0;
-	r = hf_queue_admit(&guard, err);
-	if (r == 0)
-		hf_channel_remove(store, guard.key, ticket);
+	ttl_ms = guard->record.holders[index].ttl_ms;
+	before = ttl_ms ? guard->record.holders[index].lease_end_ns : INT64_MAX;
+	if (ttl_ns > 0)
+		ttl_ms = (uint32_t)((ttl_ns + HF_MSEC - 1) / HF_MSEC);
+	if (ttl_ms == 0)
+		return FAIL(err, -EINVAL, "renew", guard->name, "it has no lease; say how long");
+	end = hf_local_now(guard->locks) + (int64_t)ttl_ms * HF_MSEC;
+	for (uint32_t i = 0; i < guard->record.n_holders; i++)
+		if (guard->record.holders[i].token == token) {
+			guard->record.holders[i].ttl_ms = ttl_ms;
+			guard->record.holders[i].lease_end_ns = end;
+		}
+	r = hf_guard_write(guard, err);
+	/* Who sleeps until the old end must learn of an earlier one. */
+	if (r == 0 && end < before)
+		hf_queue_nudge(guard, 0);
 	return r;
 }
 
@@ -123,62 +163,37 @@ int hf_local_renew(void *store, const char *name, uint64_t token, int64_t ttl_ns
 		   struct hf_err *err)
 {
 	AUTO_GUARD(guard);
-	struct hf_lock_holder *holder;
-	int64_t before;
-	int r, index;
+	int r = take(store, name, &guard, err);
 
-	r = take(store, name, &guard, err);
 	if (r == HF_E_NOT_HELD)
 		return FAIL(err, HF_E_STALE, "renew", name, "its file is gone");
 	if (r < 0)
 		return r;
-	index = find_holder(&guard, "renew", token, NULL, err);
-	if (index < 0)
-		return index;
-	holder = &guard.record.holders[index];
-	before = holder->ttl_ms ? holder->lease_end_ns : INT64_MAX;
-	if (ttl_ns > 0)
-		holder->ttl_ms = (uint32_t)((ttl_ns + HF_MSEC - 1) / HF_MSEC);
-	if (holder->ttl_ms == 0)
-		return FAIL(err, -EINVAL, "renew", name, "it has no lease; say how long");
-	holder->lease_end_ns = hf_local_now(store) + (int64_t)holder->ttl_ms * HF_MSEC;
-	for (uint32_t i = 0; i < guard.record.n_holders; i++)
-		if (guard.record.holders[i].token == token) {
-			guard.record.holders[i].ttl_ms = holder->ttl_ms;
-			guard.record.holders[i].lease_end_ns = holder->lease_end_ns;
-		}
-	r = hf_guard_write(&guard, err);
-	/* Who sleeps until the old end must learn of an earlier one. */
-	if (r == 0 && holder->lease_end_ns < before)
-		hf_queue_nudge(&guard, 0);
+	r = renew(&guard, token, ttl_ns, err);
+	(void)hf_guard_finish(&guard, NULL);
 	return r;
 }
 
-int hf_local_add_owner(void *store, const char *name, uint64_t token,
-		       const struct hf_proc_id *owner, struct hf_err *err)
+/* Adds `owner` to the hold of `token`. The caller finishes the guard. */
+static int add_owner(struct hf_guard *guard, uint64_t token, const struct hf_proc_id *owner,
+		     struct hf_err *err)
 {
-	AUTO_GUARD(guard);
-	struct hf_lock_record *record = &guard.record;
+	struct hf_lock_record *record = &guard->record;
 	struct hf_lock_holder *first;
 	uint32_t free_slots;
-	int r, index;
+	int r, index = find_holder(guard, "add owner", token, NULL, err);
 
-	r = take(store, name, &guard, err);
-	if (r == HF_E_NOT_HELD)
-		return FAIL(err, HF_E_STALE, "add owner", name, "its file is gone");
-	if (r < 0)
-		return r;
-	index = find_holder(&guard, "add owner", token, NULL, err);
 	if (index < 0)
 		return index;
 	first = &record->holders[index];
 	if (first->flags & HF_HOLDER_SHARED || hf_record_shares_token(record, (uint32_t)index))
-		return FAIL(err, -EINVAL, "add owner", name,
+		return FAIL(err, -EINVAL, "add owner", guard->name,
 			    "only an exclusive lock or a slot of one owner takes a second");
 	/* Whoever may still come has a place in the record, too. */
 	free_slots = record->slots > 0 ? record->slots - hf_record_holds(record) : 0;
 	if (record->n_holders + free_slots >= HF_LOCK_SLOTS_MAX)
-		return FAIL(err, -ENOSPC, "add owner", name, "there is no room for a second owner of so many slots");
+		return FAIL(err, -ENOSPC, "add owner", guard->name,
+			    "there is no room for a second owner of so many slots");
 	memmove(first + 2, first + 1, (record->n_holders - (uint32_t)index - 1) * sizeof(*first));
 	first->flags &= ~(unsigned)HF_HOLDER_JOINT;
 	first[1] = first[0];
@@ -187,10 +202,25 @@ int hf_local_add_owner(void *store, const char *name, uint64_t token,
 	first[1].thread = 0;
 	first[1].ticket = 0;
 	record->n_holders++;
-	r = hf_guard_write(&guard, err);
+	r = hf_guard_write(guard, err);
 	/* Who waits watches the owners it knows of. */
 	if (r == 0)
-		hf_queue_nudge(&guard, 0);
+		hf_queue_nudge(guard, 0);
+	return r;
+}
+
+int hf_local_add_owner(void *store, const char *name, uint64_t token,
+		       const struct hf_proc_id *owner, struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	int r = take(store, name, &guard, err);
+
+	if (r == HF_E_NOT_HELD)
+		return FAIL(err, HF_E_STALE, "add owner", name, "its file is gone");
+	if (r < 0)
+		return r;
+	r = add_owner(&guard, token, owner, err);
+	(void)hf_guard_finish(&guard, NULL);
 	return r;
 }
 
@@ -234,32 +264,43 @@ int hf_local_guarded(void *store, const char *name, uint64_t token, int (*action
 	return action(arg);
 }
 
+/* Removes all holders. The caller finishes the guard. Returns how many lost it. */
+static int take_away(struct hf_guard *guard, const char *reason, struct hf_err *err)
+{
+	int r, count = 0;
+
+	if (guard->record.n_holders == 0)
+		return FAIL(err, HF_E_NOT_HELD, "break", guard->name, "nobody has it");
+	/* As in a release by another process; before a token may be taken back. */
+	hf_queue_nudge(guard, 0);
+	for (uint32_t i = 0; i < guard->record.n_holders; i++) {
+		const struct hf_lock_holder *holder = &guard->record.holders[i];
+
+		/* One hold of two owners is lost once. */
+		if (!(holder->flags & HF_HOLDER_JOINT) ||
+		    !hf_record_shares_token(&guard->record, i)) {
+			hf_guard_note_loss(guard, HF_EV_LOCK_BROKEN, holder, reason);
+			count++;
+		}
+		/* One that waited and has not noticed must not believe later that it has it. */
+		(void)hf_queue_take_back(guard, holder->ticket, holder->token);
+	}
+	while (guard->record.n_holders > 0) {
+		hf_channel_remove(guard->locks, guard->key, guard->record.holders[0].ticket);
+		hf_record_remove(guard, 0);
+	}
+	r = hf_queue_admit(guard, err);
+	return r < 0 ? r : count;
+}
+
 int hf_local_take_away(void *store, const char *name, const char *reason, struct hf_err *err)
 {
 	AUTO_GUARD(guard);
 	int r = take(store, name, &guard, err);
-	int count;
 
 	if (r < 0)
 		return r;
-	if (guard.record.n_holders == 0)
-		return FAIL(err, HF_E_NOT_HELD, "break", name, "nobody has it");
-	count = 0;
-	for (uint32_t i = 0; i < guard.record.n_holders; i++) {
-		/* One hold of two owners is lost once. */
-		if (!(guard.record.holders[i].flags & HF_HOLDER_JOINT) ||
-		    !hf_record_shares_token(&guard.record, i)) {
-			hf_guard_note_loss(&guard, HF_EV_LOCK_BROKEN, &guard.record.holders[i],
-					   reason);
-			count++;
-		}
-		/* One that waited and has not noticed must not believe later that it has it. */
-		(void)hf_queue_take_back(&guard, guard.record.holders[i].ticket,
-					 guard.record.holders[i].token);
-		hf_channel_remove(store, guard.key, guard.record.holders[i].ticket);
-	}
-	guard.record.n_holders = 0;
-	hf_queue_nudge(&guard, 0); /* as in a release by somebody else */
-	r = hf_queue_admit(&guard, err);
-	return r < 0 ? r : count;
+	r = take_away(&guard, reason, err);
+	(void)hf_guard_finish(&guard, NULL);
+	return r;
 }

@@ -5,33 +5,46 @@
  *
  *   - our own channel: a token, or "look again";
  *   - first in the queue: the holders' pidfds, and the earliest end of a lease;
- *   - behind somebody: that waiter's pidfd. When it gets the lock it is the holder that
+ *   - behind another waiter: the pidfd of that one. When it gets the lock it is the holder that
  *     we then have to watch, so nothing needs to be told; where more than its death
- *     matters (several holders, leases) we are told to look.
- *   - whom we wait for, if that is not ourselves: nobody would release what it is given;
- *   - behind somebody, or while a token is on its way: also a slow clock, in case
- *     whoever it was sent to is stopped and does not notice.
+ *     matters (several holders, leases) we are told to look;
+ *   - the owner, if that is another process: nobody would release what it is given.
+ *
+ * That is enough as long as the waiters run. One that is stopped neither takes its turn nor dies.
+ * So the second in the queue looks every HF_LOCK_TURN_NS: it lets a dead holder's lock go to the
+ * first, and takes it back from there if it is not noticed. The queue moves up without telling the
+ * others, so they must learn in another way that they have become second: each keeps the channel
+ * two places ahead open for writing. Its waiter closes it when it goes, be it as a holder (at the
+ * latest when it releases), by giving up or by dying, and poll reports that nobody reads it. That
+ * is no reason to look, for nearly always the waiter between takes its turn: it only makes the
+ * next look come within HF_LOCK_TURN_NS.
+ *
+ * Several neighbours may be stopped together; then nothing of this reaches the one behind them.
+ * Its own clock does: HF_LOCK_TURN_NS for each that is before it, at most SLOW_CLOCK_NS.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/lock/local/channel.h"
+#include "hf/lock/local/grant.h"
+#include "hf/lock/local/holders.h"
+#include "hf/lock/local/queue.h"
 #include "hf/lock/local/wait.h"
 #include "hf/sys/calls.h"
 
-/*
- * For those further back in the queue: they move up without being told, and if the one
- * before them is stopped in the moment it is given the lock, nothing else wakes them.
- */
 #define SLOW_CLOCK_NS (60 * HF_SEC)
 
-/* For who cannot be watched: of another namespace, or we have no descriptors left. */
+/* For a process that cannot be watched: of another namespace, or we have no descriptors left. */
 #define UNKNOWN_CLOCK_NS (5 * HF_SEC)
 
 void hf_attempt_stop_watching(struct hf_attempt *a)
 {
-	for (nfds_t i = 1; i < a->n_watch; i++)
+	hf_auto_close(&a->watch[HF_WATCH_AHEAD].fd);
+	for (nfds_t i = HF_WATCH_FIRST; i < a->n_watch; i++)
 		hf_auto_close(&a->watch[i].fd);
-	a->n_watch = 1;
+	a->n_watch = HF_WATCH_FIRST;
 }
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -53,56 +66,134 @@ static int watch_process(struct hf_attempt *a, const struct hf_proc_id *id)
 	return verdict != HF_E_GONE && verdict != HF_E_RECYCLED;
 }
 
-int hf_attempt_watch(struct hf_guard *guard, struct hf_attempt *a)
+/* The clock of a waiter that is not first, and what may shorten it. */
+static void watch_ahead(struct hf_guard *guard, struct hf_attempt *a, uint64_t previous)
+{
+	uint64_t before = a->entry.ticket - guard->record.first;
+	int64_t clock = HF_LOCK_TURN_NS;
+	struct hf_lock_entry ahead;
+	int fd = hf_queue_previous(guard, previous, &ahead)
+			 ? hf_channel_open(guard, ahead.ticket, O_WRONLY)
+			 : -1;
+
+	if (fd >= 0) {
+		/* No event is asked for: that nobody reads it any more is reported always. */
+		a->watch[HF_WATCH_AHEAD] = (struct pollfd){ .fd = fd };
+		clock = before < SLOW_CLOCK_NS / HF_LOCK_TURN_NS ? (int64_t)before * HF_LOCK_TURN_NS
+								  : SLOW_CLOCK_NS;
+	}
+	a->clock_ns = smaller(a->clock_ns, clock);
+}
+
+/* The clock of the first waiter: leases, and a token that is on its way to a stopped process. */
+static void set_clock(struct hf_guard *guard, struct hf_attempt *a)
 {
 	const struct hf_lock_record *record = &guard->record;
-	struct hf_lock_entry previous, further;
+	uint64_t token = 0;
+	int64_t left = hf_queue_unclaimed(guard, &token);
+
+	if (left >= 0 && token != a->unread) {
+		a->unread = token;
+		a->unread_until = hf_mono_in(left);
+	}
+	/* One that was tried to be revoked when its time was over has been claimed. */
+	if (left >= 0 && hf_mono_left(a->unread_until) > 0)
+		a->clock_ns = smaller(a->clock_ns, hf_mono_left(a->unread_until));
+	/* Free, and those before us turned out to be gone: there is nothing else to wake us. */
+	if (record->n_holders == 0)
+		a->clock_ns = HF_MSEC;
+	for (uint32_t i = 0; i < record->n_holders; i++)
+		a->clock_ns = smaller(a->clock_ns,
+				      hf_holder_lease_left(guard->locks, &record->holders[i]));
+}
+
+uint64_t hf_attempt_overdue(const struct hf_attempt *a)
+{
+	return a->unread != 0 && hf_mono_left(a->unread_until) == 0 ? a->unread : 0;
+}
+
+static int decide(struct hf_guard *guard, struct hf_attempt *a)
+{
+	const struct hf_lock_record *record = &guard->record;
+	struct hf_lock_entry previous;
 
 	a->clock_ns = -1;
 	if (!hf_proc_same(&a->entry.owner, &a->entry.waiter) && !watch_process(a, &a->entry.owner))
 		return 0;
 	if (hf_queue_previous(guard, a->entry.ticket, &previous)) {
-		a->clock_ns = hf_queue_previous(guard, previous.ticket, &further) ? SLOW_CLOCK_NS
-										   : HF_LOCK_TURN_NS;
+		watch_ahead(guard, a, previous.ticket);
 		return watch_process(a, &previous.waiter);
 	}
-	/* Free, and those before us turned out to be gone: there is nothing else to wake us. */
-	if (record->n_holders == 0)
-		a->clock_ns = HF_MSEC;
-	if (hf_queue_unclaimed(guard))
-		a->clock_ns = HF_LOCK_TURN_NS;
-	for (uint32_t i = 0; i < record->n_holders; i++) {
-		int64_t left = hf_holder_lease_left(guard->locks, &record->holders[i]);
-
-		a->clock_ns = smaller(a->clock_ns, left);
+	set_clock(guard, a);
+	for (uint32_t i = 0; i < record->n_holders; i++)
 		if (!watch_process(a, &record->holders[i].id))
 			return 0;
-	}
 	return 1;
+}
+
+int hf_attempt_watch(struct hf_guard *guard, struct hf_attempt *a)
+{
+	int r = decide(guard, a);
+
+	a->look_at = hf_mono_in(a->clock_ns < 0 ? INT64_MAX : a->clock_ns);
+	return r;
 }
 
 int hf_attempt_read_channel(struct hf_attempt *a)
 {
 	uint64_t message;
 
-	while (hf_sys.read(a->watch[0].fd, &message, sizeof(message)) == sizeof(message))
-		if (message != 0) {
+	while (hf_sys.read(a->watch[HF_WATCH_CHANNEL].fd, &message, sizeof(message)) ==
+	       sizeof(message))
+		if (message != HF_LOOK_AGAIN && message != HF_LOOK_AGAIN_MARK) {
 			a->token = message;
 			return 1;
 		}
 	return 0;
 }
 
-int hf_attempt_sleep(struct hf_attempt *a)
+/* Rounded up, so that the deadline has passed when we wake for it. */
+static int to_poll_ms(int64_t ns)
 {
-	int64_t ns = a->request->wait_ns < 0 ? -1 : hf_mono_left(a->deadline);
-	int ms;
+	return ns < 0 ? -1 : ns / HF_MSEC < INT_MAX ? (int)((ns + HF_MSEC - 1) / HF_MSEC) : INT_MAX;
+}
 
-	ns = smaller(ns, a->clock_ns);
-	if (!a->suspected)
-		ns = smaller(ns, hf_mono_left(a->suspect));
-	/* Rounded up, so that the deadline has passed when we wake for it. */
-	ms = ns < 0 ? -1 : ns / HF_MSEC < INT_MAX ? (int)((ns + HF_MSEC - 1) / HF_MSEC) : INT_MAX;
-	(void)hf_sys.poll(a->watch, a->n_watch, ms);
-	return hf_attempt_read_channel(a);
+/* One poll. 1 when it gave a reason to look; *ret_idle: nothing but time has passed. */
+static int sleep_once(struct hf_attempt *a, int *ret_idle)
+{
+	struct pollfd *ahead = &a->watch[HF_WATCH_AHEAD];
+	int64_t ns = a->request->wait_ns < 0 ? -1 : hf_mono_left(a->deadline);
+	int n;
+
+	if (a->clock_ns >= 0)
+		ns = smaller(ns, hf_mono_left(a->look_at));
+	ns = smaller(ns, hf_mono_left(a->suspect));
+	ahead->revents = a->watch[HF_WATCH_CANCEL].revents = 0;
+	n = hf_sys.poll(a->watch, a->n_watch, to_poll_ms(ns));
+	*ret_idle = n == 0;
+	a->cancelled = n > 0 && a->watch[HF_WATCH_CANCEL].revents != 0;
+	if (n == 1 && ahead->revents) {
+		/* We are second now, if that. */
+		hf_auto_close(&ahead->fd);
+		if (hf_mono_left(a->look_at) > HF_LOCK_TURN_NS)
+			a->look_at = hf_mono_in(HF_LOCK_TURN_NS);
+		return 0;
+	}
+	/* A signal is the caller's business: it has the cancel descriptor for that. */
+	return n >= 0 || errno != EINTR;
+}
+
+enum hf_woken hf_attempt_sleep(struct hf_attempt *a)
+{
+	int idle;
+
+	while (!sleep_once(a, &idle))
+		;
+	if (hf_attempt_read_channel(a))
+		return HF_WOKEN_GRANTED;
+	/* Where it is time for something else as well, that comes first. */
+	return idle && hf_mono_left(a->suspect) == 0 && hf_mono_left(a->look_at) > 0 &&
+			       (a->request->wait_ns < 0 || hf_mono_left(a->deadline) > 0)
+		       ? HF_WOKEN_SUSPECT
+		       : HF_WOKEN_LOOK;
 }

@@ -1,33 +1,55 @@
-/* lock/local/wait.h - one acquisition under way: between acquire.c and watch.c. */
+/* lock/local/wait.h - one acquisition under way: between acquire.c and wait.c. */
 #ifndef LOCK_LOCAL_WAIT_H
 #define LOCK_LOCAL_WAIT_H
 
 #include <poll.h>
 
-#include "hf/lock/local/local.h"
+#include "hf/lock/local/guard.h"
+
+/* The places in `watch` that are always there; a descriptor of -1 is not looked at. */
+enum {
+	HF_WATCH_CHANNEL,
+	HF_WATCH_CANCEL, /* the caller's: never closed */
+	HF_WATCH_AHEAD,
+	HF_WATCH_FIRST,
+};
 
 struct hf_attempt {
 	struct hf_local *locks;
 	const struct hf_lock_request *request;
 	struct hf_mono deadline; /* of the wait */
-	struct hf_mono suspect;  /* when to look for a deadlock; once */
-	int suspected;
+	struct hf_mono suspect;  /* when to look for a deadlock */
+	int64_t suspect_pause_ns; /* grows from look to look */
 	int queued;
 	struct hf_lock_entry entry;
 	uint64_t token;
-	struct pollfd watch[2 + HF_LOCK_SLOTS_MAX]; /* [0] is our channel; owner and holders */
+	/* [HF_WATCH_CHANNEL], [HF_WATCH_CANCEL], the channel two places ahead, owner, holders. */
+	struct pollfd watch[HF_WATCH_FIRST + 1 + HF_LOCK_SLOTS_MAX];
 	nfds_t n_watch;
-	int64_t clock_ns; /* look again after this; -1: no need */
+	int64_t clock_ns;      /* look again after this; -1: no need */
+	struct hf_mono look_at; /* when that is */
+	int cancelled;         /* the caller's descriptor ended the sleep */
+	uint64_t unread;       /* the token of a holder that has not noticed it, */
+	struct hf_mono unread_until; /* which may be revoked from then on */
 };
 
 /* Decides what to sleep on. Returns 0 when there is no need to sleep: look again. */
 int hf_attempt_watch(struct hf_guard *guard, struct hf_attempt *a);
 
-/* Sleeps until something watched happens. 1 when we were given the lock. */
-int hf_attempt_sleep(struct hf_attempt *a);
+enum hf_woken {
+	HF_WOKEN_LOOK,    /* something watched happened, or it is time */
+	HF_WOKEN_GRANTED, /* we were given the lock */
+	HF_WOKEN_SUSPECT, /* nothing happened: is it a deadlock? If not, sleep on */
+};
+
+/* Sleeps until something happens. */
+enum hf_woken hf_attempt_sleep(struct hf_attempt *a);
 
 /* Reads what came through the channel. 1 when our token did. */
 int hf_attempt_read_channel(struct hf_attempt *a);
+
+/* The token of a holder that has had its time to notice, to be revoked; or 0. */
+uint64_t hf_attempt_overdue(const struct hf_attempt *a);
 
 /* Closes what is watched, except for our channel. */
 void hf_attempt_stop_watching(struct hf_attempt *a);

@@ -9,15 +9,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "holdfast/exit.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/run/keeper/keeper.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
-#define STATUS_TIMED_OUT 124
-#define STATUS_AROUND    125
-#define STATUS_SIGNAL    128
+#define STATUS_TIMED_OUT HF_EXIT_TIMED_OUT
+#define STATUS_AROUND    HF_EXIT_AROUND
+#define STATUS_SIGNAL    HF_EXIT_SIGNAL
 
 int hf_keeper_save(struct hf_keeper *k)
 {
@@ -116,7 +117,8 @@ static struct hf_spawn spawn_of(struct hf_keeper *k, char *const *argv)
 				  .terminal = k->output.terminal >= 0,
 				  .group = k->group,
 				  .mask = &k->mask,
-				  .cgroup = &k->tree.group };
+				  .cgroup = &k->tree.group,
+				  .mark = k->record.mark };
 }
 
 int hf_keeper_wants_pty(const struct hf_keeper *k)

@@ -12,8 +12,10 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
+#include "hf/proc/blocked.h"
 #include "hf/proc/here.h"
 #include "hf/run/keeper/keeper.h"
+#include "hf/run/session/owner.h"
 #include "hf/run/supervisor/remains.h"
 #include "hf/sys/calls.h"
 
@@ -61,7 +63,9 @@ static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *er
 	k->own_session = hf_keeper_wants_pty(k) && setsid() >= 0;
 	if (!k->own_session)
 		(void)setpgid(0, 0);
-	(void)prctl(PR_SET_NAME, "holdfast-keeper");
+	/* A waiter for this name in our own tree tells from it that it will never get it. */
+	(void)prctl(PR_SET_NAME,
+		    k->o.flags & HF_RUN_LEAVE_RUNNING ? HF_COMM_LEAVER : HF_COMM_KEEPER);
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return FAIL_SYS(err, "subreaper", k->name);
 	sigemptyset(&set);
@@ -226,6 +230,7 @@ static int settle(struct hf_keeper *k, struct hf_err *err)
 	k->record.outcome = old.outcome;
 	k->record.exit_status = old.exit_status;
 	k->record.ran_ns = old.ran_ns;
+	k->record.ended = old.ended;
 	(void)snprintf(k->record.cause, sizeof(k->record.cause), "%s", old.cause);
 	return resume(k, &old, err);
 }
@@ -300,6 +305,10 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 	int r;
 
 	(void)hf_mark_prefix(k->sessions->dir_inode, k->name, k->tree.mark);
+	/* What is left running belongs to the session around us, and keeps the mark of that. */
+	if (!(k->o.flags & HF_RUN_LEAVE_RUNNING))
+		hf_session_set_marks(k->sessions, &k->record);
+	k->tree.limit = k->record.mark;
 	shown_command(k->o.argv, k->record.command);
 	k->record.started = hf_wall_now();
 	k->record.hang_ns = k->o.hang_ns;
@@ -315,6 +324,7 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 	k->output.direct = k->detached && !bounded;
 	k->output.alone = k->detached && bounded;
 	if (k->o.tree != HF_TREE_WALK) {
+		(void)hf_cgroup_sweep();
 		r = hf_cgroup_make(k->record.token, &k->tree.group);
 		if (r < 0 && k->o.tree == HF_TREE_CGROUP)
 			return hf_fail_sys(err, -r, "cgroup", k->name);

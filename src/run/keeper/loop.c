@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "holdfast/exit.h"
 #include "hf/run/keeper/keeper.h"
 
 #define UNTIL_NS (60 * HF_SEC) /* for the command that says whether to go on */
@@ -22,7 +23,7 @@ static int64_t backoff(const struct hf_keeper *k)
 static int is_interrupted(const struct hf_session_record *record)
 {
 	return record->outcome == HF_OUTCOME_FAILED &&
-	       (record->exit_status == 128 + SIGINT || record->exit_status == 128 + SIGQUIT);
+	       (record->exit_status == HF_EXIT_SIGNAL + SIGINT || record->exit_status == HF_EXIT_SIGNAL + SIGQUIT);
 }
 
 /* What ended it was meant for the session, not for one attempt. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "holdfast/exit.h"
 #include "hf/base/cleanup.h"
 #include "hf/run/keeper/keeper.h"
 
@@ -66,6 +67,6 @@ void hf_keeper_notify(struct hf_keeper *k)
 	/* A notice that took too long ends nothing but itself. */
 	if (k->end < HF_END_STOP || k->end < end)
 		k->end = end;
-	fields[2].number = w.code == CLD_EXITED ? w.status : w.code == 0 ? 127 : 128 + w.status;
+	fields[2].number = w.code == CLD_EXITED ? w.status : w.code == 0 ? HF_EXIT_NO_FILE : HF_EXIT_SIGNAL + w.status;
 	hf_session_event(k->sessions, HF_EV_SESSION_NOTIFIED, k->name, fields, 3);
 }

@@ -11,6 +11,7 @@
 #include "hf/run/session/store.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/replace.h"
 
 #define COMMAND     "command.json"
 #define COMMAND_NEW ".command.json.new"
@@ -65,7 +66,6 @@ int hf_session_save_command(struct hf_sessions *sessions, const char *name, char
 {
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
 	AUTO_FD dirfd = -1;
-	AUTO_FD fd = -1;
 	int r = hf_session_dir(sessions, name, 1, &dirfd, err);
 
 	if (r < 0)
@@ -81,17 +81,9 @@ int hf_session_save_command(struct hf_sessions *sessions, const char *name, char
 		return hf_fail_sys(err, -text.err, "memory", name);
 	if (is_stored(dirfd, &text))
 		return 0;
-	(void)hf_sys.unlinkat(dirfd, COMMAND_NEW, 0);
-	fd = hf_open_at(dirfd, COMMAND_NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return hf_fail_sys(err, -fd, "openat", COMMAND);
-	r = hf_write_all(fd, text.s, text.len);
-	if (r == 0 && hf_sys.renameat2(dirfd, COMMAND_NEW, dirfd, COMMAND, 0) < 0)
-		r = -errno;
-	if (r < 0)
-		(void)hf_sys.unlinkat(dirfd, COMMAND_NEW, 0);
 	/* Not synced: it is for --resume, and a power cut leaves the old or the new one,
 	 * or one that fails its checks and is then asked for again. */
+	r = hf_replace_file(dirfd, COMMAND, COMMAND_NEW, text.s, text.len, 0);
 	return r < 0 ? hf_fail_sys(err, -r, "write", COMMAND) : 0;
 }
 

@@ -29,64 +29,134 @@ static int open_kept(struct hf_sessions *sessions, const struct hf_session_recor
 			      : r;
 }
 
-/* Sleeps until the process has exited. 0, HF_E_TIMEOUT, -EINTR. */
-static int await_exit(int pidfd, int64_t ns, const char *name, struct hf_err *err)
-{
-	struct pollfd fd = { .fd = pidfd, .events = POLLIN };
-	int n = hf_sys.poll(&fd, 1,
-			    ns < 0 || ns / HF_MSEC >= INT_MAX ? -1 : (int)((ns + HF_MSEC - 1) / HF_MSEC));
+/* How long a caller waits, and what ends it earlier. */
+struct patience {
+	struct hf_mono deadline;
+	int is_endless;
+	int cancel_fd; /* -1: none */
+};
 
-	if (n < 0)
-		return FAIL_SYS(err, "poll", name);
-	return n > 0 ? 0 : FAIL(err, HF_E_TIMEOUT, "wait", name, "it has not ended yet");
+static struct patience patience_of(int64_t ns)
+{
+	return (struct patience){ .deadline = hf_mono_in(ns < 0 ? INT64_MAX : ns),
+				  .is_endless = ns < 0,
+				  .cancel_fd = -1 };
 }
 
-int hf_session_wait(struct hf_sessions *sessions, const char *name, int64_t timeout_ns,
-		    hf_session_fn *fn, void *arg, struct hf_err *err)
+/* Sleeps until the process (-1: none) has exited. 0, HF_E_TIMEOUT, HF_E_CANCELLED. */
+static int await_exit(int pidfd, const struct patience *patience, const char *name,
+		      struct hf_err *err)
 {
-	struct hf_mono deadline = hf_mono_in(timeout_ns < 0 ? INT64_MAX : timeout_ns);
-	struct hf_session_record record;
+	struct pollfd fds[] = { { .fd = pidfd, .events = POLLIN },
+				{ .fd = patience->cancel_fd, .events = POLLIN } };
 
-	if (!fn)
-		return FAIL(err, -EINVAL, "arguments", "hf_session_wait", "NULL");
+	for (;;) {
+		int64_t ns = patience->is_endless ? -1 : hf_mono_left(patience->deadline);
+		int n = hf_sys.poll(fds, 2,
+				    ns < 0 || ns / HF_MSEC >= INT_MAX
+					    ? -1
+					    : (int)((ns + HF_MSEC - 1) / HF_MSEC));
+
+		if (n > 0 && fds[0].revents)
+			return 0;
+		if (n > 0)
+			return FAIL(err, HF_E_CANCELLED, "wait", name, "it has not ended yet");
+		if (n == 0)
+			return FAIL(err, HF_E_TIMEOUT, "wait", name, "it has not ended yet");
+		/* A signal is the caller's business: it has the cancel descriptor for that. */
+		if (errno != EINTR)
+			return FAIL_SYS(err, "poll", name);
+	}
+}
+
+/* For a session that cannot be judged: looks at its record again in a moment. 0, or as await_exit. */
+static int pause_to_look(const struct patience *patience, const char *name, struct hf_err *err)
+{
+	struct patience moment = patience_of(LOOK_AGAIN_NS);
+	int r;
+
+	moment.cancel_fd = patience->cancel_fd;
+	if (!patience->is_endless && hf_mono_left(patience->deadline) == 0)
+		return FAIL(err, HF_E_TIMEOUT, "wait", name, "it has not ended yet");
+	r = await_exit(-1, &moment, name, err);
+	return r == HF_E_TIMEOUT ? 0 : r;
+}
+
+/*
+ * The record; or, where that is damaged or of a run before, what the lock knows of the keeper
+ * that holds the name. Returns 0, 1 for the latter, or as hf_session_load.
+ */
+static int load_record(struct hf_sessions *sessions, const char *name, struct hf_session_record *ret,
+		       struct hf_err *err)
+{
+	struct hf_session_owner owner;
+	int r = hf_session_load_kept(sessions, name, ret, &owner, err);
+
+	if (r <= 0)
+		return r;
+	*ret = (struct hf_session_record){ .token = owner.token,
+					   .phase = HF_PHASE_RUNNING,
+					   .supervisor = owner.supervisor,
+					   .keeper = owner.keeper,
+					   .grace_ns = HF_RUN_GRACE_NS };
+	hf_copy_text(ret->name, sizeof(ret->name), name);
+	return 1;
+}
+
+/* Waits until nobody looks after the session any more; *record is its last. */
+static int await_end(struct hf_sessions *sessions, const char *name,
+		     const struct patience *patience, struct hf_session_record *record,
+		     struct hf_err *err)
+{
 	for (;;) {
 		AUTO_FD pidfd = -1;
-		int r = hf_session_load(sessions, name, &record, err);
+		int r = load_record(sessions, name, record, err);
 
 		if (r < 0)
 			return r;
 		/* Over, and its name is free: a notice may still be on its way. */
-		if (record.phase == HF_PHASE_ENDED &&
-		    hf_proc_open(&record.keeper, sessions->judge_flags, &pidfd, NULL) < 0)
-			break;
-		if (record.phase == HF_PHASE_ENDED) {
-			r = await_exit(pidfd, timeout_ns < 0 ? -1 : hf_mono_left(deadline), name, err);
-			if (r < 0 && r != HF_E_TIMEOUT)
-				return r;
-			break;
+		if (record->phase == HF_PHASE_ENDED &&
+		    hf_proc_open(&record->keeper, sessions->judge_flags, &pidfd, NULL) < 0)
+			return 0;
+		if (record->phase == HF_PHASE_ENDED) {
+			r = await_exit(pidfd, patience, name, err);
+			return r == HF_E_TIMEOUT ? 0 : r;
 		}
-		r = open_kept(sessions, &record, &pidfd, err);
+		r = open_kept(sessions, record, &pidfd, err);
 		/* Nobody will end it: that is its end, for who waits. (It may have been
 		 * written between our reading and its keeper's exit.) */
 		if (r == HF_E_GONE || r == HF_E_RECYCLED) {
-			if (hf_session_load(sessions, name, &record, err) < 0 ||
-			    record.phase == HF_PHASE_ENDED ||
-			    open_kept(sessions, &record, &pidfd, err) != 0)
-				break;
+			if (hf_session_load(sessions, name, record, err) < 0 ||
+			    record->phase == HF_PHASE_ENDED ||
+			    open_kept(sessions, record, &pidfd, err) != 0)
+				return 0;
 			continue;
 		}
-		/* One that cannot be judged cannot be waited for, but looked at. */
-		if (r == HF_E_UNKNOWN) {
-			if (timeout_ns >= 0 && hf_mono_left(deadline) == 0)
-				return FAIL(err, HF_E_TIMEOUT, "wait", name, "it has not ended yet");
-			(void)hf_sys.poll(NULL, 0, (int)(LOOK_AGAIN_NS / HF_MSEC));
-			continue;
-		}
-		if (r == 0)
-			r = await_exit(pidfd, timeout_ns < 0 ? -1 : hf_mono_left(deadline), name, err);
+		if (r == HF_E_UNKNOWN)
+			r = pause_to_look(patience, name, err);
+		else if (r == 0)
+			r = await_exit(pidfd, patience, name, err);
 		if (r < 0)
 			return r;
 	}
+}
+
+int hf_session_wait(struct hf_sessions *sessions, const char *name,
+		    const struct hf_wait_opts *opts, hf_session_fn *fn, void *arg,
+		    struct hf_err *err)
+{
+	struct patience patience = patience_of(opts ? opts->wait_ns : -1);
+	struct hf_session_record record;
+	int r;
+
+	if (!fn || (opts && (opts->size < sizeof(*opts) || opts->cancel_fd < 0)))
+		return FAIL(err, -EINVAL, "arguments", "hf_session_wait",
+			    fn ? "size or cancel_fd is wrong" : "NULL");
+	if (opts && opts->cancel_fd > 0)
+		patience.cancel_fd = opts->cancel_fd;
+	r = await_end(sessions, name, &patience, &record, err);
+	if (r < 0)
+		return r;
 	hf_session_show(sessions, &record, fn, arg);
 	return 0;
 }
@@ -126,13 +196,14 @@ static int ask(struct hf_sessions *sessions, const struct hf_session_record *rec
 static int await_supervisor(struct hf_sessions *sessions, const struct hf_session_record *record,
 			    struct hf_err *err)
 {
+	struct patience patience = patience_of(PATIENCE_NS);
 	AUTO_FD pidfd = -1;
 	int r = hf_proc_open(&record->supervisor, sessions->judge_flags, &pidfd, err);
 
 	if (r < 0)
 		return r;
 	(void)hf_sys.pidfd_send_signal(pidfd, SIGCONT);
-	return await_exit(pidfd, PATIENCE_NS, record->name, err);
+	return await_exit(pidfd, &patience, record->name, err);
 }
 
 /* Its keepers are gone: what is left of it is ended, or there is nothing. */
@@ -151,10 +222,11 @@ int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grac
 	struct hf_session_record record, after;
 	struct hf_err why = HF_ERR_INIT;
 	AUTO_FD pidfd = -1;
-	int late = 0, r = hf_session_load(sessions, name, &record, err);
+	int by_lock, late = 0, r = load_record(sessions, name, &record, err);
 
 	if (r < 0)
 		return r;
+	by_lock = r;
 	if (record.phase == HF_PHASE_ENDED)
 		return HF_STOP_ALREADY_GONE;
 	r = hf_proc_open(&record.keeper, sessions->judge_flags, &pidfd, &why);
@@ -167,9 +239,17 @@ int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grac
 	}
 	if (grace_ns == 0)
 		grace_ns = record.grace_ns;
-	if (r == 0)
-		late = await_exit(pidfd, (grace_ns > 0 ? grace_ns : 0) + PATIENCE_NS, name, &why);
+	if (r == 0) {
+		struct patience patience = patience_of((grace_ns > 0 ? grace_ns : 0) + PATIENCE_NS);
+
+		late = await_exit(pidfd, &patience, name, &why);
+	}
 	r = hf_session_load(sessions, name, &after, err);
+	/* Its keeper was killed before it could write the record anew, or it ended before its first. */
+	if (by_lock && (r == HF_E_NO_SESSION || r == HF_E_FORMAT || (r == 0 && after.token != record.token))) {
+		after = record;
+		r = 0;
+	}
 	/* Who is still busy with a notice has ended the tree all the same. */
 	if (r == 0 && late < 0 && after.phase != HF_PHASE_ENDED) {
 		if (err)
@@ -183,10 +263,12 @@ int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grac
 			(void)refuse(sessions, name, &why);
 		if (r < 0 && r != HF_E_GONE && err)
 			*err = why;
-		if (r == 0)
+		if (r == 0 && !by_lock)
 			r = hf_session_load(sessions, name, &after, err);
-		if (r == HF_E_GONE || (r == 0 && after.phase != HF_PHASE_ENDED))
-			return stop_remains(sessions, name, err);
+		if (r == HF_E_GONE || (r == 0 && after.phase != HF_PHASE_ENDED)) {
+			r = stop_remains(sessions, name, err);
+			return by_lock && r == HF_STOP_ALREADY_GONE ? HF_STOP_STOPPED : r;
+		}
 	}
 	if (r < 0)
 		return r;

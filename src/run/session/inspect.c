@@ -142,6 +142,51 @@ static int64_t output_age(const struct hf_session_record *r, const struct hf_log
 
 /* -- the whole ------------------------------------------------------------------------ */
 
+static const struct hf_session_info nothing_known = {
+	.cause = "",
+	.command = "",
+	.last = { .cause = "", .ran_ns = -1 },
+	.tree = "walk",
+	.age_ns = -1,
+	.ran_ns = -1,
+	.deadline_ns = -1,
+	.deadline_left_ns = -1,
+	.output_age_ns = -1,
+	.processes = -1,
+	.memory_bytes = -1,
+	.cpu_ns = -1,
+	.log_bytes = -1,
+	.log_dropped_bytes = -1,
+};
+
+/* A clock that was set back since makes the age unknown, not zero. */
+static int64_t age_of(struct hf_wall start)
+{
+	return start.ns > 0 && start.ns <= hf_wall_now().ns ? hf_wall_now().ns - start.ns : -1;
+}
+
+/* How the attempt ended that the record knows: of the session, or, while that runs, before it. */
+static struct hf_session_end end_of(const struct hf_session_record *r)
+{
+	return (struct hf_session_end){ .outcome = r->outcome,
+					.exit_status = r->exit_status,
+					.cause = r->cause,
+					.ended = r->ended,
+					.ran_ns = r->ran_ns > 0 ? r->ran_ns : -1 };
+}
+
+static void show_ended(const struct hf_session_record *r, struct hf_session_info *info)
+{
+	struct hf_session_end end = end_of(r);
+
+	info->state = ended_state(r);
+	info->outcome = end.outcome;
+	info->exit_status = end.exit_status;
+	info->cause = end.cause;
+	info->ended = end.ended;
+	info->ran_ns = end.ran_ns;
+}
+
 static void show_live(struct hf_sessions *sessions, const struct hf_session_record *r,
 		      const struct hf_log_figures *log, struct hf_session_info *info)
 {
@@ -162,58 +207,99 @@ static void show_live(struct hf_sessions *sessions, const struct hf_session_reco
 void hf_session_show(struct hf_sessions *sessions, const struct hf_session_record *r,
 		     hf_session_fn *fn, void *arg)
 {
+	AUTO_FREE char **argv = NULL;
 	struct hf_log_figures log = { 0 };
-	struct hf_session_info info = {
-		.name = r->name,
-		.outcome = r->outcome,
-		.exit_status = r->exit_status,
-		.cause = r->cause,
-		.command = r->command,
-		.token = r->token,
-		.attempt = r->attempt,
-		.failures = r->failures,
-		.loop = r->loop,
-		.supervisor = r->supervisor,
-		.keeper = r->keeper,
-		.leader = r->leader,
-		.tree = r->cgroup[0] ? "cgroup" : "walk",
-		.age_ns = -1,
-		.ran_ns = r->ran_ns > 0 ? r->ran_ns : -1,
-		.deadline_left_ns = -1,
-		.output_age_ns = -1,
-		.processes = -1,
-		.memory_bytes = -1,
-		.cpu_ns = -1,
-		.log_bytes = -1,
-		.log_dropped_bytes = -1,
-		.started = r->started,
-		.ended = r->phase == HF_PHASE_ENDED ? r->ended : (struct hf_wall){ 0 },
-	};
+	struct hf_session_info info = nothing_known;
 
+	info.name = r->name;
+	info.command = r->command;
+	info.token = r->token;
+	info.attempt = r->attempt;
+	info.failures = r->failures;
+	info.loop = r->loop;
+	info.supervisor = r->supervisor;
+	info.keeper = r->keeper;
+	info.leader = r->leader;
+	info.tree = r->cgroup[0] ? "cgroup" : "walk";
+	info.started = r->started;
+	info.age_ns = age_of(r->started);
+	if (hf_session_load_command(sessions, r->name, &argv, NULL) == 0)
+		info.argv = argv;
 	if (r->logged && hf_log_measure(sessions, r->name, &log) == 0) {
 		info.log_bytes = log.bytes;
 		info.log_dropped_bytes = log.dropped;
 	}
-	/* A clock that was set back since makes the age unknown, not zero. */
-	if (r->started.ns > 0 && r->started.ns <= hf_wall_now().ns)
-		info.age_ns = hf_wall_now().ns - r->started.ns;
-	if (r->phase == HF_PHASE_ENDED)
-		info.state = ended_state(r);
-	else
+	if (r->deadline_ns > 0 && r->began_ns > 0)
+		info.deadline_ns = r->deadline_ns - r->began_ns;
+	if (r->phase == HF_PHASE_ENDED) {
+		show_ended(r, &info);
+	} else {
+		info.last = end_of(r);
 		show_live(sessions, r, &log, &info);
+	}
 	fn(arg, &info);
+}
+
+/* What is known of a session whose keeper lives, but whose record does not tell. */
+static void show_owner(const char *name, const struct hf_session_owner *owner, int damaged,
+		       const struct hf_session_record *before, hf_session_fn *fn, void *arg)
+{
+	struct hf_session_info info = nothing_known;
+
+	info.name = name;
+	info.state = damaged ? HF_SESSION_UNREADABLE : HF_SESSION_STARTING;
+	info.token = owner->token;
+	info.keeper = owner->keeper;
+	info.supervisor = owner->supervisor;
+	info.started = owner->since;
+	info.age_ns = age_of(owner->since);
+	if (before)
+		info.last = end_of(before);
+	memcpy(info.evidence, owner->evidence, sizeof(info.evidence));
+	fn(arg, &info);
+}
+
+int hf_session_load_kept(struct hf_sessions *sessions, const char *name, struct hf_session_record *ret,
+			 struct hf_session_owner *ret_owner, struct hf_err *err)
+{
+	int r = hf_session_load(sessions, name, ret, err);
+
+	if ((r < 0 && r != HF_E_NO_SESSION && r != HF_E_FORMAT) || (r == 0 && ret->phase != HF_PHASE_ENDED) ||
+	    !hf_session_find_owner(sessions, name, ret_owner) || (r == 0 && ret->token == ret_owner->token))
+		return r;
+	/* The record may have come while the owner was looked for. */
+	if (r != HF_E_FORMAT)
+		r = hf_session_load(sessions, name, ret, NULL);
+	if (r == 0 && ret->token == ret_owner->token)
+		return 0;
+	if (r == 0)
+		return HF_KEPT_BEFORE;
+	/* Something runs: then there was a record, whatever became of it. */
+	return r == HF_E_FORMAT || ret_owner->has_child || hf_session_was_put_away(sessions, name)
+		       ? HF_KEPT_DAMAGED
+		       : HF_KEPT_NO_RECORD;
+}
+
+/* Loads and shows one, by its record or by its lock. */
+static int show_one(struct hf_sessions *sessions, const char *name, hf_session_fn *fn, void *arg,
+		    struct hf_err *err)
+{
+	struct hf_session_record record;
+	struct hf_session_owner owner;
+	int r = hf_session_load_kept(sessions, name, &record, &owner, err);
+
+	if (r == 0)
+		hf_session_show(sessions, &record, fn, arg);
+	else if (r > 0)
+		show_owner(name, &owner, r == HF_KEPT_DAMAGED, r == HF_KEPT_BEFORE ? &record : NULL, fn, arg);
+	return r < 0 ? r : 0;
 }
 
 int hf_session_look(struct hf_sessions *sessions, const char *name, hf_session_fn *fn, void *arg,
 		    struct hf_err *err)
 {
-	struct hf_session_record record;
-	int r = fn ? hf_session_load(sessions, name, &record, err)
-		   : FAIL(err, -EINVAL, "arguments", "hf_session_look", "NULL");
-
-	if (r == 0)
-		hf_session_show(sessions, &record, fn, arg);
-	return r;
+	return fn ? show_one(sessions, name, fn, arg, err)
+		  : FAIL(err, -EINVAL, "arguments", "hf_session_look", "NULL");
 }
 
 struct list {
@@ -225,11 +311,9 @@ struct list {
 static int list_one(void *arg, const char *name)
 {
 	struct list *list = arg;
-	struct hf_session_record record;
+	int r = show_one(list->sessions, name, list->fn, list->arg, NULL);
 
-	/* One that cannot be read does not hide the others; it was put away, with an event. */
-	if (hf_session_load(list->sessions, name, &record, NULL) == 0)
-		hf_session_show(list->sessions, &record, list->fn, list->arg);
+	(void)r; /* one that cannot be read does not hide the others; it was put away, with an event */
 	return 0;
 }
 

@@ -19,16 +19,13 @@ static int by_name(const void *a, const void *b)
 /* The names there are, in one growing array of strings. */
 static int collect(struct hf_sessions *sessions, char ***ret_names, size_t *ret_n)
 {
-	int fd = hf_open_at(sessions->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
 	char **names = NULL;
 	size_t n = 0, room = 0;
-	int r = fd < 0 ? fd : dir ? 0 : -errno;
+	int r = hf_open_dir(sessions->dirfd, ".", &dir);
 
-	if (!dir)
-		hf_auto_close(&fd);
-	while (r == 0 && dir && (entry = readdir(dir))) {
+	while (r == 0 && (entry = readdir(dir))) {
 		char name[HF_NAME_MAX + 1];
 		int len = hf_name_unkey(entry->d_name, strlen(entry->d_name), name, NULL);
 
@@ -49,8 +46,6 @@ static int collect(struct hf_sessions *sessions, char ***ret_names, size_t *ret_
 		else
 			n++;
 	}
-	if (dir)
-		(void)closedir(dir);
 	if (n > 0)
 		qsort(names, n, sizeof(*names), by_name);
 	*ret_names = names;

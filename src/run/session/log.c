@@ -12,6 +12,7 @@
 #include "hf/run/session/log.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define PREFIX   "log."
 #define NAME_LEN 64
@@ -58,23 +59,18 @@ static void insert(struct hf_log_list *list, const struct hf_log_part *part)
 int hf_log_list(int dirfd, struct hf_log_list *ret)
 {
 	struct hf_log_list list = { .n = 0 };
-	int fd = hf_open_at(dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
+	int r = hf_open_dir(dirfd, ".", &dir);
 
-	if (!dir) {
-		int r = fd < 0 ? fd : -errno;
-
-		hf_auto_close(&fd);
+	if (r < 0)
 		return r;
-	}
 	while ((entry = readdir(dir))) {
 		struct hf_log_part part;
 
 		if (parse_name(entry->d_name, &part))
 			insert(&list, &part);
 	}
-	(void)closedir(dir);
 	*ret = list;
 	return 0;
 }
@@ -93,7 +89,7 @@ static int make_part(int dirfd, const struct hf_log_part *part)
 	char name[NAME_LEN];
 
 	part_name(part, name);
-	return hf_open_at(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW, 0600);
+	return hf_create_at(dirfd, name, O_RDWR | O_APPEND, 0600);
 }
 
 static void remove_part(int dirfd, const struct hf_log_part *part)

@@ -23,6 +23,9 @@
 /* A part that was listed may be dropped before it is open; then there is a newer one. */
 #define TRIES 8
 
+/* Zeros of fewer bytes than that are read like any others. */
+#define HOLE_MIN 4096
+
 struct hf_log {
 	int dirfd;
 	int fd;                  /* of the part */
@@ -62,8 +65,17 @@ static int list_run(const struct hf_log *log, struct hf_log_list *ret, struct hf
 	return 0;
 }
 
-/* The run that is meant: 0 the newest that has a log, 1 the one before. */
-static int find_run(struct hf_log *log, unsigned number, const char *name, struct hf_err *err)
+/* Did the last run write a log? Without a record that can be read, what is there counts. */
+static int last_run_logged(struct hf_sessions *sessions, const char *name)
+{
+	struct hf_session_record record;
+
+	return hf_session_load(sessions, name, &record, NULL) < 0 || record.logged;
+}
+
+/* The run that is meant: 0 the last, 1 the one that was logged before. */
+static int find_run(struct hf_log *log, struct hf_sessions *sessions, unsigned number, const char *name,
+		    struct hf_err *err)
 {
 	struct hf_log_list all;
 	uint64_t run = 0;
@@ -71,6 +83,12 @@ static int find_run(struct hf_log *log, unsigned number, const char *name, struc
 
 	if (r < 0)
 		return hf_fail_sys(err, -r, "readdir", name);
+	if (all.n > 0 && !last_run_logged(sessions, name)) {
+		if (number == 0)
+			return FAIL(err, -ENOENT, "log", name,
+				    "its last run was not logged; an earlier one was");
+		number--;
+	}
 	for (size_t i = all.n; i > 0; i--) {
 		if (all.parts[i - 1].run == run)
 			continue;
@@ -135,7 +153,7 @@ int hf_session_log(struct hf_sessions *sessions, const char *name, unsigned numb
 	log->dirfd = fd_take(&dirfd);
 	log->fd = -1;
 	log->notify = -1;
-	r = find_run(log, number, name, err);
+	r = find_run(log, sessions, number, name, err);
 	if (r == 0)
 		r = go_to(log, 0, err);
 	if (r < 0)
@@ -168,6 +186,22 @@ static ssize_t read_part(const struct hf_log *log, void *to, size_t cap)
 	return n;
 }
 
+/* Passes over a hole that was planted: no output of a command has one. Returns 1 when it did. */
+static int skip_hole(struct hf_log *log, const char *bytes, size_t n)
+{
+	off_t at = (off_t)(log->at - log->part.at), end;
+	struct stat st;
+
+	if (n < HOLE_MIN || !hf_is_zero(bytes, n) || hf_stat_at(log->fd, "", &st) < 0)
+		return 0;
+	end = hf_hole_end(log->fd, at, st.st_size);
+	if (end - at < (off_t)n)
+		return 0;
+	log->at += (uint64_t)(end - at);
+	log->dropped += (uint64_t)(end - at);
+	return 1;
+}
+
 int hf_log_read(struct hf_log *log, void *to, size_t cap, struct hf_err *err)
 {
 	char events[1024];
@@ -185,6 +219,8 @@ int hf_log_read(struct hf_log *log, void *to, size_t cap, struct hf_err *err)
 
 		if (n < 0)
 			return FAIL_SYS(err, "read", "log");
+		if (n > 0 && skip_hole(log, to, (size_t)n))
+			continue;
 		if (n > 0) {
 			log->at += (uint64_t)n;
 			return (int)n;
@@ -228,6 +264,14 @@ static off_t scan_back(int fd, struct tail *tail)
 
 		if (n <= 0)
 			break;
+		if (n == (ssize_t)sizeof(chunk) && hf_is_zero(chunk, sizeof(chunk))) {
+			off_t data = hf_data_end(fd, at);
+
+			if (data <= from) {
+				at = data;
+				continue;
+			}
+		}
 		/* A last line without its newline counts as one. */
 		if (!tail->begun && chunk[n - 1] != '\n')
 			tail->seen = 1;

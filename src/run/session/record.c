@@ -9,13 +9,11 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
+#include "hf/exec/marks.h"
 #include "hf/run/session/record.h"
 
 #define SUM_LABEL ",\"x\":\""
 #define SUM_LEN   (sizeof(SUM_LABEL) - 1 + 16 + 2) /* label, digits, quote and brace */
-
-/* A clock may have been set back a little; a day is not a little. */
-#define FUTURE_NS (INT64_C(86400) * HF_SEC)
 
 static const char *const phase_words[] = {
 	[HF_PHASE_STARTING] = "starting", [HF_PHASE_RUNNING] = "running",
@@ -132,6 +130,10 @@ void hf_session_encode(const struct hf_session_record *r, struct hf_buf *out)
 		add_text(out, "cgroup", r->cgroup);
 		add_number(out, "cgroup_inode", (int64_t)r->cgroup_inode);
 	}
+	if (r->mark)
+		add_number(out, "mark", (int64_t)r->mark);
+	if (r->around)
+		add_number(out, "around", (int64_t)r->around);
 	add_text(out, "command", r->command);
 	add_time(out, "started", r->started);
 	add_number(out, "began_ns", r->began_ns);
@@ -204,6 +206,7 @@ static void take_process(struct reader *reader, const char *key, struct hf_proc_
 		reader->why = reader->why ? reader->why : "a process is not an identity";
 }
 
+/* Of any date: the clock may have been wrong when it was written, or is wrong now. */
 static void take_time(struct reader *reader, const char *key, struct hf_wall *ret)
 {
 	json_t *value = take(reader, key);
@@ -211,9 +214,21 @@ static void take_time(struct reader *reader, const char *key, struct hf_wall *re
 	if (!value)
 		return;
 	if (!json_is_string(value) ||
-	    hf_wall_parse(json_string_value(value), json_string_length(value), ret) < 0 ||
-	    ret->ns > hf_wall_now().ns + FUTURE_NS)
-		reader->why = reader->why ? reader->why : "a time is none, or in the future";
+	    hf_wall_parse(json_string_value(value), json_string_length(value), ret) < 0)
+		reader->why = reader->why ? reader->why : "a time is none";
+}
+
+/* A limit mark, or 0 where there is none. */
+static uint64_t take_mark(struct reader *reader, const char *key)
+{
+	uint64_t mark;
+
+	if (!json_object_get(reader->root, key))
+		return 0;
+	mark = (uint64_t)take_number(reader, key, INT64_MAX);
+	if (!hf_limit_mark_in(mark))
+		reader->why = reader->why ? reader->why : "a limit mark is none";
+	return mark;
 }
 
 static void take_phase(struct reader *reader, enum hf_phase *ret)
@@ -272,6 +287,8 @@ static void read_all(struct reader *reader, struct hf_session_record *r)
 		if (!is_group_path(r->cgroup))
 			reader->why = reader->why ? reader->why : "not the path of a cgroup";
 	}
+	r->mark = take_mark(reader, "mark");
+	r->around = take_mark(reader, "around");
 	take_text(reader, "command", r->command, sizeof(r->command));
 	take_time(reader, "started", &r->started);
 	r->began_ns = take_number(reader, "began_ns", INT64_MAX);

@@ -42,6 +42,8 @@ struct hf_session_record {
 	struct hf_proc_id supervisor, keeper, leader; /* pid 0: none */
 	char cgroup[HF_CGROUP_PATH_MAX]; /* "": none */
 	uint64_t cgroup_inode;
+	uint64_t mark;   /* limit mark of its processes (exec/marks.h); 0: they have none of their own */
+	uint64_t around; /* limit mark of the session around it; 0: none */
 	char command[HF_RUN_COMMAND_MAX + 1];
 	struct hf_wall started; /* of this run; of this attempt is `began_ns` */
 	int64_t began_ns;       /* boot time of the attempt's start; 0: none yet */

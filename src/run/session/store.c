@@ -8,13 +8,16 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/exec/marks.h"
 #include "hf/run/session/store.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/replace.h"
 #include "hf/sys/state.h"
 
 #define RECORD     "session.jsonl"
 #define RECORD_NEW ".session.jsonl.new"
+#define PUT_AWAY   ".session.jsonl.damaged" /* stands where the record is missing because it was put away */
 
 /*
  * The file has this size from its birth, lines in front and zeros behind them: a line written
@@ -42,6 +45,7 @@ int hf_sessions_open(struct hf_state *state, struct hf_journal *journal,
 	if (r < 0)
 		return hf_fail_sys(err, -r, "statx", hf_state_path(state));
 	sessions->dir_inode = (uint64_t)st.st_ino;
+	sessions->dir_device = (uint64_t)st.st_dev;
 	r = hf_state_subdir(state, "sessions", 1, &sessions->dirfd, err);
 	if (r < 0)
 		return r;
@@ -117,6 +121,16 @@ int hf_session_dir(struct hf_sessions *sessions, const char *name, int create, i
 	return r;
 }
 
+void hf_session_set_marks(const struct hf_sessions *sessions, struct hf_session_record *record)
+{
+	uint64_t above = hf_limit_own();
+
+	record->mark = hf_limit_mark_make(
+		above, hf_limit_mark_name(sessions->dir_device, sessions->dir_inode, record->name),
+		record->token);
+	record->around = hf_limit_mark_in(above);
+}
+
 /* -- the record ---------------------------------------------------------------- */
 
 /* Puts the record away, whatever it is, and says so once (L8, L12). */
@@ -128,6 +142,7 @@ static int quarantine(struct hf_sessions *sessions, int dirfd, const char *name,
 	struct hf_field fields[] = { HF_FIELD_TEXT("file", file), HF_FIELD_TEXT("moved_to", moved),
 				     HF_FIELD_TEXT("reason", why) };
 	int r = check_call(sessions, name, key, err);
+	AUTO_FD note = -1;
 
 	if (r < 0)
 		return r;
@@ -136,6 +151,8 @@ static int quarantine(struct hf_sessions *sessions, int dirfd, const char *name,
 	r = hf_state_quarantine_from(sessions->state, dirfd, label, RECORD, moved, err);
 	if (r < 0)
 		return r;
+	/* For the next look, while its keeper lives; without it that one says "starting". */
+	note = hf_open_at(dirfd, PUT_AWAY, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
 	hf_session_event(sessions, HF_EV_RECORD_QUARANTINED, name, fields, 3);
 	return FAIL(err, HF_E_FORMAT, "session", name, "its record was put away: %s", why);
 }
@@ -208,6 +225,53 @@ static int read_record(int dirfd, const char *name, struct hf_session_record *re
 	return r;
 }
 
+static int is_damage(int r)
+{
+	return r == HF_E_FORMAT || r == HF_E_UNTRUSTED || r == -ELOOP;
+}
+
+struct doubt {
+	struct hf_sessions *sessions;
+	int dirfd;
+	const char *name;
+	struct hf_session_record *ret;
+	uint64_t token; /* of the holder of the name, who may write; 0: there is none */
+	struct hf_err *err;
+};
+
+static void note_token(void *arg, const struct hf_lock_info *info)
+{
+	struct doubt *doubt = arg;
+
+	if (info->n_holders > 0)
+		doubt->token = info->holders[0].token;
+}
+
+/* Reads it again, where nobody writes meanwhile, and puts it away if it is still damaged. */
+static int read_or_put_away(void *arg)
+{
+	const struct doubt *doubt = arg;
+	const char *why;
+	int r = read_record(doubt->dirfd, doubt->name, doubt->ret, &why, doubt->err);
+
+	return is_damage(r) ? quarantine(doubt->sessions, doubt->dirfd, doubt->name, why, doubt->err) : r;
+}
+
+/*
+ * The record is damaged. Its keeper may be about to write it anew, and that one must not be moved
+ * away: so it is judged under the guard under which the keeper writes.
+ */
+static int settle_doubt(struct doubt *doubt)
+{
+	int r = hf_lock_look(doubt->sessions->locks, doubt->name, note_token, doubt, NULL);
+
+	r = r == 0 && doubt->token != 0 ? hf_lock_guarded(doubt->sessions->locks, doubt->name, doubt->token,
+							  read_or_put_away, doubt, doubt->err)
+					: HF_E_STALE;
+	/* Nobody holds the name, or not any more: then nobody writes. */
+	return r == HF_E_STALE ? read_or_put_away(doubt) : r;
+}
+
 int hf_session_load(struct hf_sessions *sessions, const char *name, struct hf_session_record *ret,
 		    struct hf_err *err)
 {
@@ -218,11 +282,22 @@ int hf_session_load(struct hf_sessions *sessions, const char *name, struct hf_se
 	if (r < 0)
 		return r;
 	r = read_record(dirfd, name, ret, &why, err);
-	if (r == HF_E_FORMAT || r == HF_E_UNTRUSTED || r == -ELOOP)
-		return quarantine(sessions, dirfd, name, why, err);
+	if (is_damage(r)) {
+		struct doubt doubt = { sessions, dirfd, name, ret, 0, err };
+
+		r = settle_doubt(&doubt);
+	}
 	if (r == -ENOENT || r == HF_E_NO_SESSION)
 		return FAIL(err, HF_E_NO_SESSION, "session", name, "it has no record");
 	return r;
+}
+
+int hf_session_was_put_away(struct hf_sessions *sessions, const char *name)
+{
+	AUTO_FD dirfd = -1;
+	struct stat st;
+
+	return hf_session_dir(sessions, name, 0, &dirfd, NULL) == 0 && hf_stat_at(dirfd, PUT_AWAY, &st) == 0;
 }
 
 struct save {
@@ -233,28 +308,18 @@ struct save {
 	struct hf_err *err;
 };
 
-/* The file anew with this line only: temp, sync, rename, sync. */
+/* The file anew with this line only. */
 static int rewrite(const struct save *save, char *text)
 {
-	AUTO_FD fd = -1;
 	int r;
 
 	memset(text, 0, RECORD_BYTES);
 	memcpy(text, save->line->s, save->line->len);
-	(void)hf_sys.unlinkat(save->dirfd, RECORD_NEW, 0);
-	fd = hf_open_at(save->dirfd, RECORD_NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return fd;
-	r = hf_write_all(fd, text, RECORD_BYTES);
-	if (r == 0 && hf_sys.fdatasync(fd) < 0)
-		r = -errno;
-	if (r == 0 && hf_sys.renameat2(save->dirfd, RECORD_NEW, save->dirfd, RECORD, 0) < 0)
-		r = -errno;
-	if (r < 0) {
-		(void)hf_sys.unlinkat(save->dirfd, RECORD_NEW, 0);
+	r = hf_replace_file(save->dirfd, RECORD, RECORD_NEW, text, RECORD_BYTES, HF_REPLACE_SYNC);
+	if (r < 0)
 		return r;
-	}
-	return hf_sync_dir(save->dirfd);
+	(void)hf_sys.unlinkat(save->dirfd, PUT_AWAY, 0);
+	return 0;
 }
 
 /*

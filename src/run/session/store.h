@@ -2,6 +2,7 @@
  * run/session/store.h - the directory of a session: its record, its command and its logs.
  *
  *   sessions/<key>/session.jsonl   the record (record.h); the last line counts
+ *   sessions/<key>/.session.jsonl.damaged   there is none, because a damaged one was put away
  *   sessions/<key>/command.json    the command's words, for --resume
  *   sessions/<key>/log.*           its output, and that of the run before (log.h)
  *
@@ -21,7 +22,8 @@ struct hf_sessions {
 	struct hf_journal *journal; /* may be NULL */
 	struct hf_locks *locks;
 	int dirfd;                  /* sessions/ */
-	uint64_t dir_inode;         /* of the state directory: part of the mark of processes */
+	uint64_t dir_inode;         /* of the state directory: part of the marks of processes */
+	uint64_t dir_device;
 	unsigned judge_flags;       /* HF_PROC_SHARED on network file systems */
 	pid_t process;              /* a forked child is refused */
 };
@@ -30,12 +32,18 @@ struct hf_sessions {
 int hf_session_dir(struct hf_sessions *sessions, const char *name, int create, int *ret_fd,
 		   struct hf_err *err);
 
+/* Writes the limit marks of this run, and of the session that this process is in, to the record. */
+void hf_session_set_marks(const struct hf_sessions *sessions, struct hf_session_record *record);
+
 /*
  * Reads the record of `name`. HF_E_NO_SESSION when there is none; HF_E_FORMAT when it
  * failed its checks: then it has been put away, with one event, and is as good as none.
  */
 int hf_session_load(struct hf_sessions *sessions, const char *name,
 		    struct hf_session_record *ret, struct hf_err *err);
+
+/* 1 when there is no record because a damaged one was put away, and none was written since. */
+int hf_session_was_put_away(struct hf_sessions *sessions, const char *name);
 
 /*
  * Appends the record durably, as the holder of `token`. HF_E_STALE when that is no

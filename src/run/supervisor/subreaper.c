@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hf/proc/blocked.h"
 #include "hf/run/keeper/keeper.h"
 #include "hf/sys/calls.h"
 
@@ -38,7 +39,7 @@ static _Noreturn void reaper_main(struct hf_keeper *keeper, struct hf_state *sta
 
 	/* Out of the terminal's reach, as the keeper is. */
 	(void)setpgid(0, 0);
-	(void)prctl(PR_SET_NAME, "holdfast-reaper");
+	(void)prctl(PR_SET_NAME, HF_COMM_REAPER);
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	keeper->supervisor_fd = hf_sys.pidfd_open(keeper->supervisor, 0);
 	/* Opened first, still our parent after: it is the one. */

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "holdfast/exit.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/run/keeper/keeper.h"
@@ -366,7 +367,7 @@ int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_o
 	if (s.aborted) {
 		s.last.result = 0;
 		s.last.report.outcome = HF_OUTCOME_STOPPED;
-		s.last.report.exit_status = 128 + s.aborted;
+		s.last.report.exit_status = HF_EXIT_SIGNAL + s.aborted;
 		hf_copy_text(s.last.report.cause, sizeof(s.last.report.cause),
 			     "it was asked to stop while it waited for its turn");
 	}

@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "holdfast/exit.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/run/keeper/keeper.h"
@@ -17,7 +18,7 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
-#define STATUS_AROUND 125
+#define STATUS_AROUND HF_EXIT_AROUND
 #define KEEPER_KILLED "the keeper was killed"
 
 /* All that is below us ends here; it was the keeper's, and nobody else looks after it. */
@@ -126,6 +127,7 @@ void hf_take_over(struct hf_supervisor *s)
 		(void)hf_cgroup_open(record.cgroup, record.cgroup_inode, &s->tree.group);
 	if (sessions)
 		(void)hf_mark_prefix(sessions->dir_inode, s->name, s->tree.mark);
+	s->tree.limit = known ? record.mark : 0;
 	s->tree.leader = known ? record.leader.pid : 0;
 	end_tree(s);
 	/* Now that the keeper is dead nobody else writes it; it may have come further. */

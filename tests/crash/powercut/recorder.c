@@ -194,6 +194,9 @@ int main(int argc, char **argv)
 		die("fork");
 		break;
 	case 0:
+		/* The caller may wait for the end of our output. */
+		if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
+			return 1;
 		serve();
 		return 0;
 	default:

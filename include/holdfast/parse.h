@@ -1,0 +1,27 @@
+/*
+ * holdfast/parse.h - durations and sizes as people write them, read as the program reads them.
+ *
+ * Threads and fork: no state. Blocks: no. Async-signal-safe: yes.
+ */
+#ifndef HOLDFAST_PARSE_H
+#define HOLDFAST_PARSE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "holdfast/api.h"
+
+HF_C_BEGIN
+
+/*
+ * Reads a duration: a number, perhaps with a fraction, and "ms", "s", "m", "h" or "d"; without a
+ * unit it means seconds ("1.5h", "250ms", "30"). Returns 0 or HF_E_SYNTAX.
+ */
+HF_API int hf_parse_duration(const char *s, size_t len, int64_t *ret_ns) HF_MUST_CHECK;
+
+/* Reads a size in bytes, perhaps with "K", "M" or "G" (powers of 1024). Returns 0 or HF_E_SYNTAX. */
+HF_API int hf_parse_size(const char *s, size_t len, uint64_t *ret) HF_MUST_CHECK;
+
+HF_C_END
+
+#endif

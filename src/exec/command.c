@@ -1,0 +1,339 @@
+/* exec/command.c - a command with input, output and a limit, of which nothing stays behind. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/exec/command.h"
+#include "hf/exec/spawn.h"
+#include "hf/exec/tree.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+#include "holdfast/clock.h"
+
+#define KILL_AGAIN_NS (20 * HF_MSEC) /* processes that appeared meanwhile */
+#define CHUNK         ((size_t)64 << 10)
+
+/* -- signals --------------------------------------------------------------------- */
+
+int hf_command_signals_take(struct hf_command_signals *ret)
+{
+	static const int passed[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+	const struct sigaction usual = { .sa_handler = SIG_DFL };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+		sigaddset(&set, passed[i]);
+	ret->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (ret->fd < 0)
+		return -errno;
+	/* Where SIGCHLD is ignored, the kernel reaps, and nobody learns how a command ended. */
+	(void)sigaction(SIGCHLD, &usual, &ret->child);
+	(void)sigprocmask(SIG_BLOCK, &set, &ret->mask);
+	return 0;
+}
+
+void hf_command_signals_done(struct hf_command_signals *signals)
+{
+	if (signals->fd < 0)
+		return;
+	(void)sigaction(SIGCHLD, &signals->child, NULL);
+	(void)sigprocmask(SIG_SETMASK, &signals->mask, NULL);
+	hf_auto_close(&signals->fd);
+}
+
+int hf_command_signals_next(const struct hf_command_signals *signals, int *ret_signal, int *ret_code)
+{
+	struct signalfd_siginfo info;
+
+	while (hf_sys.read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			continue;
+		*ret_signal = (int)info.ssi_signo;
+		*ret_code = info.ssi_code;
+		return 1;
+	}
+	return 0;
+}
+
+/* -- while it runs ----------------------------------------------------------------- */
+
+struct running {
+	const struct hf_command *command;
+	struct hf_command_result *result;
+	struct hf_command_signals signals;
+	const sigset_t *mask; /* the command's */
+	struct hf_child child;
+	struct hf_tree tree;
+	int output;           /* our end of its standard output; -1: has ended */
+	int ending;           /* TERM was sent */
+	struct hf_mono until; /* the next time something has to happen: TERM, then KILL again and again */
+	char *chunk;
+};
+
+static void running_done(struct running *run)
+{
+	hf_child_done(&run->child);
+	hf_tree_done(&run->tree);
+	hf_command_signals_done(&run->signals);
+	hf_auto_close(&run->output);
+	free(run->chunk);
+}
+
+static unsigned begin_end(struct running *run, int sig)
+{
+	unsigned count = 0;
+
+	if (run->ending)
+		return 0;
+	run->ending = 1;
+	run->until = hf_mono_in(run->command->grace_ns);
+	if (sig == SIGTERM) {
+		count = (unsigned)hf_tree_term(&run->tree);
+	} else {
+		hf_tree_signal(&run->tree, sig);
+		hf_tree_signal(&run->tree, SIGCONT);
+	}
+	return count;
+}
+
+/* Signals first: what the caller got is what it ends with. */
+static void pass_signals(struct running *run)
+{
+	int sig, code;
+
+	while (hf_command_signals_next(&run->signals, &sig, &code)) {
+		if (run->result->signal == 0 && !run->ending)
+			run->result->signal = sig;
+		(void)begin_end(run, sig);
+	}
+}
+
+/* One piece of its output. */
+static void pump(struct running *run)
+{
+	ssize_t n = hf_sys.read(run->output, run->chunk, CHUNK);
+	int r;
+
+	if (n < 0 && errno == EINTR)
+		return;
+	if (n <= 0) {
+		hf_auto_close(&run->output);
+		return;
+	}
+	r = run->result->write_error ? 0 : hf_write_all(run->command->out, run->chunk, (size_t)n);
+	if (r < 0) {
+		run->result->write_error = r;
+		(void)begin_end(run, SIGTERM);
+		run->until = hf_mono_now();
+	}
+}
+
+static int failed(const struct running *run)
+{
+	return run->ending || run->tree.leader_code != CLD_EXITED || run->tree.leader_status != 0;
+}
+
+/* The time is over: of the command, of its grace, or of another round of KILL. */
+static void act(struct running *run)
+{
+	if (!run->ending) {
+		run->result->timed_out = 1;
+		(void)begin_end(run, SIGTERM);
+		return;
+	}
+	hf_tree_kill(&run->tree);
+	run->until = hf_mono_in(KILL_AGAIN_NS);
+}
+
+static void sleep_a_while(struct running *run)
+{
+	struct pollfd fds[] = { { .fd = run->signals.fd, .events = POLLIN },
+				{ .fd = run->output, .events = POLLIN } };
+	int64_t left = hf_mono_left(run->until) / HF_MSEC;
+
+	if (hf_sys.poll(fds, 2, left < INT32_MAX ? (int)left + 1 : INT32_MAX) <= 0)
+		return;
+	if (fds[0].revents)
+		pass_signals(run);
+	if (fds[1].revents)
+		pump(run);
+}
+
+static void watch(struct running *run)
+{
+	for (;;) {
+		int alive = hf_tree_reap(&run->tree);
+
+		/* With a failure its output does not matter any more. */
+		if (run->tree.leader_exited && failed(run))
+			hf_auto_close(&run->output);
+		if (!alive && run->output < 0)
+			return;
+		if (alive && run->tree.leader_exited && run->output < 0 && !run->ending)
+			run->result->left = begin_end(run, SIGTERM);
+		if (hf_mono_left(run->until) == 0)
+			act(run);
+		sleep_a_while(run);
+	}
+}
+
+static int start(struct running *run)
+{
+	const struct hf_command *command = run->command;
+	struct hf_cgroup none = HF_CGROUP_INIT;
+	AUTO_FD null = -1;
+	AUTO_FD write_end = -1;
+	struct hf_spawn spawn = { .argv = command->argv,
+				  .envp = command->envp,
+				  .stdio = { command->in, STDERR_FILENO, -1 },
+				  .mask = run->mask,
+				  .cgroup = &none,
+				  .enter = command->enter,
+				  .enter_arg = command->enter_arg };
+	int ends[2], r;
+
+	run->chunk = malloc(CHUNK);
+	if (!run->chunk)
+		return -ENOMEM;
+	if (command->in < 0) {
+		null = hf_open_at(AT_FDCWD, "/dev/null", O_RDONLY, 0);
+		if (null < 0)
+			return null;
+		spawn.stdio[0] = null;
+	}
+	if (command->out >= 0) {
+		if (pipe2(ends, O_CLOEXEC) < 0)
+			return -errno;
+		run->output = ends[0];
+		write_end = ends[1];
+		spawn.stdio[1] = write_end;
+	}
+	r = hf_spawn(&spawn, &run->child);
+	if (r < 0)
+		return r;
+	run->tree.leader = (int32_t)run->child.pid;
+	/* If it was killed by now, that is how it ended. */
+	(void)hf_spawn_go(&run->child);
+	return 0;
+}
+
+/* `mask`: the command's; NULL: that of the caller. */
+static void run_here(const struct hf_command *command, const sigset_t *mask,
+		     struct hf_command_result *ret)
+{
+	struct hf_command_result result = { 0 };
+	AUTO(running_done) struct running run = { .command = command,
+						  .result = &result,
+						  .signals = { .fd = -1 },
+						  .child = HF_CHILD_INIT,
+						  .tree = HF_TREE_INIT,
+						  .output = -1,
+						  .until = hf_mono_in(command->limit_ns) };
+	int was_subreaper = 0;
+
+	(void)prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper);
+	result.error = hf_command_signals_take(&run.signals);
+	run.mask = mask ? mask : &run.signals.mask;
+	if (result.error == 0 && prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+		result.error = -errno;
+	if (result.error == 0)
+		result.error = start(&run);
+	if (result.error == 0) {
+		watch(&run);
+		result.exec_error = hf_spawn_result(&run.child);
+		result.code = run.tree.leader_code;
+		result.status = run.tree.leader_status;
+	}
+	(void)prctl(PR_SET_CHILD_SUBREAPER, was_subreaper);
+	*ret = result;
+}
+
+/* -- for a caller that has children already ------------------------------------------ */
+
+static int has_children(void)
+{
+	siginfo_t info = { 0 };
+
+	return !(waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 &&
+		 errno == ECHILD);
+}
+
+static _Noreturn void apart_main(const struct hf_command *command, pid_t parent, int report,
+				 const sigset_t *mask)
+{
+	struct hf_command_result result;
+
+	/* A terminal's signal goes to the caller, which passes it on. */
+	(void)setpgid(0, 0);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	/* Signals stay blocked: one that is passed on now must not end this process. */
+	run_here(command, mask, &result);
+	_exit(hf_write_all(report, (const char *)&result, sizeof(result)) == 0 ? 0 : 1);
+}
+
+/* Waits for that process, and passes on to it what we get. */
+static void attend(const struct hf_command_signals *signals, pid_t pid, int pidfd)
+{
+	struct pollfd fds[] = { { .fd = pidfd, .events = POLLIN },
+				{ .fd = signals->fd, .events = POLLIN } };
+	int sig, code;
+
+	do {
+		(void)hf_sys.poll(fds, 2, -1);
+		while (hf_command_signals_next(signals, &sig, &code))
+			(void)hf_sys.pidfd_send_signal(pidfd, sig);
+	} while (!(fds[0].revents & POLLIN));
+	while (waitid(P_PID, (id_t)pid, &(siginfo_t){ 0 }, WEXITED) < 0 && errno == EINTR)
+		continue;
+}
+
+static void run_apart(const struct hf_command *command, struct hf_command_result *ret)
+{
+	AUTO(hf_command_signals_done) struct hf_command_signals signals = { .fd = -1 };
+	AUTO_FD report = -1;
+	AUTO_FD write_end = -1;
+	AUTO_FD pidfd = -1;
+	pid_t pid, parent = getpid();
+	int ends[2];
+
+	ret->error = pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
+	if (ret->error < 0)
+		return;
+	report = ends[0];
+	write_end = ends[1];
+	ret->error = hf_command_signals_take(&signals);
+	if (ret->error < 0)
+		return;
+	pid = fork();
+	if (pid == 0)
+		apart_main(command, parent, write_end, &signals.mask);
+	hf_auto_close(&write_end);
+	/* Ours and not yet waited for: the number is its own. */
+	pidfd = pid < 0 ? -1 : hf_sys.pidfd_open(pid, 0);
+	if (pidfd < 0) {
+		ret->error = -errno;
+		return;
+	}
+	attend(&signals, pid, pidfd);
+	if (hf_read_all(report, (char *)ret, sizeof(*ret)) != (ssize_t)sizeof(*ret))
+		*ret = (struct hf_command_result){ .error = -ECHILD };
+}
+
+void hf_command_run(const struct hf_command *command, struct hf_command_result *ret)
+{
+	*ret = (struct hf_command_result){ 0 };
+	if (has_children())
+		run_apart(command, ret);
+	else
+		run_here(command, NULL, ret);
+}

@@ -1,0 +1,13 @@
+/* lock/local/token.h - the next fencing token. */
+#ifndef LOCK_LOCAL_TOKEN_H
+#define LOCK_LOCAL_TOKEN_H
+
+#include "hf/lock/local/guard.h"
+
+/*
+ * The token of the next acquisition under this guard: higher than all that were given for this
+ * name before (L2). The caller puts it into the record.
+ */
+uint64_t hf_token_next(struct hf_guard *guard);
+
+#endif

@@ -1,0 +1,187 @@
+/* view/session.c - what is shown of a session. */
+#include <string.h>
+
+#include "hf/view/session.h"
+
+/* -- JSON -------------------------------------------------------------------------- */
+
+static json_t *end_json(const struct hf_session_end *end)
+{
+	json_t *object;
+
+	if (end->outcome == HF_OUTCOME_NONE)
+		return json_null();
+	object = json_object();
+	hf_view_set(&object, "outcome", json_string(hf_outcome_word(end->outcome)));
+	hf_view_set(&object, "exit", json_integer(end->exit_status));
+	hf_view_set(&object, "cause", hf_view_text(end->cause));
+	hf_view_set(&object, "ended", hf_view_time(end->ended));
+	hf_view_set(&object, "ran_ms", hf_view_number(end->ran_ns, HF_MSEC));
+	return object;
+}
+
+static json_t *words_json(char *const *words)
+{
+	json_t *array;
+
+	if (!words)
+		return json_null();
+	array = json_array();
+	for (size_t i = 0; words[i]; i++)
+		hf_view_add(&array, hf_view_text(words[i]));
+	return array;
+}
+
+/* Of a single run there is one attempt; a loop's limit is not on record. */
+static json_t *attempts_max(const struct hf_session_info *info)
+{
+	return info->loop || info->attempt != 1 ? json_null() : json_integer(1);
+}
+
+static void set_end(json_t **object, const struct hf_session_info *info)
+{
+	int ended = info->outcome != HF_OUTCOME_NONE;
+
+	hf_view_set(object, "started", hf_view_time(info->started));
+	hf_view_set(object, "age_ms", hf_view_number(info->age_ns, HF_MSEC));
+	hf_view_set(object, "ended", hf_view_time(info->ended));
+	hf_view_set(object, "ran_ms", hf_view_number(info->ran_ns, HF_MSEC));
+	hf_view_set(object, "outcome", ended ? json_string(hf_outcome_word(info->outcome)) : json_null());
+	hf_view_set(object, "exit", ended ? json_integer(info->exit_status) : json_null());
+	hf_view_set(object, "cause", ended ? hf_view_text(info->cause) : json_null());
+	hf_view_set(object, "last", end_json(&info->last));
+}
+
+static void set_figures(json_t **object, const struct hf_session_info *info)
+{
+	hf_view_set(object, "deadline_ms", hf_view_number(info->deadline_ns, HF_MSEC));
+	hf_view_set(object, "deadline_left_ms", hf_view_number(info->deadline_left_ns, HF_MSEC));
+	hf_view_set(object, "idle_ms", json_null());
+	hf_view_set(object, "output_age_ms", hf_view_number(info->output_age_ns, HF_MSEC));
+	hf_view_set(object, "cpu_pct", json_null());
+	hf_view_set(object, "cpu_ms", hf_view_number(info->cpu_ns, HF_MSEC));
+	hf_view_set(object, "memory_bytes", hf_view_number(info->memory_bytes, 1));
+	hf_view_set(object, "memory_peak_bytes", json_null());
+	hf_view_set(object, "processes", hf_view_number(info->processes, 1));
+	hf_view_set(object, "last_line", json_null());
+	hf_view_set(object, "last_line_partial", json_null());
+	hf_view_set(object, "log_bytes", hf_view_number(info->log_bytes, 1));
+	hf_view_set(object, "log_dropped_bytes", hf_view_number(info->log_dropped_bytes, 1));
+}
+
+static void set_processes(json_t **object, const struct hf_session_info *info)
+{
+	hf_view_set(object, "pid", info->pid ? json_integer(info->pid) : json_null());
+	hf_view_set(object, "supervisor", hf_view_process(&info->supervisor));
+	hf_view_set(object, "keeper", hf_view_process(&info->keeper));
+	hf_view_set(object, "leader", hf_view_process(&info->leader));
+	hf_view_set(object, "tree", json_string(info->tree));
+	hf_view_set(object, "evidence", hf_view_text(info->evidence[0] ? info->evidence : NULL));
+}
+
+json_t *hf_view_session(const struct hf_session_info *info)
+{
+	json_t *object = json_object();
+
+	hf_view_set_name(&object, info->name);
+	hf_view_set(&object, "state", json_string(hf_session_word(info->state)));
+	/* Attempts count from 1: with 0 nothing of the record is known. */
+	hf_view_set(&object, "attempt", info->attempt ? json_integer(info->attempt) : json_null());
+	hf_view_set(&object, "attempts_max", attempts_max(info));
+	hf_view_set(&object, "failures", info->attempt ? json_integer(info->failures) : json_null());
+	hf_view_set(&object, "loop", info->attempt ? json_boolean(info->loop) : json_null());
+	hf_view_set(&object, "token", json_integer((json_int_t)info->token));
+	hf_view_set(&object, "command", hf_view_text(info->command[0] ? info->command : NULL));
+	hf_view_set(&object, "argv", words_json(info->argv));
+	hf_view_set(&object, "cwd", json_null());
+	hf_view_set(&object, "group", json_null());
+	set_end(&object, info);
+	set_figures(&object, info);
+	set_processes(&object, info);
+	/* Of parts that do not exist yet. */
+	hf_view_set(&object, "waits_for", json_null());
+	hf_view_set(&object, "plan", json_null());
+	hf_view_set(&object, "land", json_null());
+	hf_view_set(&object, "needs", json_null());
+	return object;
+}
+
+json_t *hf_view_report(const char *name, const struct hf_run_report *report, int exit_status)
+{
+	int ended = report->outcome != HF_OUTCOME_NONE;
+	json_t *object = json_object();
+
+	hf_view_set_name(&object, name);
+	hf_view_set(&object, "outcome", ended ? json_string(hf_outcome_word(report->outcome)) : json_null());
+	hf_view_set(&object, "exit", ended ? json_integer(exit_status) : json_null());
+	hf_view_set(&object, "cause", ended ? hf_view_text(report->cause) : json_null());
+	hf_view_set(&object, "pid", report->pid ? json_integer(report->pid) : json_null());
+	hf_view_set(&object, "supervisor", hf_view_process(&report->supervisor));
+	hf_view_set(&object, "attempt", report->attempt ? json_integer(report->attempt) : json_null());
+	hf_view_set(&object, "token", report->token ? json_integer((json_int_t)report->token) : json_null());
+	return object;
+}
+
+/* -- columns ----------------------------------------------------------------------- */
+
+const struct hf_view_column hf_view_session_columns[HF_VIEW_SESSION_COLUMNS] = {
+	{ "NAME", -20 }, { "STATE", -13 }, { "PID", 7 },    { "AGE", 7 }, { "LEFT", 7 },   { "PROCS", 5 },
+	{ "MEM", 6 },	 { "CPU", 7 },	   { "OUTPUT", 7 }, { "TRY", 3 }, { "TOKEN", -16 }, { "COMMAND", 0 },
+};
+
+static void add_command(struct hf_buf *out, const struct hf_session_info *info)
+{
+	/* While something runs, how the one before ended is of no interest. */
+	const char *cause = info->outcome != HF_OUTCOME_NONE ? info->cause : info->pid == 0 ? info->last.cause : "";
+
+	hf_buf_add_shown(out, info->command, strlen(info->command));
+	if (cause[0]) {
+		hf_buf_add_text(out, "  (");
+		hf_buf_add_shown(out, cause, strlen(cause));
+		hf_buf_add_char(out, ')');
+	}
+	if (info->log_dropped_bytes > 0) {
+		hf_buf_add_text(out, "  [log: the first ");
+		hf_view_size(out, info->log_dropped_bytes);
+		hf_buf_add_text(out, " dropped]");
+	}
+}
+
+void hf_view_session_cells(const struct hf_session_info *info, struct hf_buf cells[HF_VIEW_SESSION_COLUMNS])
+{
+	hf_buf_add_shown(&cells[0], info->name, strlen(info->name));
+	hf_buf_add_text(&cells[HF_VIEW_SESSION_STATE], hf_session_word(info->state));
+	hf_view_count(&cells[2], info->pid ? info->pid : -1);
+	hf_view_duration(&cells[3], info->age_ns);
+	hf_view_duration(&cells[4], info->deadline_left_ns);
+	hf_view_count(&cells[5], info->processes);
+	hf_view_size(&cells[6], info->memory_bytes);
+	hf_view_duration(&cells[7], info->cpu_ns);
+	hf_view_duration(&cells[8], info->output_age_ns);
+	hf_view_count(&cells[9], info->attempt ? (int64_t)info->attempt : -1);
+	hf_buf_add_u64(&cells[10], info->token);
+	add_command(&cells[11], info);
+}
+
+enum hf_view_tone hf_view_session_tone(enum hf_session_state state)
+{
+	switch (state) {
+	case HF_SESSION_RUNNING:
+	case HF_SESSION_STARTING:
+	case HF_SESSION_VERIFYING:
+	case HF_SESSION_DONE:
+		return HF_TONE_GOOD;
+	case HF_SESSION_FAILING:
+	case HF_SESSION_FAILED:
+	case HF_SESSION_VERIFY_FAILED:
+	case HF_SESSION_DEAD_UNREAPED:
+	case HF_SESSION_UNREADABLE:
+		return HF_TONE_BAD;
+	case HF_SESSION_HUNG:
+	case HF_SESSION_STOPPING:
+	case HF_SESSION_STOPPED:
+	case HF_SESSION_WAITING:
+	default:
+		return HF_TONE_CARE;
+	}
+}

@@ -1,0 +1,65 @@
+# docs/JSON.md: each shape there has a real example; here the same commands are run and the shapes compared.
+load session_helper
+
+DOC="$BATS_TEST_DIRNAME/../../docs/JSON.md"
+
+# What the examples are about: a session that runs and whose run before failed, a lock with one who waits, a file.
+stage() {
+    hf run fix-160 -- bash -c 'exit 9' >/dev/null 2>&1 || true
+    hf run fix-160 --detach --deadline 1h -- sleep 600 >/dev/null
+    # Its owner ends with the test.
+    spawn sleep 600
+    owner=$spawned_pid
+    hf lock acquire build --pid "$owner" --ttl 1h >/dev/null
+    spawn "$HOLDFAST" lock run build -- true
+    wait_until 10 bash -c '[ "$("$0" --json lock list | jq "[.locks[].waiters[]] | length")" = 1 ]' "$HOLDFAST"
+    echo '{"runs":1}' >agents.json
+}
+
+# The kinds of an object's members, and of the first member of each list.
+SHAPE='def shape: if type == "object" then map_values(shape) elif type == "array" then (.[0:1] | map(shape)) else type end; shape'
+
+# examples: the commands of docs/JSON.md, in order
+examples() { sed -n 's/^\$ holdfast //p' "$DOC"; }
+
+# example COMMAND: the JSON that stands below it
+example() { awk -v command="\$ holdfast $1" '$0 == command { on = 1; next } on && /^```$/ { exit } on' "$DOC"; }
+
+@test "docs/JSON.md: every example has the members and kinds that the command really gives" {
+    stage
+    [ "$(examples | wc -l)" -ge 20 ]
+    while IFS= read -r command; do
+        example "$command" >documented
+        [ -s documented ] || { echo "no example: $command"; return 1; }
+        eval "hf ${command//OWNER/$owner}" >given 2>/dev/null </dev/null || true
+        if ! diff <(jq -S "$SHAPE" documented) <(jq -S "$SHAPE" given); then
+            echo "docs/JSON.md and the command differ: $command"
+            return 1
+        fi
+    done < <(examples)
+}
+
+@test "docs/JSON.md: every member of every example is explained" {
+    while IFS= read -r command; do
+        example "$command" | jq -r '[.. | objects | keys[]] | unique[]'
+    done < <(examples) | sort -u >members
+    [ "$(wc -l <members)" -gt 80 ]
+    while IFS= read -r member; do
+        # Counted by the name of an event, not a member of its own.
+        case $member in note | lock_skipped | session_*) continue ;; esac
+        grep -q "\`$member\`" "$DOC" || { echo "not explained: $member"; return 1; }
+    done <members
+}
+
+@test "rules: unknown is null and never -1; times are RFC 3339 in UTC; a name that is not UTF-8 has its key beside it" {
+    stage
+    name=$'caf\xe9'
+    hf run "$name" -- true
+    for command in "ps" "lock list --all" "why build" "wait $name"; do
+        hf --json $command >given
+        jq -e '[.. | numbers | select(. == -1)] == []' given
+        jq -e '[.. | objects | .started?, .ended?, .since?, .ts? | strings | select(test("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[.][0-9]+Z$") | not)] == []' given
+        jq -e '[.. | objects | keys[] | select(test("_(ns|us|seconds|kb|mb)$"))] == []' given
+    done
+    jq -e '.key == "caf%E9" and (.name | startswith("caf"))' given
+}
