@@ -33,7 +33,13 @@ def loop_mount(path):
     if not os.path.exists(LOOP):
         run("mknod", LOOP, "b", "7", str(NUMBER))
     loop = LOOP
-    run("losetup", loop, path)
+    # A device that was just given up may take a moment.
+    for attempt in range(100):
+        if subprocess.run(["losetup", loop, path], capture_output=True).returncode == 0:
+            break
+        time.sleep(0.05)
+    else:
+        run("losetup", loop, path)
     try:
         run("mount", loop, MNT)
     except subprocess.CalledProcessError:
