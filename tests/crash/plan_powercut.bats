@@ -15,7 +15,7 @@ teardown() {
 }
 
 powercut() { # FS MUTANT NOISE
-    LIMIT=${POWERCUT_LIMIT:-12} timeout 600 python3 "$BATS_TEST_DIRNAME/powercut/powercut.py" "$1" "$2" "$3" 1
+    LIMIT=${POWERCUT_LIMIT:-30} timeout 600 python3 "$BATS_TEST_DIRNAME/powercut/powercut.py" "$1" "$2" "$3" 1
 }
 
 @test "L10: a power cut anywhere in a commit leaves all old or all new" {

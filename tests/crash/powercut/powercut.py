@@ -111,6 +111,10 @@ def record():
     run("cp", "--sparse=always", IMG, BASE)
     run(HELPERS + "/helper-recorder", REC, IMG, LOG)
     loop = loop_mount(REC + "/disk")
+    # What is to land is dirty in memory, as after a sandbox that nobody has settled.
+    for i in range(6):
+        with open(MNT + "/state/plans/p/s/s/u/d%d/f%d" % (i % 2, i), "wb") as f:
+            f.write(b"n" * 6000)
     noise = MNT + "/noise" if NOISE else "-"
     out = run(HELPERS + "/helper-powercut-commit", MNT + "/state", "p", noise, MUTANT)
     acknowledged = os.stat(LOG).st_size
