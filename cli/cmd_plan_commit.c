@@ -13,27 +13,30 @@ struct commit_options {
 	int64_t wait_ns;
 	int strict, torn;
 	const char *ignore_from;
-	struct option_list force, depends, ignore, fence;
+	char **force, **depends, **ignore, **fence;
 };
 
 /* "NAME:TOKEN" for each fence. The names are kept until the program ends. */
-static int read_fences(const struct cli *cli, const struct option_list *words,
-		       struct hf_plan_fence *fences)
+static int read_fences(const struct cli *cli, char *const *words, struct hf_plan_fence *fences,
+		       size_t *ret_n)
 {
-	if (words->n > FENCES_MAX)
-		return cli_usage(cli, "at most %d fences", FENCES_MAX);
-	for (size_t i = 0; i < words->n; i++) {
-		const char *colon = strrchr(words->words[i], ':');
+	size_t i = 0;
+
+	for (; words && words[i]; i++) {
+		const char *colon = strrchr(words[i], ':');
 		uint64_t token = 0;
 
-		if (!colon || colon == words->words[i] ||
+		if (i == FENCES_MAX)
+			return cli_usage(cli, "at most %d fences", FENCES_MAX);
+		if (!colon || colon == words[i] ||
 		    hf_parse_u64(colon + 1, strlen(colon + 1), UINT64_MAX, &token) < 0 || token == 0)
 			return cli_usage(cli, "a fence is NAME:TOKEN, the token a number");
-		fences[i].name = strndup(words->words[i], (size_t)(colon - words->words[i]));
+		fences[i].name = strndup(words[i], (size_t)(colon - words[i]));
 		fences[i].token = token;
 		if (!fences[i].name)
 			cli_die_oom();
 	}
+	*ret_n = i;
 	return EXIT_DONE;
 }
 
@@ -124,16 +127,14 @@ static int run_commit(struct cli *cli, const char *plan, struct commit_options *
 	struct hf_plan_commit_opts opts = {
 		.size = sizeof(opts),
 		.flags = (o->strict ? HF_PLAN_COMMIT_STRICT : 0U) | (o->torn ? HF_PLAN_COMMIT_TORN : 0U),
-		.force = o->force.words,
-		.depends = o->depends.words,
-		.ignore = o->ignore.words,
+		.force = (const char *const *)o->force,
+		.depends = (const char *const *)o->depends,
 		.fences = fences,
-		.n_fences = o->fence.n,
 		.wait_ns = o->wait_ns,
 	};
 	AUTO(hf_plan_report_done) struct hf_plan_report report = { 0 };
 	struct hf_err err = HF_ERR_INIT;
-	int r, status = read_fences(cli, &o->fence, fences);
+	int r, status = read_fences(cli, o->fence, fences, &opts.n_fences);
 
 	if (status == EXIT_DONE)
 		status = plan_read_ignore(cli, o->ignore_from, &o->ignore);
@@ -141,6 +142,7 @@ static int run_commit(struct cli *cli, const char *plan, struct commit_options *
 		status = plan_open(cli, &context);
 	if (status != EXIT_DONE)
 		return status;
+	opts.ignore = (const char *const *)o->ignore;
 	r = undo ? hf_plan_undo(context.plans, plan, &opts, &report, &err)
 		 : hf_plan_commit(context.plans, plan, &opts, &report, &err);
 	return tell(cli, plan, undo ? "taken back" : "committed", r, &report, &err);

@@ -9,7 +9,7 @@
 struct diff_options {
 	int stat, patch, name_only, zero;
 	const char *ignore_from;
-	struct option_list ignore;
+	char **ignore;
 	int64_t wait_ns;
 };
 
@@ -170,7 +170,7 @@ int cmd_plan_diff(struct cli *cli, int argc, char **argv)
 	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
 	struct diff_options o = { 0 };
 	struct diff diff = { .cli = cli, .o = &o };
-	struct hf_plan_diff_opts opts = { .size = sizeof(opts), .ignore = o.ignore.words };
+	struct hf_plan_diff_opts opts = { .size = sizeof(opts) };
 	struct hf_err err = HF_ERR_INIT;
 	const struct option_spec specs[] = {
 		{ "stat", 0, OPTION_FLAG, &o.stat, NULL, "with sizes and totals" },
@@ -195,6 +195,7 @@ int cmd_plan_diff(struct cli *cli, int argc, char **argv)
 	if (status != EXIT_DONE)
 		return status;
 	opts.wait_ns = o.wait_ns;
+	opts.ignore = (const char *const *)o.ignore;
 	diff.changes = cli->json ? json_array() : NULL;
 	pager = o.patch ? plan_pager_begin(cli) : -1;
 	r = hf_plan_diff(context.plans, argv[0], &opts, take, &diff, &err);

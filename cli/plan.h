@@ -21,7 +21,7 @@ void plan_done(struct plan_context *context);
 json_t *plan_time(struct hf_wall time);
 
 /* The lines of a file as further globs; "" and "#..." do not count. Status after saying why. */
-int plan_read_ignore(const struct cli *cli, const char *file, struct option_list *globs);
+int plan_read_ignore(const struct cli *cli, const char *file, char ***globs);
 
 /* Unified differences of one change, by diff(1), on stdout. Status. */
 int plan_patch(const struct cli *cli, const struct hf_change *change);

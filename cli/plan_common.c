@@ -42,11 +42,11 @@ json_t *plan_time(struct hf_wall time)
 	return json_string(text);
 }
 
-int plan_read_ignore(const struct cli *cli, const char *file, struct option_list *globs)
+int plan_read_ignore(const struct cli *cli, const char *file, char ***globs)
 {
 	FILE *in = file ? fopen(file, "re") : NULL;
 	char *line = NULL;
-	size_t room = 0;
+	size_t room = 0, count = 0;
 	ssize_t n;
 
 	if (!file)
@@ -55,20 +55,22 @@ int plan_read_ignore(const struct cli *cli, const char *file, struct option_list
 		cli_say(cli, "%s: %s", file, strerrordesc_np(errno));
 		return EXIT_OS;
 	}
+	while (*globs && (*globs)[count])
+		count++;
 	while ((n = getline(&line, &room, in)) >= 0) {
 		if (n > 0 && line[n - 1] == '\n')
 			line[--n] = '\0';
 		if (n == 0 || line[0] == '#')
 			continue;
-		if (globs->n == OPTION_LIST_MAX) {
-			cli_say(cli, "%s: more than %d globs", file, OPTION_LIST_MAX);
-			break;
-		}
-		globs->words[globs->n++] = line; /* kept until the program ends */
+		*globs = reallocarray(*globs, count + 2, sizeof(**globs));
+		if (!*globs)
+			cli_die_oom();
+		(*globs)[count++] = line; /* kept until the program ends */
+		(*globs)[count] = NULL;
 		line = NULL;
 		room = 0;
 	}
 	free(line);
 	(void)fclose(in);
-	return n >= 0 ? EXIT_USAGE : EXIT_DONE;
+	return EXIT_DONE;
 }

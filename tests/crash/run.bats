@@ -122,18 +122,24 @@ ended_once() {
     hf run warm-up -- true
     mapfile -t list < <(after_event)
     [ "${#list[@]}" -ge 5 ]
+    between=0
     for at in "${!list[@]}"; do
         read -r call ordinal <<<"${list[at]}"
         echo "at $call $ordinal"
         status=0
-        timeout --kill-after=5 20 strace -f -b execve -o trace -e trace="$changing" -e inject="$call:signal=KILL:when=$ordinal" \
+        timeout --kill-after=5 20 strace -f -b execve -s 400 -o trace -e trace="$changing" -e inject="$call:signal=KILL:when=$ordinal" \
             "$HOLDFAST" run "e$at" --grace 100ms -- true >said 2>&1 3>&- || status=$?
         # Who calls as often may have been the supervisor; then both are gone.
         hf -q reap "e$at" >/dev/null 2>&1 || true
         ended_once "e$at"
+        # Now and then a run takes another way (a lock's token is counted), and is killed before it comes to the event.
+        grep -q "session_ended.*succeeded" trace || continue
+        between=$((between + 1))
         [ "$(jq -r .outcome events)" = succeeded ] || [ "$(grep -c 'killed by SIGKILL' trace)" -ne 1 ] || { cat events; return 1; }
         [ "$(grep -c 'killed by SIGKILL' trace)" -ne 1 ] || [ "$status" -eq 0 ] || [ "$status" -eq 137 ] || { echo "exit $status"; return 1; }
     done
+    echo "$between of ${#list[@]} between"
+    [ "$between" -ge 5 ]
 }
 
 @test "who reaps is killed at its calls, and reaps again: one session_ended, one session_reaped (L8)" {
@@ -144,8 +150,7 @@ ended_once() {
         for call in pwrite64 flock fdatasync; do
             name="r$at-$call"
             running "$name" --tree walk --grace 100ms
-            kill -STOP "$spawned_pid" "$(field "$name" .keeper.pid)"
-            kill -KILL "$spawned_pid" "$(field "$name" .keeper.pid)"
+            kill_keepers "$name"
             wait "$spawned_pid" || true
             wait_until 5 is_field "$name" .state dead-unreaped
             timeout --kill-after=5 20 strace -o trace -e trace="$call" -e inject="$call:signal=KILL:when=$at" \

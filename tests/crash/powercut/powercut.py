@@ -113,7 +113,9 @@ def record():
     loop = loop_mount(REC + "/disk")
     # What is to land is dirty in memory, as after a sandbox that nobody has settled.
     for i in range(6):
-        with open(MNT + "/state/plans/p/s/s/u/d%d/f%d" % (i % 2, i), "wb") as f:
+        path = MNT + "/state/plans/p/s/s/u/d%d/f%d" % (i % 2, i)
+        os.unlink(path)  # not truncated: ext4 flushes what is written after that
+        with open(path, "xb") as f:
             f.write(b"n" * 6000)
     noise = MNT + "/noise" if NOISE else "-"
     out = run(HELPERS + "/helper-powercut-commit", MNT + "/state", "p", noise, MUTANT)
