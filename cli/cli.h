@@ -12,6 +12,7 @@
 #define CLI_CLI_H
 
 #include <limits.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,7 @@ struct cli {
 	int quiet;       /* -q */
 	int terminal;    /* stdout is one */
 	int colour;      /* stdout is a terminal and NO_COLOR is not set */
+	int keep_status; /* cli_keep_status() */
 	const struct command *command;
 	struct hf_state *state; /* opened by cli_state() */
 };
@@ -104,6 +106,7 @@ enum option_kind {
 	OPTION_DURATION, /* int64_t, nanoseconds */
 	OPTION_COUNT,    /* uint64_t */
 	OPTION_SIZE,     /* uint64_t, bytes */
+	OPTION_LIST,     /* char **, NULL-ended and to be freed: may be given again and again */
 };
 
 struct option_spec {
@@ -135,6 +138,22 @@ int cli_options_status(int result);
 int cli_global_option(struct cli *cli, int argc, char **argv);
 
 /* -- output ----------------------------------------------------------------- */
+
+/* Around every write to stderr: a reader that is gone does not end us. */
+struct cli_talk {
+	sigset_t mask;
+	int was_pending;
+};
+
+void cli_talk_begin(struct cli_talk *talk);
+void cli_talk_end(const struct cli_talk *talk);
+
+/*
+ * From here on the exit status is that of a command or session, and what is printed about it
+ * does not change it, even when standard output cannot be written; nor does a signal that comes late.
+ * To be called when nothing is left to wait for.
+ */
+void cli_keep_status(struct cli *cli);
 
 /* "holdfast: …" on stderr, unless -q. */
 void cli_say(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));

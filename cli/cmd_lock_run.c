@@ -98,7 +98,7 @@ static int start_leased(const struct cli *cli, const char *name, char **command,
 
 	command_environment(cli, name, 0);
 	(void)snprintf(leased->token_text, TOKEN_TEXT_MAX, "HOLDFAST_TOKEN=");
-	leased->envp = hf_spawn_environment(set, unset);
+	leased->envp = hf_spawn_environment(set, NULL, unset);
 	if (!leased->envp)
 		cli_die_oom();
 	spawn.envp = leased->envp;
@@ -174,7 +174,7 @@ static void renew(struct cli *cli, struct renewal *renewal, struct leased *lease
 	renewal->next = hf_mono_in(renewal->ttl_ns / 10);
 	if (r != HF_E_STALE && hf_mono_left(renewal->lost_at) > 0)
 		return;
-	(void)hf_tree_term(&leased->tree);
+	(void)hf_tree_term(&leased->tree, 0);
 	renewal->lost = 1;
 	renewal->kill_at = hf_mono_in(GRACE_NS);
 	cli_say(cli, "the lease is lost, ending the command: %s", lock_why(&err, text));

@@ -1,5 +1,6 @@
 /* cli/cmd_run.c - run: a command as a supervised session. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "hf/base/cleanup.h"
@@ -15,11 +16,67 @@ struct run {
 	const char *name;
 	struct lock_options lock;
 	struct hf_run_opts o;
-	int64_t grace_ns;
+	/* -1: not given; 0 then says that there is to be none. */
+	int64_t deadline_ns, idle_ns, hang_ns, grace_ns, verify_ns, every_ns, backoff_ns, backoff_max_ns;
 	uint64_t max_runs, max_depth, max_active, log_max;
-	const char *tree_word;
+	const char *tree_word, *term_word;
+	char **env; /* to be freed, with what env_set has */
+	size_t n_set;
+	char **env_set; /* "NAME=VALUE" made of --env NAME */
 	int detach, resume, leave_running, log;
 };
+
+static int check_words(struct run *run)
+{
+	const char *tree = run->tree_word, *term = run->term_word;
+
+	run->o.tree = !tree			    ? HF_TREE_DEFAULT
+		      : strcmp(tree, "auto") == 0   ? HF_TREE_AUTO
+		      : strcmp(tree, "cgroup") == 0 ? HF_TREE_CGROUP
+						    : HF_TREE_WALK;
+	if (run->o.tree == HF_TREE_WALK && strcmp(tree, "walk") != 0)
+		return cli_usage(run->cli, "--tree is auto, cgroup or walk, not '%s'", tree);
+	run->o.term = !term			    ? HF_TERM_DEFAULT
+		      : strcmp(term, "leader") == 0 ? HF_TERM_LEADER
+						    : HF_TERM_TREE;
+	if (run->o.term == HF_TERM_TREE && strcmp(term, "tree") != 0)
+		return cli_usage(run->cli, "--term is leader or tree, not '%s'", term);
+	return EXIT_DONE;
+}
+
+/* --env NAME takes the value from here. */
+static int check_env(struct run *run)
+{
+	size_t n = 0;
+
+	while (run->env && run->env[n])
+		n++;
+	run->env_set = calloc(n + 1, sizeof(*run->env_set));
+	if (!run->env_set)
+		cli_die_oom();
+	for (size_t i = 0; i < n; i++) {
+		const char *word = run->env[i], *value = strchr(word, '=') ? NULL : getenv(word);
+
+		if (!word[0] || word[0] == '=' || strncmp(word, "HOLDFAST_", 9) == 0)
+			return cli_usage(run->cli, "--env is NAME=VALUE or NAME, and not a HOLDFAST_ one: '%s'", word);
+		if (strchr(word, '='))
+			continue;
+		if (!value)
+			return cli_usage(run->cli, "--env %s: there is no such variable here", word);
+		if (asprintf(&run->env_set[run->n_set], "%s=%s", word, value) < 0)
+			cli_die_oom();
+		run->env[i] = run->env_set[run->n_set++];
+	}
+	return EXIT_DONE;
+}
+
+static void free_env(struct run *run)
+{
+	while (run->n_set > 0)
+		free(run->env_set[--run->n_set]);
+	free(run->env_set);
+	free(run->env);
+}
 
 static int check_limits(struct run *run)
 {
@@ -35,9 +92,9 @@ static int check_limits(struct run *run)
 		return cli_usage(run->cli, "--max-runs and --max-depth are at least 1");
 	if (run->max_active == 0 || (run->max_active != NOT_GIVEN && run->max_active > HF_LOCK_SLOTS_MAX))
 		return cli_usage(run->cli, "--max-active goes from 1 to %d", HF_LOCK_SLOTS_MAX);
-	if (run->o.group && run->max_active == NOT_GIVEN)
+	if (run->o.group && run->max_active == NOT_GIVEN && !run->resume)
 		return cli_usage(run->cli, "--group needs --max-active N");
-	if (run->log_max != NOT_GIVEN && !run->log && !run->detach)
+	if (run->log_max != NOT_GIVEN && !run->log && !run->detach && !run->resume)
 		return cli_usage(run->cli, "--log-max needs --log or --detach");
 	if (run->log_max != NOT_GIVEN && run->log_max != 0 && run->log_max < HF_RUN_LOG_MIN)
 		return cli_usage(run->cli, "--log-max is at least %dK, or 0 for no limit",
@@ -45,20 +102,25 @@ static int check_limits(struct run *run)
 	if (run->log_max != NOT_GIVEN && run->log_max != 0 && run->detach && run->leave_running)
 		return cli_usage(run->cli, "what --leave-running leaves writes to the log itself; "
 					   "--log-max would not hold");
-	if (!run->tree_word || strcmp(run->tree_word, "auto") == 0)
-		run->o.tree = HF_TREE_AUTO;
-	else if (strcmp(run->tree_word, "cgroup") == 0)
-		run->o.tree = HF_TREE_CGROUP;
-	else if (strcmp(run->tree_word, "walk") == 0)
-		run->o.tree = HF_TREE_WALK;
-	else
-		return cli_usage(run->cli, "--tree is auto, cgroup or walk, not '%s'", run->tree_word);
-	return EXIT_DONE;
+	return check_words(run);
 }
 
 static uint32_t given(uint64_t count)
 {
 	return count == NOT_GIVEN ? 0 : (uint32_t)count;
+}
+
+/* 0 on the command line takes back what is stored; else it is the same as nothing. */
+static int64_t duration(const struct run *run, int64_t ns)
+{
+	return ns > 0 ? ns : ns == 0 && run->resume ? HF_RUN_NONE : 0;
+}
+
+static void say_resumed(void *arg, const char *text)
+{
+	const struct run *run = arg;
+
+	cli_say(run->cli, "session '%s': %s", run->name, text);
 }
 
 static void fill_options(struct run *run, char **command)
@@ -70,7 +132,17 @@ static void fill_options(struct run *run, char **command)
 	o->flags = (run->resume ? HF_RUN_RESUME : 0) | (run->leave_running ? HF_RUN_LEAVE_RUNNING : 0) |
 		   (run->log ? HF_RUN_LOG : 0);
 	/* 0 on the command line means: at once. */
-	o->grace_ns = run->grace_ns == 0 ? -1 : run->grace_ns;
+	o->grace_ns = run->grace_ns < 0 ? 0 : run->grace_ns == 0 ? -1 : run->grace_ns;
+	o->deadline_ns = duration(run, run->deadline_ns);
+	o->idle_ns = duration(run, run->idle_ns);
+	o->hang_ns = duration(run, run->hang_ns);
+	o->verify_ns = duration(run, run->verify_ns);
+	o->every_ns = duration(run, run->every_ns);
+	o->backoff_ns = duration(run, run->backoff_ns);
+	o->backoff_max_ns = duration(run, run->backoff_max_ns);
+	o->env = run->env;
+	o->resumed = say_resumed;
+	o->resumed_arg = run;
 	o->wait_ns = run->lock.wait_ns;
 	o->ttl_ns = run->lock.ttl_ns;
 	o->max_runs = given(run->max_runs);
@@ -172,6 +244,10 @@ static int tell(const struct run *run, const struct hf_run_report *report)
 		status = (int)run->lock.busy_status;
 	if (run->cli->json)
 		cli_print_json(hf_view_report(run->name, report, status));
+	if (report->outlived > 0)
+		cli_say(run->cli, "session '%s': %u %s outlived the command and %s ended: %s", run->name,
+			report->outlived, report->outlived == 1 ? "process" : "processes",
+			report->outlived == 1 ? "was" : "were", report->outlived_names);
 	switch (report->outcome) {
 	case HF_OUTCOME_NONE:
 		if (!run->cli->json) {
@@ -190,6 +266,8 @@ static int tell(const struct run *run, const struct hf_run_report *report)
 	case HF_OUTCOME_LOST_LOCK:
 	case HF_OUTCOME_ABANDONED:
 	case HF_OUTCOME_NOT_STARTED:
+	case HF_OUTCOME_INTERRUPTED:
+	case HF_OUTCOME_GAVE_UP:
 	default:
 		cli_say(run->cli, "session '%s': %s: %s", run->name, hf_outcome_word(report->outcome),
 			report->cause);
@@ -198,45 +276,68 @@ static int tell(const struct run *run, const struct hf_run_report *report)
 	return status;
 }
 
+static int start(struct run *run, char **command)
+{
+	struct hf_run_report report = { 0 };
+	struct hf_err err = HF_ERR_INIT;
+	int status = EXIT_DONE, r;
+	struct hf_state *state = cli_state(run->cli, 0, &status);
+
+	if (!state)
+		return status == EXIT_OS ? STATUS_AROUND : status;
+	fill_options(run, command);
+	r = run->detach ? hf_run_start(state, run->name, &run->o, &report, &err)
+			: hf_run_supervise(state, run->name, &run->o, &report, &err);
+	cli_keep_status(run->cli);
+	return r < 0 ? fail(run, r, &report, &err) : tell(run, &report);
+}
+
 int cmd_run(struct cli *cli, int argc, char **argv)
 {
 	struct run run = { .cli = cli,
 			   .lock = LOCK_OPTIONS_INIT,
-			   .grace_ns = HF_RUN_GRACE_NS,
+			   .deadline_ns = -1,
+			   .idle_ns = -1,
+			   .hang_ns = -1,
+			   .grace_ns = -1,
+			   .verify_ns = -1,
+			   .every_ns = -1,
+			   .backoff_ns = -1,
+			   .backoff_max_ns = -1,
 			   .max_runs = NOT_GIVEN,
 			   .max_depth = NOT_GIVEN,
 			   .max_active = NOT_GIVEN,
 			   .log_max = NOT_GIVEN };
 	struct hf_run_opts *o = &run.o;
 	const struct option_spec specs[] = {
-		{ "deadline", 0, OPTION_DURATION, &o->deadline_ns, "DUR", "end each attempt after DUR (exit 124)" },
-		{ "idle", 0, OPTION_DURATION, &o->idle_ns, "DUR", "end it after DUR without output (exit 124)" },
-		{ "hung-after", 0, OPTION_DURATION, &o->hang_ns, "DUR", "ps shows it as hung after DUR of silence (10m)" },
+		{ "deadline", 0, OPTION_DURATION, &run.deadline_ns, "DUR", "end each attempt after DUR (exit 124)" },
+		{ "idle", 0, OPTION_DURATION, &run.idle_ns, "DUR", "end it after DUR without output (exit 124)" },
+		{ "hung-after", 0, OPTION_DURATION, &run.hang_ns, "DUR", "ps shows it as hung after DUR of silence (10m)" },
 		{ "grace", 0, OPTION_DURATION, &run.grace_ns, "DUR", "between TERM and KILL (5s)" },
 		{ "verify", 0, OPTION_TEXT, &o->verify, "CMD", "success needs exit 0 of this, too (sh -c)" },
-		{ "verify-deadline", 0, OPTION_DURATION, &o->verify_ns, "DUR", "for the verifier (10m)" },
+		{ "verify-deadline", 0, OPTION_DURATION, &run.verify_ns, "DUR", "for the verifier (10m)" },
 		{ "detach", 'd', OPTION_FLAG, &run.detach, NULL, "in the background; output to the log" },
 		{ "log", 0, OPTION_FLAG, &run.log, NULL, "output also to the session's log" },
 		{ "log-max", 0, OPTION_SIZE, &run.log_max, "SIZE", "what the log takes at most; the oldest goes (64M; 0: no limit)" },
-		{ "resume", 0, OPTION_FLAG, &run.resume, NULL, "go on with the next attempt; the command may be left out" },
+		{ "resume", 0, OPTION_FLAG, &run.resume, NULL, "go on with the next attempt: command, options, directory as they were" },
+		{ "env", 0, OPTION_LIST, &run.env, "K[=V]", "set a variable (K: as it is here), also when it is resumed" },
+		{ "cwd", 0, OPTION_TEXT, &o->cwd, "DIR", "run it in DIR" },
 		{ "leave-running", 0, OPTION_FLAG, &run.leave_running, NULL, "what outlives the command is left alone" },
-		{ "every", 0, OPTION_DURATION, &o->every_ns, "DUR", "repeat, DUR from start to start" },
+		{ "every", 0, OPTION_DURATION, &run.every_ns, "DUR", "repeat, DUR from start to start" },
 		{ "max-runs", 0, OPTION_COUNT, &run.max_runs, "N", "repeat at most N times" },
 		{ "until", 0, OPTION_TEXT, &o->until, "CMD", "repeat until this exits 0 (sh -c)" },
-		{ "backoff", 0, OPTION_DURATION, &o->backoff_ns, "DUR", "pause after a failure; doubles (1s)" },
-		{ "backoff-max", 0, OPTION_DURATION, &o->backoff_max_ns, "DUR", "the longest such pause (5m)" },
+		{ "backoff", 0, OPTION_DURATION, &run.backoff_ns, "DUR", "pause after a failure; doubles (1s)" },
+		{ "backoff-max", 0, OPTION_DURATION, &run.backoff_max_ns, "DUR", "the longest such pause (5m)" },
 		{ "notify", 0, OPTION_TEXT, &o->notify, "CMD", "gets each new outcome as JSON on stdin (sh -c)" },
 		{ "max-depth", 0, OPTION_COUNT, &run.max_depth, "N", "sessions within sessions (32)" },
 		{ "max-active", 0, OPTION_COUNT, &run.max_active, "N", "at most N of the group at once" },
 		{ "group", 0, OPTION_TEXT, &o->group, "NAME", "the group that --max-active counts (all)" },
 		{ "tree", 0, OPTION_TEXT, &run.tree_word, "HOW", "auto, cgroup or walk" },
+		{ "term", 0, OPTION_TEXT, &run.term_word, "WHOM", "TERM goes first to the leader, or to the whole tree (leader)" },
 		LOCK_OPTION_SPECS(run.lock),
 		{ 0 },
 	};
-	struct hf_run_report report = { 0 };
-	struct hf_err err = HF_ERR_INIT;
-	struct hf_state *state;
-	int status = EXIT_DONE, r, n;
+	int status, n;
 
 	run.lock.wait_ns = 0;
 	n = cli_options(cli, specs, argc, argv, 1, OPTIONS_THEN_COMMAND);
@@ -249,13 +350,10 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 	status = lock_options_check(cli, &run.lock);
 	if (status == EXIT_DONE)
 		status = check_limits(&run);
-	if (status != EXIT_DONE)
-		return status;
-	fill_options(&run, argv + 1);
-	state = cli_state(cli, 0, &status);
-	if (!state)
-		return status == EXIT_OS ? STATUS_AROUND : status;
-	r = run.detach ? hf_run_start(state, run.name, o, &report, &err)
-		       : hf_run_supervise(state, run.name, o, &report, &err);
-	return r < 0 ? fail(&run, r, &report, &err) : tell(&run, &report);
+	if (status == EXIT_DONE)
+		status = check_env(&run);
+	if (status == EXIT_DONE)
+		status = start(&run, argv + 1);
+	free_env(&run);
+	return status;
 }

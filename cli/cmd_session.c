@@ -88,6 +88,7 @@ static void tell_end(void *arg, const struct hf_session_info *info)
 {
 	struct waited *waited = arg;
 
+	cli_keep_status(waited->cli);
 	waited->status = info->exit_status;
 	if (info->state == HF_SESSION_DEAD_UNREAPED) {
 		waited->status = STATUS_AROUND;

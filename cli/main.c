@@ -56,6 +56,10 @@ static const struct command commands[] = {
 
 static void print_help(FILE *to, const char *noun)
 {
+	struct cli_talk talk;
+
+	if (to == stderr)
+		cli_talk_begin(&talk);
 	fputs("usage: holdfast [--dir DIR] [--json] [-q] COMMAND ...\n\n", to);
 	for (size_t i = 0; i < N_COMMANDS; i++) {
 		const struct command *c = &commands[i];
@@ -76,6 +80,8 @@ static void print_help(FILE *to, const char *noun)
 	      "  --help      also behind a command, for its options\n\n"
 	      "exit status: 0 done or yes, 1 no, 2 usage, 3 refused for safety, 4 system error\n",
 	      to);
+	if (to == stderr)
+		cli_talk_end(&talk);
 }
 
 /* "journal verify", or a noun that stands alone; *ret_words is how many words it took. */
@@ -135,7 +141,7 @@ static int finish(const struct cli *cli, int status)
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
 	cli_say(cli, "writing to standard output failed");
-	return status == EXIT_DONE ? EXIT_OS : status;
+	return status == EXIT_DONE && !cli->keep_status ? EXIT_OS : status;
 }
 
 int main(int argc, char **argv)

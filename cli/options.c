@@ -1,5 +1,6 @@
 /* cli/options.c - reading options, and the help that is made from the same table. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "hf/base/parse.h"
@@ -30,6 +31,19 @@ static void print_command_help(const struct cli *cli, const struct option_spec *
 	print_options(specs);
 }
 
+static void append(char ***list, const char *value)
+{
+	size_t n = 0;
+
+	while (*list && (*list)[n])
+		n++;
+	*list = realloc(*list, (n + 2) * sizeof(**list));
+	if (!*list)
+		cli_die_oom();
+	(*list)[n] = (char *)(uintptr_t)value;
+	(*list)[n + 1] = NULL;
+}
+
 static int store(const struct cli *cli, const struct option_spec *spec, const char *value)
 {
 	size_t len = strlen(value);
@@ -54,6 +68,9 @@ static int store(const struct cli *cli, const struct option_spec *spec, const ch
 			return 0;
 		(void)cli_usage(cli, "--%s: '%s' is not a size (500K 10M 2G, or bytes)", spec->name, value);
 		return -1;
+	case OPTION_LIST:
+		append(spec->target, value);
+		return 0;
 	case OPTION_FLAG:
 	default:
 		return 0;

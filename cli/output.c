@@ -1,5 +1,6 @@
 /* cli/output.c - messages, JSON, colours, and the state directory of this call. */
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +11,50 @@
 #include "cli.h"
 #include "hf/view/json.h"
 
+/*
+ * What is said on stderr for people may have lost its reader. That must not end us with SIGPIPE:
+ * the exit status says what came of the command, and a script relies on it.
+ */
+void cli_talk_begin(struct cli_talk *talk)
+{
+	sigset_t pending, pipe;
+
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	talk->was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
+	(void)sigprocmask(SIG_BLOCK, &pipe, &talk->mask);
+}
+
+void cli_talk_end(const struct cli_talk *talk)
+{
+	const struct timespec now = { 0 };
+	sigset_t pipe;
+
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	while (!talk->was_pending && sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR)
+		continue;
+	(void)sigprocmask(SIG_SETMASK, &talk->mask, NULL);
+}
+
+void cli_keep_status(struct cli *cli)
+{
+	sigset_t late;
+
+	cli->keep_status = 1;
+	sigemptyset(&late);
+	/* A second TERM, as timeout(1) sends it, may come when all is over. */
+	for (const int *sig = (const int[]){ SIGPIPE, SIGTERM, SIGINT, SIGHUP, SIGQUIT, 0 }; *sig; sig++)
+		sigaddset(&late, *sig);
+	(void)sigprocmask(SIG_BLOCK, &late, NULL);
+}
+
 _Noreturn void cli_die_oom(void)
 {
 	static const char text[] = "holdfast: out of memory\n";
+	struct cli_talk talk;
 
+	cli_talk_begin(&talk);
 	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
 	_exit(EXIT_OS);
 }
@@ -48,24 +89,29 @@ static void say_args(const char *format, va_list args)
 
 void cli_say(const struct cli *cli, const char *format, ...)
 {
+	struct cli_talk talk;
 	va_list args;
 
 	if (cli->quiet)
 		return;
+	cli_talk_begin(&talk);
 	fputs("holdfast: ", stderr);
 	va_start(args, format);
 	say_args(format, args);
 	va_end(args);
 	fputc('\n', stderr);
+	cli_talk_end(&talk);
 }
 
 int cli_usage(const struct cli *cli, const char *format, ...)
 {
 	const struct command *c = cli->command;
+	struct cli_talk talk;
 	va_list args;
 
 	if (cli->quiet)
 		return EXIT_USAGE;
+	cli_talk_begin(&talk);
 	fprintf(stderr, "holdfast%s%s%s%s: ", c ? " " : "", c ? c->noun : "",
 		c && c->verb ? " " : "", c && c->verb ? c->verb : "");
 	va_start(args, format);
@@ -76,6 +122,7 @@ int cli_usage(const struct cli *cli, const char *format, ...)
 			c->verb ? c->verb : "", c->args);
 	else
 		fputs("\nTry 'holdfast --help'.\n", stderr);
+	cli_talk_end(&talk);
 	return EXIT_USAGE;
 }
 

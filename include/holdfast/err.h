@@ -61,6 +61,7 @@ HF_C_BEGIN
 	X(LIMIT,     -8023, 1, "a limit is reached")                                              \
 	X(REMAINS,   -8024, 1, "processes of an earlier run are still there")                     \
 	X(CANCELLED, -8030, 1, "the wait was cancelled")                                          \
+	X(NO_DIRECTORY, -8031, 3, "its directory is not there")                                   \
 	X(OUTSIDE,   -8041, 3, "outside the directory that it must stay in")                      \
 	X(KIND,      -8042, 3, "not a file that may be replaced")                                 \
 	X(MARKERS,   -8043, 3, "the markers make no sense, nothing is written")                   \

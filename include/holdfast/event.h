@@ -47,6 +47,8 @@ HF_C_BEGIN
 	X(SESSION_REFUSED)          \
 	X(SESSION_LEFT_RUNNING)     \
 	X(SESSION_NOTIFIED)         \
+	X(SESSION_OUTLIVED)         \
+	X(SESSION_GAVE_UP)          \
 	X(FILE_REFUSED)             \
 	X(FILE_ABANDONED)           \
 	X(FILE_KEPT)                \

@@ -30,15 +30,29 @@
  *
  * Tokens rise strictly for each name, for ever (L2): max(last + 1, wall clock in
  * microseconds), so neither a deleted file, nor an older copy put back, nor a clock
- * set back repeats one.
+ * set back repeats one. Where both happen, the highest token of the directory, which is
+ * kept beside the records, decides; only a clock that goes back by less than two seconds while the
+ * record is lost is not noticed.
  *
  * Waiting is first come, first served. A waiter sleeps in one poll on its own channel,
  * on the death of the process before it (and of the owner, if it waits for another), and
- * on its deadline; a release wakes exactly one. The first in the queue sleeps without any clock; the second looks every
- * HF_LOCK_TURN_NS and those behind it once a minute, for the sake of what follows. A
- * waiter that is stopped when its turn comes delays the others by at most twice
- * HF_LOCK_TURN_NS, then it is passed over, and queues again when it is continued. (If
- * it is stopped within the microseconds in which it is given the lock: a minute.)
+ * on its deadline; a release wakes exactly one.
+ *
+ * A waiter that is stopped when its turn comes delays the others by at most twice HF_LOCK_TURN_NS,
+ * at any place of the queue; then it is passed over, and queues again when it is continued. For that
+ * the second in the queue looks every HF_LOCK_TURN_NS, and the others learn when they become
+ * second. Where neighbours are stopped together, those behind them notice by their own clock:
+ * HF_LOCK_TURN_NS for each place before them when they last looked, at most a minute.
+ *
+ * Cancelling. A signal does not end a wait: no call returns -EINTR. A program that wants to stop
+ * waiting (Ctrl-C) passes a descriptor, cancel_fd, and makes it readable, for example the read end
+ * of a pipe that its handler writes to, or a signalfd. The wait then ends with HF_E_CANCELLED; the
+ * descriptor is not read. hf_session_wait (run.h) has the same.
+ *
+ * A process that is stopped in the microseconds in which it changes the record keeps all others
+ * from it. A release then waits, however long: it is never lost. An acquisition waits as long
+ * as it was told to, for ever if that was said; without waiting it says HF_E_BUSY after 10 s. The
+ * other calls give up after 10 s with -ETIMEDOUT, and have changed nothing.
  *
  * Deadlock is looked for while waiting, after 50 ms and then with growing pauses of at most a
  * minute, and given to the waiter that closed the cycle. A cycle is made of these:
@@ -140,6 +154,7 @@ HF_API void hf_locks_free(struct hf_locks *locks);
  *   HF_E_TIMEOUT    still held after wait_ns; the same
  *   HF_E_DEADLOCK   the owner has it already, or a cycle; the detail names it
  *   HF_E_MODE       held as another number of slots
+ *   HF_E_CANCELLED  cancel_fd became readable before the lock could be had
  *   HF_E_GONE       the owner given has ended, before or while it was waited for
  *   HF_E_NAME, -EINVAL, -errno
  * Nothing is left behind by a failure. Blocks: up to wait_ns.
@@ -158,7 +173,8 @@ HF_API int hf_lock_check(struct hf_lock *lock, struct hf_err *err) HF_MUST_CHECK
 HF_API int hf_lock_renew(struct hf_lock *lock, int64_t ttl_ns, struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * Gives it back; the next waiter is woken. HF_E_STALE when it was lost meanwhile: the
+ * Gives it back; the next waiter is woken. Blocks while a process is stopped inside the guard.
+ * HF_E_STALE when it was lost meanwhile: the
  * successor is untouched (L3). The handle remains to be freed.
  */
 HF_API int hf_lock_release(struct hf_lock *lock, struct hf_err *err);

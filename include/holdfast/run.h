@@ -33,10 +33,25 @@
  *
  * Laws. A session's lock is freed only when its tree is empty (L7). No signal goes to a
  * process that was not proven to be of the tree (L6). The intent to start is on disk
- * before the fork, the command's identity before it is said to run, the outcome before the lock is free.
+ * before the fork, the outcome before the lock is free; the command's identity survives the death of
+ * any process before it is said to run.
  *
- * Success is exit 0 of the command and, where a verifier was given, exit 0 of that;
- * nothing else.
+ * Success (L14) is exit 0 of the command in this attempt, and exit 0 of the verifier where one was given. A
+ * command that was asked to end, reached a limit, or was interrupted did not succeed, whatever it exits
+ * with. A loop with a condition succeeds when that became true, and gave up otherwise. A loop that is stopped or
+ * killed before did not succeed, although its last attempt may have.
+ *
+ * Ending. TERM (and CONT) goes to the command; the rest of the tree gets TERM when the command has gone, or
+ * after a third of the grace; KILL comes at the end of the grace. The first cause stays: a stop during the
+ * grace of a deadline hastens nothing but the end, and the outcome is timed-out. The clock waits for no disk: while
+ * a command runs, nothing is synced, and signals are sent before anything is recorded. What outlived a
+ * command that ended by itself is ended, and told: in the report, in the session's info and as an event.
+ *
+ * Signals. TERM and HUP end the session. INT and QUIT go to the command, which makes of it what it wants;
+ * the attempt is then interrupted, and the last one of its loop. All others that would end the supervisor go to the
+ * command's process group, TSTP, TTIN and TTOU stop both. Only those of a fault (SEGV, BUS, …), KILL and
+ * STOP are as always. With a controlling terminal the command is in the caller's process group, as a shell expects; without
+ * one it has a group of its own, so that `kill 0` in it reaches nobody else.
  *
  * Ownership: a context is freed by hf_sessions_free, before the state and journal it was
  * opened with. Threads: a context is used by one thread at a time.
@@ -81,25 +96,41 @@ HF_C_BEGIN
 #define HF_RUN_DEPTH_MAX   32                 /* sessions within sessions */
 #define HF_RUN_COMMAND_MAX 200                /* bytes of a command as it is shown */
 #define HF_RUN_CAUSE_MAX   160
+#define HF_RUN_RESUMED_MAX 400                /* bytes of what a session is resumed with, as it is shown */
+#define HF_RUN_OUTLIVED_MAX 120               /* bytes of the names of what outlived a command */
+#define HF_RUN_NONE        (-1)               /* with HF_RUN_RESUME: not the stored duration, but none */
 #define HF_RUN_LOG_MAX     (64 << 20)         /* bytes of a run's log */
 #define HF_RUN_LOG_MIN     (64 << 10)         /* the least that may be asked for */
 #define HF_RUN_LOG_UNLIMITED UINT64_MAX
 #define HF_RUN_GROUP_ALL   "all"              /* the group of who names none */
 
 enum hf_run_flags {
-	HF_RUN_RESUME = 1 << 0,        /* go on with attempt + 1; a finished one refuses */
+	/*
+	 * Go on with attempt + 1. What is 0 or NULL in the options is as it was: command, directory,
+	 * environment, and every option but wait_ns. What is given counts from now on. HF_RUN_NONE (a
+	 * duration) and "" (a text) take an option back; flags can only be added. A session that
+	 * succeeded refuses, and one whose directory is gone.
+	 */
+	HF_RUN_RESUME = 1 << 0,
 	HF_RUN_LEAVE_RUNNING = 1 << 1, /* what outlives the command is left alone */
 	HF_RUN_LOG = 1 << 2,           /* output also to the session's log; a start always logs */
-	/* Again and again, see every_ns, max_runs, until. An attempt that was interrupted
-	 * (SIGINT, SIGQUIT, or the exit status 130 or 131) is the last one. */
+	/* Again and again, see every_ns, max_runs, until. An attempt that was interrupted is the last one. */
 	HF_RUN_LOOP = 1 << 3,
 };
 
 /* How the tree is held together. */
 enum hf_run_tree {
-	HF_TREE_AUTO = 0,   /* a cgroup where one may be made, and the walk */
-	HF_TREE_CGROUP = 1, /* a cgroup, or fail */
-	HF_TREE_WALK = 2,   /* subreaper and identity walk alone */
+	HF_TREE_DEFAULT = 0, /* HF_TREE_AUTO */
+	HF_TREE_CGROUP = 1,  /* a cgroup, or fail */
+	HF_TREE_WALK = 2,    /* subreaper and identity walk alone */
+	HF_TREE_AUTO = 3,    /* a cgroup where one may be made, and the walk */
+};
+
+/* Which of the tree gets TERM first, when it is ended. */
+enum hf_run_term {
+	HF_TERM_DEFAULT = 0, /* HF_TERM_LEADER */
+	HF_TERM_LEADER = 1,  /* the command; the rest when it has gone, or after a third of the grace */
+	HF_TERM_TREE = 2,    /* all at once */
 };
 
 /* All zero means the default, but size and argv must be set. */
@@ -108,6 +139,9 @@ struct hf_run_opts {
 	char *const *argv;         /* NULL-ended; NULL with HF_RUN_RESUME: as it was */
 	unsigned flags;            /* enum hf_run_flags */
 	enum hf_run_tree tree;
+	enum hf_run_term term;
+	const char *cwd;           /* where it runs; NULL: in the caller's directory */
+	char *const *env;          /* "NAME=VALUE", NULL-ended: set on top of the caller's, and stored; NULL: none */
 	int64_t deadline_ns;       /* of each attempt; 0: none */
 	int64_t idle_ns;           /* end it after so long without output; 0: never */
 	int64_t hang_ns;           /* show it as hung after so long without output; 0: HF_RUN_HANG_NS */
@@ -129,6 +163,10 @@ struct hf_run_opts {
 	 * else at least HF_RUN_LOG_MIN, or HF_RUN_LOG_UNLIMITED. Not kept in the background with
 	 * HF_RUN_LEAVE_RUNNING: what is left goes on writing when nobody counts any more. */
 	uint64_t log_max;
+	/* Called once in the calling process, when a resumed session has its options, with what they
+	 * are: "attempt 2 in /src/app, deadline 1h, verify 'make test'". May be NULL. */
+	void (*resumed)(void *arg, const char *text);
+	void *resumed_arg;
 };
 
 /* How an attempt ended. The words are what `ps` and the journal say. */
@@ -142,7 +180,9 @@ struct hf_run_opts {
 	X(STOPPED,       5, "stopped")       /* somebody asked for it */                        \
 	X(LOST_LOCK,     6, "lost-lock")                                                        \
 	X(ABANDONED,     7, "abandoned")     /* its supervisor or keeper was killed */          \
-	X(NOT_STARTED,   8, "not-started")   /* the command could not be executed */
+	X(NOT_STARTED,   8, "not-started")   /* the command could not be executed */            \
+	X(INTERRUPTED,   9, "interrupted")   /* SIGINT or SIGQUIT, also when it exited 0 then */ \
+	X(GAVE_UP,      10, "gave-up")       /* a loop whose --until condition never became true */
 /* clang-format on */
 
 enum hf_outcome {
@@ -188,6 +228,10 @@ struct hf_run_report {
 	enum hf_outcome outcome;  /* HF_OUTCOME_NONE: it runs */
 	int exit_status;          /* what the CLI exits with */
 	char cause[HF_RUN_CAUSE_MAX];
+	char resumed[HF_RUN_RESUMED_MAX]; /* what it was resumed with; "": it was not */
+	/* Processes that outlived the last attempt's command and were ended: how many, and "sleep (2), node". */
+	uint32_t outlived;
+	char outlived_names[HF_RUN_OUTLIVED_MAX];
 	struct hf_holder blocker; /* HF_E_BUSY, HF_E_TIMEOUT: who has the name */
 };
 
@@ -201,6 +245,7 @@ struct hf_run_report {
  *   HF_E_BUSY, HF_E_TIMEOUT  the name is in use; ret_report->blocker says by whom
  *   HF_E_FINISHED            it has succeeded already and is not resumed
  *   HF_E_NO_SESSION          there is nothing to resume
+ *   HF_E_NO_DIRECTORY        the directory that it is to run in is not there
  *   HF_E_LIMIT               max_depth or max_active; the detail has the numbers
  *   HF_E_REMAINS             processes of an earlier run could not be ended
  *   HF_E_NAME, -EINVAL, -errno
@@ -247,6 +292,8 @@ struct hf_session_info {
 	const char *cause;         /* why it ended, in words */
 	struct hf_session_end last; /* while it runs: the attempt before, or the run before */
 	char *const *argv;         /* the command's words, NULL-ended; NULL: not known */
+	const char *cwd;           /* where it runs; NULL: not known */
+	const char *group;         /* its --group; NULL: none was given, or it is not known */
 	const char *command;       /* cut to HF_RUN_COMMAND_MAX */
 	uint64_t token;
 	uint32_t attempt;
@@ -258,6 +305,8 @@ struct hf_session_info {
 	int64_t age_ns;            /* since it was started */
 	int64_t ran_ns;            /* of the attempt that ended it; -1 while it runs */
 	int64_t deadline_ns;       /* of each attempt; -1: none */
+	uint32_t outlived;         /* processes that outlived its command and were ended */
+	const char *outlived_names; /* "sleep (2), node"; "" */
 	int64_t deadline_left_ns;  /* -1: none */
 	int64_t output_age_ns;     /* since the last output; -1: nobody watches it */
 	int64_t processes;         /* in the tree */

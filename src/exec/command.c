@@ -96,7 +96,7 @@ static unsigned begin_end(struct running *run, int sig)
 	run->ending = 1;
 	run->until = hf_mono_in(run->command->grace_ns);
 	if (sig == SIGTERM) {
-		count = (unsigned)hf_tree_term(&run->tree);
+		count = (unsigned)hf_tree_term(&run->tree, 0);
 	} else {
 		hf_tree_signal(&run->tree, sig);
 		hf_tree_signal(&run->tree, SIGCONT);

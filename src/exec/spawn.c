@@ -66,7 +66,9 @@ static _Noreturn void child_main(const struct hf_spawn *spawn, pid_t parent, int
 			child_fail(report, -r);
 	}
 	(void)sigprocmask(SIG_SETMASK, spawn->mask, NULL);
-	(void)execvpe(spawn->argv[0], spawn->argv, spawn->envp);
+	/* Its own PATH is the one to be searched. */
+	environ = (char **)(uintptr_t)spawn->envp;
+	(void)execvp(spawn->argv[0], spawn->argv);
 	child_fail(report, errno);
 }
 
@@ -155,33 +157,45 @@ static int is_named(const char *entry, const char *name, size_t len)
 	return strncmp(entry, name, len) == 0 && entry[len] == '=';
 }
 
-static int is_replaced(const char *entry, char *const *set, const char *const *unset)
+static int is_in(const char *entry, char *const *list)
 {
-	for (size_t i = 0; set[i]; i++)
-		if (is_named(entry, set[i], strcspn(set[i], "=")))
+	for (size_t i = 0; list && list[i]; i++)
+		if (is_named(entry, list[i], strcspn(list[i], "=")))
 			return 1;
+	return 0;
+}
+
+static int is_unset(const char *entry, const char *const *unset)
+{
 	for (size_t i = 0; unset[i]; i++)
 		if (is_named(entry, unset[i], strlen(unset[i])))
 			return 1;
 	return 0;
 }
 
-char **hf_spawn_environment(char *const *set, const char *const *unset)
+static size_t count(char *const *list)
 {
-	size_t n = 0, at = 0;
-	char **envp;
+	size_t n = 0;
 
-	while (set[n])
+	while (list && list[n])
 		n++;
-	for (size_t i = 0; environ && environ[i]; i++)
-		n++;
-	envp = malloc((n + 1) * sizeof(*envp));
+	return n;
+}
+
+char **hf_spawn_environment(char *const *set, char *const *more, const char *const *unset)
+{
+	char **envp = malloc((count(set) + count(more) + count(environ) + 1) * sizeof(*envp));
+	size_t at = 0;
+
 	if (!envp)
 		return NULL;
 	for (size_t i = 0; set[i]; i++)
 		envp[at++] = set[i];
+	for (size_t i = 0; more && more[i]; i++)
+		if (!is_in(more[i], set))
+			envp[at++] = more[i];
 	for (size_t i = 0; environ && environ[i]; i++)
-		if (!is_replaced(environ[i], set, unset))
+		if (!is_in(environ[i], set) && !is_in(environ[i], more) && !is_unset(environ[i], unset))
 			envp[at++] = environ[i];
 	envp[at] = NULL;
 	return envp;

@@ -54,9 +54,9 @@ int hf_spawn_result(struct hf_child *child);
 int hf_spawn_status(int error);
 
 /*
- * The environment for a command: ours (NULL-ended "K=V" in `set`) before the caller's
- * without those and without `unset` (NULL-ended names). One block to be freed.
+ * The environment for a command: "K=V" of `set`, then of `more` (may be NULL), then the caller's
+ * without those and without `unset`. All NULL-ended. One block to be freed.
  */
-char **hf_spawn_environment(char *const *set, const char *const *unset);
+char **hf_spawn_environment(char *const *set, char *const *more, const char *const *unset);
 
 #endif

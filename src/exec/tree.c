@@ -1,6 +1,8 @@
 /* exec/tree.c - ending the tree below this process. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -10,6 +12,7 @@
 #include "hf/proc/here.h"
 #include "hf/exec/tree.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/io.h"
 
 void hf_tree_done(struct hf_tree *tree)
 {
@@ -167,7 +170,7 @@ static void keep_tree(const struct hf_tree *tree, struct hf_ptable *scan)
 }
 
 /* Sends to all descendants that live. Returns how many; of SIGKILL how many for the first time. */
-static unsigned signal_all(struct hf_tree *tree, int sig, int also)
+static unsigned signal_all(struct hf_tree *tree, int sig, int also, int32_t spared)
 {
 	AUTO(hf_ptable_done) struct hf_ptable scan = { 0 };
 	unsigned count = 0;
@@ -177,7 +180,7 @@ static unsigned signal_all(struct hf_tree *tree, int sig, int also)
 	keep_tree(tree, &scan);
 	for (size_t i = 0; i < scan.n; i++) {
 		const struct hf_stat *st = &scan.stats[i];
-		AUTO_FD pidfd = hf_stat_is_dead(st) ? -1 : open_scanned(tree, st);
+		AUTO_FD pidfd = hf_stat_is_dead(st) || st->pid == spared ? -1 : open_scanned(tree, st);
 
 		if (pidfd < 0)
 			continue;
@@ -190,15 +193,86 @@ static unsigned signal_all(struct hf_tree *tree, int sig, int also)
 	return count;
 }
 
-int hf_tree_term(struct hf_tree *tree)
+int hf_tree_term(struct hf_tree *tree, int32_t spared)
 {
 	/* One that is stopped could not act on TERM alone. */
-	return (int)signal_all(tree, SIGTERM, SIGCONT);
+	return (int)signal_all(tree, SIGTERM, SIGCONT, spared);
 }
+
+/* -- for people ------------------------------------------------------------------- */
+
+#define NAME_MAX_LEN 15 /* of a process, as the kernel keeps it */
+#define NAMES_MAX    8  /* different ones; the count tells of the others */
+
+struct name {
+	char text[NAME_MAX_LEN + 1];
+	unsigned count;
+};
+
+/* What a terminal and JSON can carry; empty when it cannot be read. */
+static void read_name(int32_t pid, char out[NAME_MAX_LEN + 1])
+{
+	char path[32];
+	AUTO_FD fd = -1;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	fd = hf_open_at(AT_FDCWD, path, O_RDONLY, 0);
+	n = fd < 0 ? 0 : hf_sys.read(fd, out, NAME_MAX_LEN);
+	out[n > 0 ? n : 0] = '\0';
+	out[strcspn(out, "\n")] = '\0';
+	for (char *c = out; *c; c++)
+		if (*c < 0x20 || *c > 0x7e)
+			*c = '?';
+}
+
+static void add_name(struct name *names, size_t *n, int32_t pid)
+{
+	char text[NAME_MAX_LEN + 1];
+	size_t i = 0;
+
+	read_name(pid, text);
+	while (i < *n && strcmp(names[i].text, text) != 0)
+		i++;
+	if (i == NAMES_MAX || !text[0])
+		return;
+	if (i == *n) {
+		memcpy(names[i].text, text, sizeof(text));
+		names[i].count = 0;
+		(*n)++;
+	}
+	names[i].count++;
+}
+
+void hf_tree_describe(struct hf_tree *tree, struct hf_tree_names *ret)
+{
+	AUTO(hf_ptable_done) struct hf_ptable scan = { 0 };
+	struct name names[NAMES_MAX];
+	size_t n = 0, at = 0;
+
+	memset(ret, 0, sizeof(*ret));
+	if (hf_ptable_read(&scan) < 0)
+		return;
+	keep_tree(tree, &scan);
+	for (size_t i = 0; i < scan.n; i++)
+		if (!hf_stat_is_dead(&scan.stats[i]) && scan.stats[i].pid != tree->leader) {
+			ret->count++;
+			add_name(names, &n, scan.stats[i].pid);
+		}
+	for (size_t i = 0; i < n && at < sizeof(ret->names) - NAME_MAX_LEN - 16; i++) {
+		at += (size_t)snprintf(ret->names + at, sizeof(ret->names) - at, "%s%s", at ? ", " : "",
+				       names[i].text);
+		if (names[i].count > 1)
+			at += (size_t)snprintf(ret->names + at, sizeof(ret->names) - at, " (%u)",
+					       names[i].count);
+	}
+}
+
+/* -- other signals ---------------------------------------------------------------- */
 
 void hf_tree_signal(struct hf_tree *tree, int sig)
 {
-	(void)signal_all(tree, sig, 0);
+	(void)signal_all(tree, sig, 0, 0);
 }
 
 static void count_member(void *arg, int32_t pid)
@@ -224,5 +298,5 @@ void hf_tree_kill(struct hf_tree *tree)
 			return;
 		}
 	}
-	tree->killed += signal_all(tree, SIGKILL, 0);
+	tree->killed += signal_all(tree, SIGKILL, 0, 0);
 }

@@ -46,8 +46,19 @@ int hf_tree_note_others(struct hf_tree *tree);
  */
 int hf_tree_reap(struct hf_tree *tree);
 
-/* SIGTERM, then SIGCONT, to all descendants. Returns how many got it. */
-int hf_tree_term(struct hf_tree *tree);
+/* SIGTERM, then SIGCONT, to all descendants but `spared` (0: none). Returns how many got it. */
+int hf_tree_term(struct hf_tree *tree, int32_t spared);
+
+#define HF_TREE_NAMES_MAX 120
+
+/* Processes of a tree, for people. */
+struct hf_tree_names {
+	unsigned count;
+	char names[HF_TREE_NAMES_MAX]; /* "sleep (2), node"; cut where there is no more room */
+};
+
+/* Who of the tree lives, without the leader. */
+void hf_tree_describe(struct hf_tree *tree, struct hf_tree_names *ret);
 
 /* A signal to all descendants. */
 void hf_tree_signal(struct hf_tree *tree, int sig);

@@ -154,7 +154,7 @@ typedef int open_fn(int dirfd, const char *path, int flags, mode_t mode);
 
 static int open_noted(open_fn *open_it, int dirfd, const char *path, int flags, mode_t mode)
 {
-	struct hf_opening opening;
+	struct hf_opening opening = { 0 };
 	int fd, r;
 
 	do {

@@ -79,6 +79,18 @@ static void set_processes(json_t **object, const struct hf_session_info *info)
 	hf_view_set(object, "evidence", hf_view_text(info->evidence[0] ? info->evidence : NULL));
 }
 
+/* What outlived a command and was ended, or null when nothing did. */
+static json_t *outlived_json(uint32_t count, const char *names)
+{
+	json_t *object = count > 0 ? json_object() : json_null();
+
+	if (count > 0) {
+		hf_view_set(&object, "count", json_integer(count));
+		hf_view_set(&object, "names", hf_view_text(names));
+	}
+	return object;
+}
+
 json_t *hf_view_session(const struct hf_session_info *info)
 {
 	json_t *object = json_object();
@@ -93,9 +105,10 @@ json_t *hf_view_session(const struct hf_session_info *info)
 	hf_view_set(&object, "token", json_integer((json_int_t)info->token));
 	hf_view_set(&object, "command", hf_view_text(info->command[0] ? info->command : NULL));
 	hf_view_set(&object, "argv", words_json(info->argv));
-	hf_view_set(&object, "cwd", json_null());
-	hf_view_set(&object, "group", json_null());
+	hf_view_set(&object, "cwd", hf_view_text(info->cwd && info->cwd[0] ? info->cwd : NULL));
+	hf_view_set(&object, "group", hf_view_text(info->group));
 	set_end(&object, info);
+	hf_view_set(&object, "outlived", outlived_json(info->outlived, info->outlived_names));
 	set_figures(&object, info);
 	set_processes(&object, info);
 	/* Of parts that do not exist yet. */
@@ -119,6 +132,8 @@ json_t *hf_view_report(const char *name, const struct hf_run_report *report, int
 	hf_view_set(&object, "supervisor", hf_view_process(&report->supervisor));
 	hf_view_set(&object, "attempt", report->attempt ? json_integer(report->attempt) : json_null());
 	hf_view_set(&object, "token", report->token ? json_integer((json_int_t)report->token) : json_null());
+	hf_view_set(&object, "resumed", hf_view_text(report->resumed[0] ? report->resumed : NULL));
+	hf_view_set(&object, "outlived", outlived_json(report->outlived, report->outlived_names));
 	return object;
 }
 

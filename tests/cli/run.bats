@@ -116,7 +116,7 @@ load session_helper
 
 @test "busy: a name that is held as a plain lock is not taken for the session that had it before" {
     hf run x --detach -- sleep 60
-    kill -KILL $(field x '.supervisor.pid, .keeper.pid')
+    kill_keepers x
     wait_until 5 is_field x .state dead-unreaped
     hf reap x
     hf lock acquire x --pid $$ >/dev/null
@@ -177,7 +177,7 @@ load session_helper
 signalled() {
     local signal n=0
     spawn env --default-signal=INT,QUIT "$HOLDFAST" run x -- bash -c '
-        for s in INT QUIT USR1 USR2 CONT; do trap "echo $s >>got" $s; done
+        for s in INT QUIT USR1 USR2 ALRM WINCH CONT; do trap "echo $s >>got" $s; done
         trap "echo TERM >>got; exit 0" TERM
         trap "echo HUP >>got; exit 0" HUP
         touch up; until [ -e go ]; do sleep 0.02; done'
@@ -189,12 +189,29 @@ signalled() {
     done
 }
 
-@test "INT QUIT USR1 USR2 CONT are passed on, once each, and end nothing" {
-    signalled INT QUIT USR1 USR2 CONT
+@test "USR1 USR2 ALRM WINCH CONT are passed on, once each, and end nothing" {
+    signalled USR1 USR2 ALRM WINCH CONT
     touch go
     wait "$spawned_pid"
-    [ "$(paste -sd' ' got)" = "INT QUIT USR1 USR2 CONT" ]
+    [ "$(paste -sd' ' got)" = "USR1 USR2 ALRM WINCH CONT" ]
     is_field x .state done
+}
+
+@test "INT and QUIT are passed on, once each; the attempt is interrupted, 130 or 131, though the command exits 0 (L14)" {
+    signalled INT QUIT
+    touch go
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -eq 130 ]
+    [ "$(paste -sd' ' got)" = "INT QUIT" ]
+    is_field x '.state, .outcome, .exit, .cause' $'stopped\ninterrupted\n130\nit was interrupted (exit 0)'
+    rm go got up
+    signalled QUIT
+    touch go
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -eq 131 ]
+    is_field x .outcome interrupted
 }
 
 @test "TERM ends the session: 143 although the command exits 0, and it counts as stopped" {

@@ -20,8 +20,38 @@ load session_helper
 @test "loop: --until ends it, with exit 0; its exit status alone decides" {
     expect 0 hf run x --until '[ "$(wc -l <runs)" -ge 4 ]' -- bash -c 'echo run >>runs'
     [ "$(wc -l <runs)" -eq 4 ]
-    expect 0 hf run x --max-runs 2 --until false -- bash -c 'echo run >>more'
+    [ "$(events session_gave_up x)" -eq 0 ]
+}
+
+@test "loop: --max-runs over and --until never true is gave-up, exit 1, with one event, and is resumed (L14)" {
+    expect 1 hf run x --max-runs 2 --until false -- bash -c 'echo run >>more'
+    says "gave-up"
     [ "$(wc -l <more)" -eq 2 ]
+    is_field x '.state, .outcome, .exit' $'failed\ngave-up\n1'
+    [ "$(events session_gave_up x)" -eq 1 ]
+    expect 1 hf wait x
+    # The status of the last attempt is not that of the loop, either.
+    expect 1 hf run y --max-runs 2 --backoff 1ms --until false -- bash -c 'exit 7'
+    is_field y '.outcome, .cause' $'gave-up\nthe --until condition did not become true in 2 attempts (the last: exit 7)'
+    expect 0 hf run x --resume --until true
+    is_field x '.outcome, .attempt' $'succeeded\n3'
+}
+
+@test "loop: stopped or interrupted before --until is true, it is not done although its last attempt was (L14)" {
+    spawn "$HOLDFAST" run x --every 60s --until false -- true
+    wait_until 10 is_field x .state waiting
+    kill -TERM "$spawned_pid"
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -eq 143 ]
+    is_field x .outcome stopped
+    spawn env --default-signal=INT "$HOLDFAST" run y --every 60s --until 'touch asked; until [ -e go ]; do sleep 0.02; done' -- true
+    wait_until 10 test -e asked
+    kill -INT "$spawned_pid"
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -eq 130 ]
+    is_field y .outcome interrupted
 }
 
 @test "loop: --every is from start to start" {
@@ -71,11 +101,43 @@ load session_helper
     kill -INT "$spawned_pid"
     expect 130 hf wait x -w 10
     [ "$(wc -l <runs)" -eq 1 ]
-    is_field x '.state, .outcome' $'failed\nfailed'
+    is_field x '.state, .outcome' $'stopped\ninterrupted'
+}
+
+@test "loop: a command that exits 0 on INT ends its loop, and is neither succeeded nor verified (L14)" {
+    spawn env --default-signal=INT "$HOLDFAST" run x --every 10ms --verify 'touch verified' -- bash -c '
+        trap "exit 0" INT; echo run >>runs; while :; do sleep 0.02; done'
+    wait_until 10 test -s runs
+    wait_until 10 is_field x .state running
+    kill -INT "$spawned_pid"
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -eq 130 ]
+    [ "$(wc -l <runs)" -eq 1 ] && [ ! -e verified ]
+    is_field x '.outcome, .exit, .cause' $'interrupted\n130\nit was interrupted (exit 0)'
+}
+
+@test "loop: killed between two good attempts it is abandoned, for run, ps and reap alike, and is resumed (L14)" {
+    spawn "$HOLDFAST" run x --every 60s -- true
+    wait_until 10 is_field x .state waiting
+    kill -KILL "$(field x .keeper.pid)"
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -eq 125 ]
+    is_field x '.state, .outcome, .exit' $'failed\nabandoned\n125'
+    hf run y --detach --every 60s -- true
+    wait_until 10 is_field y .state waiting
+    kill_keepers y
+    wait_until 5 is_field y .state dead-unreaped
+    expect 0 hf reap y
+    is_field y '.state, .outcome, .exit' $'failed\nabandoned\n125'
+    [ "$(events session_ended y)" -eq 1 ]
+    expect 0 hf run y --resume --max-runs 1 --every 0
+    is_field y '.state, .attempt' $'done\n2'
 }
 
 @test "loop: an until that hangs or leaves something behind is ended; the loop goes on" {
-    expect 0 hf run x --max-runs 2 --until 'sleep 60 & echo $! >>left; false' -- true
+    expect 1 hf run x --max-runs 2 --until 'sleep 60 & echo $! >>left; false' -- true
     [ "$(wc -l <left)" -eq 2 ]
     for pid in $(cat left); do is_dead "$pid"; done
 }

@@ -149,7 +149,7 @@ load session_helper
     hf run x --detach -- bash -c 'echo one; sleep 60'
     spawn bash -c '"$0" logs x -f >followed' "$HOLDFAST"
     wait_until 10 grep -q one followed
-    kill -KILL $(field x '.supervisor.pid, .keeper.pid')
+    kill_keepers x
     wait "$spawned_pid"
     expect 0 hf reap x
 }

@@ -12,7 +12,8 @@ of() { "$HOLDFAST" ps t --json | jq -r ".sessions[0].$1.pid"; }
 declare -A pid=([supervisor]=$(of supervisor) [keeper]=$(of keeper) [leader]=$(of leader))
 declare -A comm=([supervisor]=holdfast [keeper]=holdfast-keeper [leader]=sleep)
 kill -STOP ${pid[supervisor]} ${pid[keeper]}
-kill -KILL ${pid[supervisor]} ${pid[keeper]} ${pid[leader]}
+for role in supervisor keeper; do until grep -q "^State:.T" /proc/${pid[$role]}/status; do sleep 0.01; done; done
+kill -KILL ${pid[leader]} ${pid[keeper]} ${pid[supervisor]}
 for role in supervisor keeper leader; do fresh_pid ${pid[$role]}; done
 for role in $1; do
     echo $((${pid[$role]} - 1)) >/proc/sys/kernel/ns_last_pid

@@ -25,6 +25,11 @@ terminal() {
     terminal ctrl_c_comes_once --log
 }
 
+@test "a command that exits 0 on Ctrl-C is interrupted, never a success (L14)" {
+    terminal ctrl_c_is_never_a_success
+    terminal ctrl_c_is_never_a_success --log
+}
+
 @test "Ctrl-Z stops it, the shell has the terminal meanwhile, fg goes on; twice" {
     terminal ctrl_z_stops_and_fg_goes_on
     terminal ctrl_z_stops_and_fg_goes_on --log

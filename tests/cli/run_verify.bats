@@ -52,7 +52,7 @@ load session_helper
 @test "verify: abandoned while it runs is never a success" {
     hf run x --detach --verify 'touch up; sleep 60' -- true
     wait_until 10 test -e up
-    kill -KILL $(field x '.supervisor.pid, .keeper.pid')
+    kill_keepers x
     wait_until 5 is_field x .state dead-unreaped
     expect 0 hf reap x
     is_field x .outcome abandoned
@@ -86,28 +86,14 @@ load session_helper
 @test "resume: after verify-failed, stopped, timed-out and abandoned it goes on" {
     expect 1 hf run x --verify false -- true
     expect 124 hf run x --resume --deadline 100ms -- sleep 60
-    hf run x --resume --detach -- sleep 60
+    hf run x --resume --detach --deadline 0 -- sleep 60
     expect 0 hf stop x
     hf run x --resume --detach
-    kill -KILL $(field x '.supervisor.pid, .keeper.pid')
+    kill_keepers x
     wait_until 5 is_field x .state dead-unreaped
-    expect 0 hf run x --resume -- true
+    expect 0 hf run x --resume --verify '' -- true
     is_field x '.attempt, .state' $'5\ndone'
     [ "$(hf -q journal query --event session_ended --json | jq -rs 'map(.outcome) | join(" ")')" = "verify-failed timed-out stopped abandoned succeeded" ]
-}
-
-@test "resume: a stored command that was tampered with is refused, and one can be given" {
-    hf run x -- false || true
-    for text in '' '{' '{"v":1}' '{"v":1,"argv":[]}' '{"v":1,"argv":["touch",1]}' '{"v":1,"argv":"touch ran"}' '{"v":1,"argv":[{"hex":"7"}]}' \
-        '{"v":1,"argv":[{"hex":"00"}]}' '{"v":1,"argv":[{"hex":"zz"}]}' '[]' '{"v":1,"argv":["touch\u0000x"]}'; do
-        printf %s "$text" >"$HOLDFAST_DIR/sessions/x/command.json"
-        expect 3 hf run x --resume
-    done
-    rm "$HOLDFAST_DIR/sessions/x/command.json"
-    ln -s /etc/passwd "$HOLDFAST_DIR/sessions/x/command.json"
-    expect 3 hf run x --resume
-    expect 0 hf run x --resume -- true
-    [ ! -L "$HOLDFAST_DIR/sessions/x/command.json" ]
 }
 
 @test "depth: sessions within sessions are counted; more than --max-depth is refused with the numbers" {

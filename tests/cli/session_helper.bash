@@ -45,3 +45,17 @@ now_ms() { echo $(($(date +%s%N) / 1000000)); }
 
 # skip_sanitizers WHY: where the binary under test was built with one
 skip_sanitizers() { ! grep -qaE '__asan_init|__tsan_init' "$HOLDFAST" || skip "$1"; }
+
+is_stopped() { grep -qsE '^State:[[:space:]]+[TZX]' "/proc/$1/status" || is_dead "$1"; }
+
+# kill_keepers NAME: supervisor and keeper, so that neither can act on the other's death. When the supervisor dies first, the
+# kernel continues a stopped keeper, whose process group has lost its last tie to the session.
+kill_keepers() {
+    local supervisor keeper
+    supervisor=$(field "$1" .supervisor.pid) keeper=$(field "$1" .keeper.pid)
+    kill -STOP "$supervisor" "$keeper"
+    wait_until 5 is_stopped "$supervisor"
+    wait_until 5 is_stopped "$keeper"
+    kill -KILL "$keeper"
+    kill -KILL "$supervisor"
+}

@@ -86,7 +86,7 @@ load session_helper
     is_field no .state failed
 
     hf run gone --detach -- sleep 60
-    kill -KILL $(field gone '.supervisor.pid, .keeper.pid')
+    kill_keepers gone
     wait_until 5 is_field gone .state dead-unreaped
 }
 
@@ -233,7 +233,7 @@ damage() { printf 'garbage\n' >"$HOLDFAST_DIR/sessions/$1/session.jsonl"; }
     hf run dead --detach -- sleep 60
     spawn bash -c '"$0" wait dead 2>said; echo $? >status' "$HOLDFAST"
     waiter=$spawned_pid
-    kill -KILL $(field dead '.supervisor.pid, .keeper.pid')
+    kill_keepers dead
     wait "$waiter"
     [ "$(cat status)" -eq 125 ]
     grep -q "reap dead" said
@@ -334,7 +334,7 @@ damage() { printf 'garbage\n' >"$HOLDFAST_DIR/sessions/$1/session.jsonl"; }
     expect 1 hf reap never-run
     hf run dead --detach -- sleep 60
     pid=$(field dead .pid)
-    kill -KILL $(field dead '.supervisor.pid, .keeper.pid')
+    kill_keepers dead
     wait_until 5 is_field dead .state dead-unreaped
     expect 0 hf --json reap
     is_json '(.reaped | length) == 1 and .reaped[0].name == "dead"'

@@ -129,11 +129,15 @@ start_tree() {
     leader=$(session t .leader.pid)
 }
 
-# kill_at_once PID...: nobody of them can act on another's death
+is_stopped() { grep -qsE '^State:[[:space:]]+T' "/proc/$1/status" || gone "$1"; }
+
+# kill_at_once PID...: nobody of them can act on another's death. Named from outside to inside, a supervisor before its keeper,
+# and killed the other way round: the kernel continues a stopped keeper when its supervisor dies first.
 kill_at_once() {
+    local pid i
     kill -STOP "$@"
-    kill -KILL "$@"
-    local pid
+    for pid; do wait_until 5 is_stopped "$pid"; done
+    for ((i = $#; i > 0; i--)); do kill -KILL "${!i}"; done
     for pid; do wait_until 5 gone "$pid"; done
 }
 

@@ -144,8 +144,7 @@ ended_once() {
         for call in pwrite64 flock fdatasync; do
             name="r$at-$call"
             running "$name" --tree walk --grace 100ms
-            kill -STOP "$spawned_pid" "$(field "$name" .keeper.pid)"
-            kill -KILL "$spawned_pid" "$(field "$name" .keeper.pid)"
+            kill_keepers "$name"
             wait "$spawned_pid" || true
             wait_until 5 is_field "$name" .state dead-unreaped
             timeout --kill-after=5 20 strace -o trace -e trace="$call" -e inject="$call:signal=KILL:when=$at" \

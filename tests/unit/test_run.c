@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -274,6 +275,45 @@ static void a_child_of_the_caller_is_left_alone(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static void nothing(int number)
+{
+	(void)number;
+}
+
+static void a_wait_is_ended_by_its_descriptor_and_not_by_a_signal(void **state)
+{
+	struct hf_run_opts o = options(sleeps);
+	struct hf_sessions *sessions = open_sessions();
+	struct hf_wait_opts forever = { .size = sizeof(forever), .wait_ns = -1 };
+	struct itimerval often = { { 0, 5000 }, { 0, 5000 } }, never = { { 0, 0 }, { 0, 0 } };
+	struct sigaction act = { .sa_handler = nothing }, before;
+	struct hf_run_report report;
+	struct seen seen = { 0 };
+	int ends[2];
+
+	(void)state;
+	ASSERT_OK(hf_run_start(hf_test_state(), "x", &o, &report, ERR));
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(sigaction(SIGALRM, &act, &before), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+	/* It sees many signals, and its time is not prolonged by them. */
+	ASSERT_ERR(hf_session_wait(sessions, "x", WITHIN(100 * HF_MSEC), see, &seen, ERR), HF_E_TIMEOUT);
+	assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+	assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+	forever.cancel_fd = ends[0];
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	ASSERT_ERR(hf_session_wait(sessions, "x", &forever, see, &seen, ERR), HF_E_CANCELLED);
+	assert_int_equal(seen.calls, 0);
+	close(ends[0]);
+	close(ends[1]);
+	forever.cancel_fd = -1;
+	ASSERT_ERR(hf_session_wait(sessions, "x", &forever, see, &seen, ERR), -EINVAL);
+	assert_int_equal(hf_session_stop(sessions, "x", 5 * HF_SEC, ERR), HF_STOP_STOPPED);
+	/* Nothing to wait for: the descriptor does not matter. */
+	ASSERT_OK(hf_session_wait(sessions, "x", NULL, see, &seen, ERR));
+	hf_sessions_free(sessions);
+}
+
 static void a_forked_child_is_refused_and_may_free(void **state)
 {
 	struct hf_sessions *sessions = open_sessions();
@@ -396,6 +436,7 @@ int main(void)
 		HF_TEST(a_wait_gives_the_outcome_and_the_log_the_output),
 		HF_TEST(a_start_says_why_the_command_did_not_run),
 		HF_TEST(a_wait_that_is_too_short_says_so),
+		HF_TEST(a_wait_is_ended_by_its_descriptor_and_not_by_a_signal),
 		HF_TEST(a_supervisor_comes_back_as_it_was),
 		HF_TEST(a_child_of_the_caller_is_left_alone),
 		HF_TEST(a_forked_child_is_refused_and_may_free),

@@ -37,7 +37,9 @@ static struct hf_session_record full_record(void)
 				       .outcome = HF_OUTCOME_FAILED,
 				       .exit_status = 7,
 				       .ended = { 1700000001 * HF_SEC },
-				       .ran_ns = HF_SEC };
+				       .ran_ns = HF_SEC,
+				       .outlived = 3,
+				       .options = 4712 };
 	struct hf_proc_id self;
 
 	ASSERT_OK(hf_proc_self(&self, ERR));
@@ -46,6 +48,7 @@ static struct hf_session_record full_record(void)
 	strcpy(r.cgroup, "/sys/fs/cgroup/user/holdfast-1");
 	strcpy(r.command, "claude -p \"fix \\ it\"");
 	strcpy(r.cause, "exit 7");
+	strcpy(r.outlived_names, "sleep (2), node");
 	return r;
 }
 

@@ -13,6 +13,7 @@
  * of the record. And all of it is as good as can be had: where .token cannot be read or written,
  * the clock has to do.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
@@ -22,6 +23,7 @@
 #include "hf/lock/local/token.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 #include "hf/sys/noinherit.h"
 
 #define FILE_NAME ".token"
@@ -64,13 +66,18 @@ static int write_note(const struct hf_local *locks, int fd, uint64_t token)
 
 static int open_note(const struct hf_local *locks)
 {
-	AUTO_FLOCK_FD fd = hf_noinherit_open_noatime(locks->dirfd, FILE_NAME,
-				     O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
+	const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
+	AUTO_FLOCK_FD fd = hf_noinherit_open_noatime(locks->dirfd, FILE_NAME, flags, 0600);
 	struct stat st;
 
+	/* A umask took the owner's bits: the token would be noted once and never again. */
+	if (fd == -EACCES && hf_mend_mode(locks->dirfd, FILE_NAME, S_IFREG, 0600) > 0)
+		fd = hf_noinherit_open_noatime(locks->dirfd, FILE_NAME, flags, 0600);
 	/* Not a private file of ours: then not to be believed, either. */
 	if (fd < 0 || hf_stat_at(fd, "", &st) < 0 || hf_check_private(&st, FILE_NAME, NULL) < 0)
 		return -1;
+	if ((st.st_mode & 0600) != 0600)
+		(void)hf_sys.fchmod(fd, 0600);
 	return fd_take(&fd);
 }
 

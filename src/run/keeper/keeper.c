@@ -1,8 +1,6 @@
 /* run/keeper/keeper.c - the keeper's life: lock, admission, what was before, the attempts, the end. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -11,7 +9,6 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/base/parse.h"
 #include "hf/proc/blocked.h"
 #include "hf/proc/here.h"
 #include "hf/run/keeper/keeper.h"
@@ -45,10 +42,15 @@ void hf_keeper_tell(struct hf_keeper *k, const struct hf_link_news *news, int fd
 
 /* -- who we are ------------------------------------------------------------------- */
 
-/* Is the supervisor gone? */
-static int is_orphan(const struct hf_keeper *k)
+int hf_keeper_is_orphan(const struct hf_keeper *k)
 {
 	return getppid() != k->parent || (k->parent != k->supervisor && hf_pidfd_exited(k->supervisor_fd) != 0);
+}
+
+void hf_keeper_set_comm(const struct hf_keeper *k)
+{
+	(void)prctl(PR_SET_NAME,
+		    k->o.flags & HF_RUN_LEAVE_RUNNING ? HF_COMM_LEAVER : HF_COMM_KEEPER);
 }
 
 static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *err)
@@ -60,12 +62,11 @@ static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *er
 
 	/* Out of the terminal's reach: Ctrl-C and Ctrl-Z are for the command. Where that gets a
 	 * pty, we lead the pty's session: Ctrl-Z stops nobody whose parent is outside of it. */
+	hf_keeper_peek(k, state);
 	k->own_session = hf_keeper_wants_pty(k) && setsid() >= 0;
 	if (!k->own_session)
 		(void)setpgid(0, 0);
-	/* A waiter for this name in our own tree tells from it that it will never get it. */
-	(void)prctl(PR_SET_NAME,
-		    k->o.flags & HF_RUN_LEAVE_RUNNING ? HF_COMM_LEAVER : HF_COMM_KEEPER);
+	hf_keeper_set_comm(k);
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return FAIL_SYS(err, "subreaper", k->name);
 	sigemptyset(&set);
@@ -82,7 +83,7 @@ static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *er
 	 * whom it waits for. Tied to the thread that forked us, which is the only one there. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* Opened first, still our parent after: it is the one. */
-	if (is_orphan(k))
+	if (hf_keeper_is_orphan(k))
 		return FAIL(err, HF_E_GONE, "supervisor", k->name, "it is gone already");
 	/* Supervision works without its journal. */
 	if (hf_journal_open(state, NULL, &journal, NULL) < 0)
@@ -95,126 +96,7 @@ static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *er
 	return r;
 }
 
-/* -- may it start? ------------------------------------------------------------------ */
-
-static int refuse(struct hf_keeper *k, const struct hf_err *err)
-{
-	char text[HF_ERR_TEXT_MAX];
-	struct hf_field fields[] = { HF_FIELD_TEXT("action", "run"), HF_FIELD_TEXT("reason", text) };
-
-	(void)hf_err_format(err, text, sizeof(text));
-	hf_session_event(k->sessions, HF_EV_SESSION_REFUSED, k->name, fields, 2);
-	return err->code;
-}
-
-static uint64_t current_depth(void)
-{
-	const char *text = getenv("HOLDFAST_DEPTH");
-	uint64_t depth = 0;
-
-	/* One that cannot be read is taken for the deepest: it was not us who wrote it. */
-	if (text && text[0] && hf_parse_u64(text, strlen(text), UINT32_MAX - 1, &depth) < 0)
-		return UINT32_MAX - 1;
-	return depth;
-}
-
-static int check_depth(struct hf_keeper *k, struct hf_err *err)
-{
-	uint64_t depth = current_depth();
-
-	if (depth < k->o.max_depth)
-		return 0;
-	(void)FAIL(err, HF_E_LIMIT, "depth", k->name,
-		   "this would be session %llu within sessions, and the most is %u (--max-depth)",
-		   (unsigned long long)depth + 1, k->o.max_depth);
-	return refuse(k, err);
-}
-
-int hf_group_name(const char *group, char out[HF_NAME_MAX + 1])
-{
-	return (size_t)snprintf(out, HF_NAME_MAX + 1, "group:%s", group) > HF_NAME_MAX ? -1 : 0;
-}
-
-/* A place among those of the group that may run at once. */
-static int take_slot(struct hf_keeper *k, struct hf_err *err)
-{
-	struct hf_lock_opts opts = { .size = sizeof(opts),
-				     .mode = HF_LOCK_SLOTS,
-				     .slots = k->o.max_active,
-				     .ttl_ns = k->o.ttl_ns };
-	char name[HF_NAME_MAX + 1];
-	int r;
-
-	if (k->o.max_active == 0)
-		return 0;
-	if (hf_group_name(k->o.group, name) < 0)
-		return FAIL(err, HF_E_NAME, "group", k->name, "the group's name is too long");
-	r = hf_lock_acquire(k->sessions->locks, name, &opts, &k->slot, NULL, err);
-	/* For both of us, as the name is: it is free when the tree is empty. Of more than half of
-	 * all slots there can be, some have to do with one. */
-	if (r == 0)
-		r = hf_lock_add_owner(k->slot, &k->record.supervisor, err);
-	if (r == -ENOSPC)
-		r = 0;
-	if (r == 0 || (r != HF_E_BUSY && r != HF_E_MODE))
-		return r;
-	if (r == HF_E_MODE)
-		(void)FAIL(err, HF_E_LIMIT, "group", k->name,
-			   "the group '%s' runs with another --max-active now", k->o.group);
-	else
-		(void)FAIL(err, HF_E_LIMIT, "group", k->name,
-			   "%u of %u sessions of the group '%s' are active (--max-active)",
-			   k->o.max_active, k->o.max_active, k->o.group);
-	return refuse(k, err);
-}
-
-/* The name, for both of us: it is free only when both are gone. */
-static int take_lock(struct hf_keeper *k, struct hf_holder *ret_blocker, struct hf_err *err)
-{
-	struct hf_link_news news = { .kind = HF_LINK_HELD };
-	struct hf_lock_opts opts = { .size = sizeof(opts),
-				     .wait_ns = k->o.wait_ns,
-				     .ttl_ns = k->o.ttl_ns };
-	int r = hf_lock_acquire(k->sessions->locks, k->name, &opts, &k->lock, ret_blocker, err);
-
-	if (r < 0)
-		return r;
-	/* From here on there may be a tree, which is ended before we are. */
-	(void)prctl(PR_SET_PDEATHSIG, 0);
-	k->record.token = hf_lock_token(k->lock);
-	k->renew_at = hf_mono_in(k->o.ttl_ns / 3);
-	k->lost_at = hf_mono_in(k->o.ttl_ns);
-	r = hf_lock_add_owner(k->lock, &k->record.supervisor, err);
-	news.report.token = k->record.token;
-	if (r == 0)
-		hf_keeper_tell(k, &news, -1);
-	if (r == 0 && is_orphan(k))
-		r = FAIL(err, HF_E_GONE, "supervisor", k->name, "it is gone already");
-	return r;
-}
-
 /* -- what was before ------------------------------------------------------------------ */
-
-static int resume(struct hf_keeper *k, const struct hf_session_record *old, struct hf_err *err)
-{
-	int r = 0;
-
-	if (!(k->o.flags & HF_RUN_RESUME))
-		return 0;
-	k->record.attempt = old->attempt;
-	if (old->token == 0)
-		r = FAIL(err, HF_E_NO_SESSION, "resume", k->name, "there is nothing to resume");
-	else if (old->outcome == HF_OUTCOME_SUCCEEDED)
-		r = FAIL(err, HF_E_FINISHED, "resume", k->name,
-			 "attempt %u succeeded; run it anew without --resume", old->attempt);
-	if (r < 0)
-		return refuse(k, err);
-	if (!k->o.argv) {
-		r = hf_session_load_command(k->sessions, k->name, &k->stored_argv, err);
-		k->o.argv = k->stored_argv;
-	}
-	return r;
-}
 
 static int settle(struct hf_keeper *k, struct hf_err *err)
 {
@@ -223,7 +105,7 @@ static int settle(struct hf_keeper *k, struct hf_err *err)
 	int r = hf_remains_settle(k->sessions, k->name, k->record.token, &old, &killed, err);
 
 	if (r < 0)
-		return r == HF_E_REMAINS ? refuse(k, err) : r;
+		return r == HF_E_REMAINS ? hf_keeper_refuse(k, err) : r;
 	/* Notices and failures are counted over runs: a loop may be cron's. */
 	k->record.failures = old.failures;
 	k->record.same = old.same;
@@ -232,7 +114,12 @@ static int settle(struct hf_keeper *k, struct hf_err *err)
 	k->record.ran_ns = old.ran_ns;
 	k->record.ended = old.ended;
 	(void)snprintf(k->record.cause, sizeof(k->record.cause), "%s", old.cause);
-	return resume(k, &old, err);
+	if (old.token != 0 && k->stage && k->stage->recover) {
+		r = k->stage->recover(k->stage->arg, old.token);
+		if (r < 0)
+			return hf_fail_sys(err, -r, "recover", k->name);
+	}
+	return hf_keeper_resume(k, &old, err);
 }
 
 /* -- what the command gets --------------------------------------------------------------- */
@@ -247,53 +134,6 @@ static void shown_command(char *const *argv, char out[HF_RUN_COMMAND_MAX + 1])
 		hf_buf_add(&text, argv[i], strnlen(argv[i], HF_RUN_COMMAND_MAX + 4));
 	}
 	hf_session_clean_text(out, HF_RUN_COMMAND_MAX + 1, text.s);
-}
-
-static int add_variable(struct hf_keeper *k, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static int add_variable(struct hf_keeper *k, const char *format, ...)
-{
-	size_t n = 0;
-	va_list args;
-	int len;
-
-	while (k->env_set[n])
-		n++;
-	va_start(args, format);
-	len = vasprintf(&k->env_set[n], format, args);
-	va_end(args);
-	if (len < 0)
-		k->env_set[n] = NULL;
-	return len < 0;
-}
-
-int hf_keeper_environment(struct hf_keeper *k)
-{
-	static const char *const unset[] = { "HOLDFAST_DEADLINE", NULL };
-	const char *around = getenv(HF_MARK_VARIABLE);
-	unsigned long long token = k->record.token;
-	int bad = 0;
-
-	free(k->envp);
-	for (size_t i = 0; k->env_set[i]; i++) {
-		free(k->env_set[i]);
-		k->env_set[i] = NULL;
-	}
-	bad |= add_variable(k, HF_MARK_VARIABLE "=%s%llu%s%s", k->tree.mark, token,
-			    around && around[0] ? ":" : "", around ? around : "");
-	bad |= add_variable(k, "HOLDFAST_SESSION=%s", k->name);
-	bad |= add_variable(k, "HOLDFAST_LOCK=%s", k->name);
-	bad |= add_variable(k, "HOLDFAST_TOKEN=%llu", token);
-	bad |= add_variable(k, "HOLDFAST_DIR=%s", hf_state_path(k->sessions->state));
-	bad |= add_variable(k, "HOLDFAST_DEPTH=%llu", (unsigned long long)current_depth() + 1);
-	bad |= add_variable(k, "HOLDFAST_ATTEMPT=%u", k->record.attempt);
-	/* For people and scripts, so by their clock; in seconds. */
-	if (k->o.deadline_ns)
-		bad |= add_variable(k, "HOLDFAST_DEADLINE=%lld",
-				    (long long)((hf_wall_now().ns + k->o.deadline_ns) / HF_SEC));
-	k->envp = bad ? NULL : hf_spawn_environment(k->env_set, unset);
-	return k->envp ? 0 : -ENOMEM;
 }
 
 /* Everything that a tree needs before its first process. */
@@ -315,7 +155,9 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 	k->record.grace_ns = k->o.grace_ns > 0 ? k->o.grace_ns : 0;
 	k->record.loop = (k->o.flags & HF_RUN_LOOP) != 0;
 	k->record.logged = k->detached || (k->o.flags & HF_RUN_LOG) != 0;
-	r = hf_session_save_command(k->sessions, k->name, k->o.argv, err);
+	k->record.outlived = 0;
+	k->record.outlived_names[0] = '\0';
+	r = hf_keeper_store(k, err);
 	if (r == 0 && k->record.logged)
 		r = hf_log_begin(&k->output.log, k->sessions, k->name, k->record.token,
 				 (k->o.flags & HF_RUN_RESUME) != 0, bounded ? k->o.log_max : 0, err);
@@ -384,13 +226,13 @@ _Noreturn void hf_keeper_main(struct hf_keeper *k, struct hf_state *state)
 		hf_auto_close(&k->not_ours[i]);
 	r = set_up(k, state, &news.err);
 	if (r == 0)
-		r = check_depth(k, &news.err);
+		r = hf_keeper_check_depth(k, &news.err);
 	if (r == 0)
-		r = take_lock(k, &news.report.blocker, &news.err);
+		r = hf_keeper_take_lock(k, &news.report.blocker, &news.err);
 	if (r == 0)
 		r = settle(k, &news.err);
 	if (r == 0)
-		r = take_slot(k, &news.err);
+		r = hf_keeper_take_slot(k, &news.err);
 	if (r == 0)
 		r = prepare(k, &news.err);
 	if (r == 0)
@@ -401,6 +243,9 @@ _Noreturn void hf_keeper_main(struct hf_keeper *k, struct hf_state *state)
 	news.report.supervisor = k->record.supervisor;
 	news.report.outcome = r == 0 ? k->record.outcome : HF_OUTCOME_NONE;
 	memcpy(news.report.cause, k->record.cause, sizeof(news.report.cause));
+	memcpy(news.report.resumed, k->resumed, sizeof(news.report.resumed));
+	news.report.outlived = k->record.outlived;
+	memcpy(news.report.outlived_names, k->record.outlived_names, sizeof(news.report.outlived_names));
 	finish(k);
 	hf_keeper_tell(k, &news, -1);
 	_exit(0);

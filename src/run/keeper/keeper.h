@@ -1,10 +1,22 @@
 /*
  * run/keeper/keeper.h - the keeper: parent of the command, holder of the lock, writer of the record.
  *
- * One process, one thread, one poll. keeper.c takes the lock, settles what an earlier
- * run left, and goes through the attempts (loop.c); attempt.c starts the command and
- * its verifier and judges their end; watch.c is the poll: signals, deadlines, the
- * lease, the supervisor's life, and ending the tree.
+ * One process, one thread, one poll.
+ *
+ *     keeper.c       its life: take the lock, settle what an earlier run left, the attempts, the end
+ *     admit.c        may it start? depth, the name, a place in the group
+ *     resume.c       the options in force: given now, and stored before
+ *     environment.c  the variables of the command
+ *     schedule.c     attempt after attempt: when the next one begins, and when there is none
+ *     attempt.c      one attempt: intent, start, watch, verify, outcome
+ *     helper.c       the other commands: verifier, until, notify
+ *     poll.c         the one poll: signals, orders, limits, lease, supervisor; turns them into events
+ *     ending.c       the state machine of a tree that is being ended (pure)
+ *     judge.c        from an end to an outcome (pure)
+ *     notify.c, output.c
+ *
+ * Signals first, records after: while a command runs, nothing waits for the disk. A record that is
+ * written then (hf_keeper_note) is not synced.
  */
 #ifndef RUN_KEEPER_KEEPER_H
 #define RUN_KEEPER_KEEPER_H
@@ -12,38 +24,34 @@
 #include <poll.h>
 #include <signal.h>
 
+#include "hf/exec/spawn.h"
+#include "hf/exec/tree.h"
+#include "hf/run/keeper/ending.h"
+#include "hf/run/keeper/judge.h"
 #include "hf/run/keeper/link.h"
 #include "hf/run/keeper/output.h"
-#include "hf/exec/spawn.h"
 #include "hf/run/session/store.h"
-#include "hf/exec/tree.h"
-
-/* Why a tree is being ended; later ones are stronger and replace earlier ones. */
-enum hf_end {
-	HF_END_NONE = 0,
-	HF_END_LEFTOVERS,  /* the command has exited, these have not */
-	HF_END_DEADLINE,
-	HF_END_IDLE,
-	HF_END_STOP,       /* TERM to the supervisor or the keeper */
-	HF_END_HANGUP,     /* the terminal is gone */
-	HF_END_LOST,       /* the lock is lost */
-	HF_END_SUPERVISOR, /* the supervisor is gone */
-};
+#include "hf/run/session/stored.h"
+#include "hf/run/stage.h"
 
 struct hf_keeper {
 	struct hf_sessions *sessions;
 	const char *name;
-	struct hf_run_opts o;   /* every default filled in */
+	struct hf_run_opts given;  /* as they were given; of a resumed session with the stored ones */
+	struct hf_run_opts o;      /* every default filled in */
+	struct hf_stored stored;   /* owns what a resumed session has of before */
+	const struct hf_stage *stage;
 	int detached;
 	int own_session;        /* in the terminal's sense: the command gets a pty */
 	int link;               /* to the supervisor */
+	struct hf_gate *gate;
 	pid_t supervisor;
 	int supervisor_fd;      /* its pidfd; -1: not opened yet */
-	pid_t parent;           /* the supervisor, or who stands between (reaper.c) */
+	pid_t parent;           /* the supervisor, or the reaper between (subreaper.c) */
 	int signals;            /* signalfd */
 	int not_ours[2];        /* descriptors of the supervisor's that the fork has copied */
 	sigset_t mask;          /* the caller's, for the command */
-	pid_t group;            /* the supervisor's process group */
+	pid_t group;            /* the supervisor's process group, on a terminal; 0: the command gets its own */
 	struct hf_lock *lock;
 	struct hf_lock *slot;   /* of the group */
 	struct hf_session_record record;
@@ -51,25 +59,26 @@ struct hf_keeper {
 	struct hf_output output;
 	char **envp;
 	char *env_set[12];      /* the strings of ours in it */
-	char **stored_argv;     /* of a resumed session, when none was given */
+	char resumed[HF_RUN_RESUMED_MAX]; /* what it is resumed with; "": it is not */
 	int is_started;         /* the supervisor was told so */
 
-	/* Of the watch that is on. */
-	enum hf_end end;
-	int killing;
-	unsigned killed_before; /* tree.killed when it began */
-	struct hf_mono kill_at;
-	struct hf_mono kill_again_at;
+	enum hf_cause over;     /* why the session is to end, all of it; the first cause stays */
+	int interrupted;        /* SIGINT or SIGQUIT came in this attempt; 0: no */
+	int lost;               /* the lock is no longer ours: nothing may be written */
 	struct hf_mono renew_at;
 	struct hf_mono lost_at;
-	int lost;               /* the lock is no longer ours: nothing may be written */
+
+	/* Of the command that is being watched. */
+	const struct hf_child *child; /* NULL: none */
+	struct hf_ending ending;
+	unsigned killed_before; /* tree.killed when it began */
 };
 
-/* How a command that was watched came to its end. */
-struct hf_watched {
-	int code;   /* CLD_EXITED, CLD_KILLED, CLD_DUMPED; 0: it did not start */
-	int status; /* exit status or signal; errno when it did not start */
-	enum hf_end end;
+/* When a command is ended although it would go on. */
+struct hf_limits {
+	int has_deadline;
+	struct hf_mono deadline;
+	int64_t idle_ns; /* 0: none */
 };
 
 /* Runs a session to its end, as the process that hf_run_supervise forked. Never returns. */
@@ -78,51 +87,86 @@ _Noreturn void hf_keeper_main(struct hf_keeper *keeper, struct hf_state *state);
 /* Forks the keeper below a reaper of its own. Returns the reaper's pid, or -1 and errno. */
 pid_t hf_reaper_start(struct hf_keeper *keeper, struct hf_state *state);
 
+/* Is the supervisor gone? */
+int hf_keeper_is_orphan(const struct hf_keeper *keeper);
+
+/* Sets the name of the process. A waiter for this session's name in its own tree tells from it that it will never get it. */
+void hf_keeper_set_comm(const struct hf_keeper *keeper);
+
 /* Is its output captured while somebody sits at a terminal? */
 int hf_keeper_wants_pty(const struct hf_keeper *keeper);
 
 /* Sends news; a supervisor that is gone is found out elsewhere. `fd` -1: none goes with it. */
 void hf_keeper_tell(struct hf_keeper *keeper, const struct hf_link_news *news, int fd);
 
-/* All attempts. Returns the exit status for the supervisor. */
+/* All attempts. The record has the outcome when it returns; so does the exit status. */
 int hf_keeper_loop(struct hf_keeper *keeper);
+
+/* May it start? 0, or an error; a refusal has left its event. */
+int hf_keeper_check_depth(struct hf_keeper *keeper, struct hf_err *err);
+int hf_keeper_take_lock(struct hf_keeper *keeper, struct hf_holder *ret_blocker, struct hf_err *err);
+int hf_keeper_take_slot(struct hf_keeper *keeper, struct hf_err *err);
+
+/* Leaves the event of a refusal. Returns its code. */
+int hf_keeper_refuse(struct hf_keeper *keeper, const struct hf_err *err);
+
+/* How many sessions this one is in. */
+uint64_t hf_keeper_depth(void);
+
+/*
+ * Before the lock is held, for a session that is to be resumed: will its stored options want a
+ * pty? A guess, since the options may change until the lock is held.
+ */
+void hf_keeper_peek(struct hf_keeper *keeper, struct hf_state *state);
+
+/* Puts the stored options in force, and the stored directory; `old` is the run before. */
+int hf_keeper_resume(struct hf_keeper *keeper, const struct hf_session_record *old, struct hf_err *err);
+
+/* Goes to the directory of the command and stores all that a resume needs. 0 or an error. */
+int hf_keeper_store(struct hf_keeper *keeper, struct hf_err *err);
 
 /* Makes the command's environment for this attempt. 0 or -errno. */
 int hf_keeper_environment(struct hf_keeper *keeper);
 
-/* One attempt: start, watch, verify, judge. The record has the outcome when it returns. */
-void hf_keeper_attempt(struct hf_keeper *keeper);
+/* One attempt: start, watch, verify, judge. The record and the journal have what it returns. */
+struct hf_result hf_keeper_attempt(struct hf_keeper *keeper);
+
+/* How to start a command of this session. `staged`: it goes where the stage's enter() takes it. */
+struct hf_spawn hf_keeper_spawn(struct hf_keeper *keeper, char *const *argv, int staged);
 
 /*
  * Runs a helper command by sh -c with the session's environment, at most `limit_ns`, and
  * ends whatever it leaves. `input` (may be NULL) is its stdin. Returns what it came to.
  */
 struct hf_watched hf_keeper_helper(struct hf_keeper *keeper, const char *command, int64_t limit_ns,
-				   const char *input);
+				   const char *input, int staged);
+
+/* A child that was made and did not become its command: it is about to exit, and is awaited. */
+void hf_keeper_reap_child(struct hf_keeper *keeper, const struct hf_child *child);
 
 /*
  * Watches the child that was let go until its tree is empty, or until it has exited when
- * leftovers may live. `limit_ns` 0: none; `idle_ns` 0: none.
+ * leftovers may live.
  */
 struct hf_watched hf_keeper_watch(struct hf_keeper *keeper, const struct hf_child *child,
-				  int64_t limit_ns, int64_t idle_ns);
+				  const struct hf_limits *limits);
+
+/* Takes what has come in, without sleeping. */
+void hf_keeper_listen(struct hf_keeper *keeper);
 
 /* Sleeps between attempts. Returns 0, or 1 when the session is to end. */
 int hf_keeper_sleep(struct hf_keeper *keeper, int64_t ns);
 
-/* Begins (or hastens) the end of the tree. */
-void hf_keeper_end(struct hf_keeper *keeper, enum hf_end end, int64_t grace_ns);
-
-/* Writes the record unless the lock is lost. Returns 0 or -errno. */
+/* Writes the record durably unless the lock is lost. Returns 0 or -errno. */
 int hf_keeper_save(struct hf_keeper *keeper);
+
+/* Writes it so that it survives the death of processes, and waits for no disk. */
+int hf_keeper_note(struct hf_keeper *keeper);
 
 /* Runs the notify command when the outcome is new or its turn has come (notify.c). */
 void hf_keeper_notify(struct hf_keeper *keeper);
 
 /* The name of the lock that has the places of a group; -1 when it is too long. */
 int hf_group_name(const char *group, char out[HF_NAME_MAX + 1]);
-
-/* "deadline", "stopped by a signal", … */
-const char *hf_end_text(enum hf_end end);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * run/keeper/link.h - what supervisor and keeper say to each other, through a socket pair.
+ * run/keeper/link.h - what supervisor and keeper say to each other, through a socket pair and a shared page.
  *
  * Whole messages (SOCK_SEQPACKET) between two processes of one program, so the structs
  * go over as they are. The end of the stream means that the other one is gone.
@@ -7,6 +7,10 @@
 #ifndef RUN_KEEPER_LINK_H
 #define RUN_KEEPER_LINK_H
 
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "holdfast/name.h"
 #include "holdfast/run.h"
 
 enum hf_link_kind {
@@ -15,7 +19,15 @@ enum hf_link_kind {
 	HF_LINK_ENDED = 3,   /* the session is over, its lock is free; or it was never begun */
 	HF_LINK_TERMINAL = 4, /* a pty's descriptor comes with it; none: the pty is done with */
 	HF_LINK_SUSPENDED = 5, /* the command on the pty has stopped itself */
-	HF_LINK_KEEPER = 6, /* from who stands between: the keeper's pidfd comes with it */
+	HF_LINK_KEEPER = 6, /* from the reaper between: the keeper's pidfd comes with it */
+	HF_LINK_RESUMED = 7, /* the stored options are in force: `terms`, and report.resumed */
+};
+
+/* What the supervisor has to know of the options, once a resumed session has its stored ones. */
+struct hf_link_terms {
+	int64_t ttl_ns, grace_ns;
+	uint32_t max_active;
+	char group[HF_NAME_MAX + 1];
 };
 
 /* From the keeper. */
@@ -23,13 +35,40 @@ struct hf_link_news {
 	enum hf_link_kind kind;
 	int result;                  /* HF_LINK_ENDED: what hf_run_supervise returns */
 	struct hf_run_report report;
+	struct hf_link_terms terms;
 	struct hf_err err;
 };
 
 /* To the keeper. */
 struct hf_link_order {
 	int signal;
-	int from_terminal; /* the kernel sent it to the whole foreground group */
+	int from_terminal; /* the terminal sent it, to the whole foreground group */
+	pid_t group;       /* the group of the pty that gets it by way of that; 0: none does */
 };
+
+/*
+ * Who was first: the keeper that took the lock, or the signal that ends a supervisor which still
+ * waits for it? One exchange decides. After HELD a signal is always an order to the keeper, which
+ * ends the tree with TERM and grace; after ABORTED the keeper starts nothing.
+ */
+enum hf_gate_state {
+	HF_GATE_WAITING = 0,
+	HF_GATE_HELD = 1,
+	HF_GATE_ABORTED = 2,
+};
+
+/* The page that both have mapped. */
+struct hf_gate {
+	atomic_int state;   /* enum hf_gate_state */
+	atomic_int passing; /* 1 while the supervisor takes signals and has not passed them on yet */
+};
+
+/* The first one decides. Returns 1 when that is `to`. */
+static inline int hf_gate_decide(struct hf_gate *gate, enum hf_gate_state to)
+{
+	int waiting = HF_GATE_WAITING;
+
+	return atomic_compare_exchange_strong(&gate->state, &waiting, (int)to);
+}
 
 #endif

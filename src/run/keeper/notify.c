@@ -51,22 +51,18 @@ static void build(const struct hf_keeper *k, struct hf_buf *out)
 void hf_keeper_notify(struct hf_keeper *k)
 {
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
-	enum hf_end end = k->end;
 	struct hf_watched w;
 	struct hf_field fields[] = { HF_FIELD_TEXT("outcome", hf_outcome_word(k->record.outcome)),
 				     HF_FIELD_INT("same", k->record.same), HF_FIELD_INT("status", 0) };
 
-	if (!k->o.notify || !is_turn(k->record.same) || k->lost)
+	/* It is told of a stop as well; only with nobody left to run for it is not told. */
+	if (!k->o.notify || !is_turn(k->record.same) || k->lost || k->over == HF_CAUSE_SUPERVISOR)
 		return;
 	build(k, &text);
 	if (text.err)
 		return;
-	/* It is told of a stop as well, so the reason to end must not end the notice. */
-	k->end = HF_END_NONE;
-	w = hf_keeper_helper(k, k->o.notify, NOTIFY_NS, text.s);
-	/* A notice that took too long ends nothing but itself. */
-	if (k->end < HF_END_STOP || k->end < end)
-		k->end = end;
+	/* A notice that takes too long ends nothing but itself. */
+	w = hf_keeper_helper(k, k->o.notify, NOTIFY_NS, text.s, 0);
 	fields[2].number = w.code == CLD_EXITED ? w.status : w.code == 0 ? HF_EXIT_NO_FILE : HF_EXIT_SIGNAL + w.status;
 	hf_session_event(k->sessions, HF_EV_SESSION_NOTIFIED, k->name, fields, 3);
 }

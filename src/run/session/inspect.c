@@ -7,6 +7,7 @@
 #include "hf/base/fail.h"
 #include "hf/run/session/log.h"
 #include "hf/run/session/inspect.h"
+#include "hf/run/session/stored.h"
 #include "hf/exec/tree.h"
 #include "hf/sys/calls.h"
 
@@ -20,8 +21,10 @@ static enum hf_session_state ended_state(const struct hf_session_record *r)
 	case HF_OUTCOME_VERIFY_FAILED:
 		return HF_SESSION_VERIFY_FAILED;
 	case HF_OUTCOME_STOPPED:
+	case HF_OUTCOME_INTERRUPTED:
 		return HF_SESSION_STOPPED;
 	case HF_OUTCOME_NONE:
+	case HF_OUTCOME_GAVE_UP:
 	case HF_OUTCOME_FAILED:
 	case HF_OUTCOME_TIMED_OUT:
 	case HF_OUTCOME_LOST_LOCK:
@@ -145,6 +148,7 @@ static int64_t output_age(const struct hf_session_record *r, const struct hf_log
 static const struct hf_session_info nothing_known = {
 	.cause = "",
 	.command = "",
+	.outlived_names = "",
 	.last = { .cause = "", .ran_ns = -1 },
 	.tree = "walk",
 	.age_ns = -1,
@@ -185,6 +189,8 @@ static void show_ended(const struct hf_session_record *r, struct hf_session_info
 	info->cause = end.cause;
 	info->ended = end.ended;
 	info->ran_ns = end.ran_ns;
+	info->outlived = r->outlived;
+	info->outlived_names = r->outlived_names;
 }
 
 static void show_live(struct hf_sessions *sessions, const struct hf_session_record *r,
@@ -207,7 +213,7 @@ static void show_live(struct hf_sessions *sessions, const struct hf_session_reco
 void hf_session_show(struct hf_sessions *sessions, const struct hf_session_record *r,
 		     hf_session_fn *fn, void *arg)
 {
-	AUTO_FREE char **argv = NULL;
+	AUTO(hf_stored_done) struct hf_stored stored = { 0 };
 	struct hf_log_figures log = { 0 };
 	struct hf_session_info info = nothing_known;
 
@@ -223,8 +229,11 @@ void hf_session_show(struct hf_sessions *sessions, const struct hf_session_recor
 	info.tree = r->cgroup[0] ? "cgroup" : "walk";
 	info.started = r->started;
 	info.age_ns = age_of(r->started);
-	if (hf_session_load_command(sessions, r->name, &argv, NULL) == 0)
-		info.argv = argv;
+	if (hf_stored_load(sessions, r->name, 0, &stored, NULL) == 0) {
+		info.argv = stored.o.argv;
+		info.cwd = stored.o.cwd;
+		info.group = stored.o.group;
+	}
 	if (r->logged && hf_log_measure(sessions, r->name, &log) == 0) {
 		info.log_bytes = log.bytes;
 		info.log_dropped_bytes = log.dropped;

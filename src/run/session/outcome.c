@@ -105,6 +105,19 @@ static void adopt(const struct hf_record *event, struct hf_session_record *recor
 		  cause ? cause : "");
 }
 
+/*
+ * A loop that was killed had not come to its end, whatever its last attempt did: that has its event, the
+ * record is of the whole (L14).
+ */
+static void abandon_loop(struct hf_session_record *record, int exit_status, const char *cause)
+{
+	record->outcome = HF_OUTCOME_ABANDONED;
+	record->exit_status = exit_status;
+	hf_session_clean_text(record->cause, sizeof(record->cause), cause);
+	if (record->failures == 0)
+		record->failures = 1;
+}
+
 void hf_session_complete(struct hf_sessions *sessions, struct hf_session_record *record, int exit_status,
 			 const char *cause)
 {
@@ -112,6 +125,8 @@ void hf_session_complete(struct hf_sessions *sessions, struct hf_session_record 
 	if ((record->phase != HF_PHASE_WAITING || record->outcome == HF_OUTCOME_NONE) &&
 	    !is_told(sessions, HF_EV_SESSION_ENDED, record, adopt))
 		hf_session_conclude(sessions, record, HF_OUTCOME_ABANDONED, exit_status, cause);
+	if (record->loop)
+		abandon_loop(record, exit_status, cause);
 	record->phase = HF_PHASE_ENDED;
 	memset(&record->leader, 0, sizeof(record->leader));
 }

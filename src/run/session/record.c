@@ -145,6 +145,12 @@ void hf_session_encode(const struct hf_session_record *r, struct hf_buf *out)
 	add_text(out, "cause", r->cause);
 	add_time(out, "ended", r->ended);
 	add_number(out, "ran_ns", r->ran_ns);
+	if (r->outlived) {
+		add_number(out, "outlived", r->outlived);
+		add_text(out, "outlived_names", r->outlived_names);
+	}
+	if (r->options)
+		add_number(out, "options", (int64_t)r->options);
 	if (out->err)
 		return;
 	hf_buf_add_text(out, SUM_LABEL);
@@ -300,6 +306,12 @@ static void read_all(struct reader *reader, struct hf_session_record *r)
 	take_text(reader, "cause", r->cause, sizeof(r->cause));
 	take_time(reader, "ended", &r->ended);
 	r->ran_ns = take_number(reader, "ran_ns", INT64_MAX);
+	if (json_object_get(reader->root, "outlived")) {
+		r->outlived = (uint32_t)take_number(reader, "outlived", UINT32_MAX);
+		take_text(reader, "outlived_names", r->outlived_names, sizeof(r->outlived_names));
+	}
+	if (json_object_get(reader->root, "options"))
+		r->options = (uint64_t)take_number(reader, "options", INT64_MAX);
 	(void)take(reader, "x");
 	if (!reader->why && reader->used != json_object_size(reader->root))
 		reader->why = "it has fields that nobody wrote";

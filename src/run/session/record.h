@@ -55,6 +55,9 @@ struct hf_session_record {
 	char cause[HF_RUN_CAUSE_MAX];
 	struct hf_wall ended;
 	int64_t ran_ns;
+	uint32_t outlived; /* processes that outlived the command of that attempt and were ended */
+	char outlived_names[HF_RUN_OUTLIVED_MAX];
+	uint64_t options;  /* checksum of what is stored for --resume (stored.h); 0: of before there was one */
 };
 
 /* Appends the line with newline to `out`; errors stick to the buffer. */

@@ -152,7 +152,7 @@ static int quarantine(struct hf_sessions *sessions, int dirfd, const char *name,
 	if (r < 0)
 		return r;
 	/* For the next look, while its keeper lives; without it that one says "starting". */
-	note = hf_open_at(dirfd, PUT_AWAY, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
+	(void)hf_open_private(dirfd, PUT_AWAY, O_WRONLY | O_CREAT, PUT_AWAY, &note, NULL, NULL);
 	hf_session_event(sessions, HF_EV_RECORD_QUARANTINED, name, fields, 3);
 	return FAIL(err, HF_E_FORMAT, "session", name, "its record was put away: %s", why);
 }
@@ -304,6 +304,7 @@ struct save {
 	int dirfd;
 	const char *name;
 	const struct hf_buf *line;
+	int is_note; /* append or nothing: no sync */
 	int *ret_fd; /* to be synced; stays -1 when it is on disk already */
 	struct hf_err *err;
 };
@@ -336,6 +337,9 @@ static off_t find_end(const char *text, ssize_t n, size_t need)
 	return memcmp(text + end, text + end + 1, RECORD_BYTES - end - 1) == 0 ? (off_t)end : -1;
 }
 
+/* A save leaves so many times its own length free, for the notes that come before the next one. */
+#define NOTES_ROOM 4
+
 static int append_line(void *arg)
 {
 	const struct save *save = arg;
@@ -349,8 +353,10 @@ static int append_line(void *arg)
 	if (!text)
 		return hf_fail_sys(save->err, ENOMEM, "memory", save->name);
 	n = read_file(save->dirfd, O_RDWR, save->name, text, &fd, NULL);
-	end = n < 0 ? -1 : find_end(text, n, save->line->len + 2);
-	if (end < 0) {
+	end = n < 0 ? -1 : find_end(text, n, (save->line->len + 2) * (save->is_note ? 1 : 1 + NOTES_ROOM));
+	if (end < 0 && save->is_note) {
+		r = n < 0 ? (int)n : -ENOSPC;
+	} else if (end < 0) {
 		r = rewrite(save, text);
 	} else {
 		/* A line that lacked only its newline was never acknowledged: it must not
@@ -367,16 +373,16 @@ static int append_line(void *arg)
 	return r < 0 ? hf_fail_sys(save->err, -r, "write", save->name) : 0;
 }
 
-int hf_session_write(struct hf_sessions *sessions, const struct hf_session_record *record,
-		     uint64_t token, int *ret_fd, struct hf_err *err)
+/* *ret_fd is the caller's to sync; -1: it is on disk. */
+static int write_line(struct hf_sessions *sessions, const struct hf_session_record *record,
+		      uint64_t token, int is_note, int *ret_fd, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf line = HF_BUF_INIT;
 	AUTO_FD dirfd = -1;
-	struct save save = { .name = record->name, .line = &line, .ret_fd = ret_fd, .err = err };
+	struct save save = { .name = record->name, .line = &line, .is_note = is_note, .ret_fd = ret_fd, .err = err };
 	int r;
 
 	*ret_fd = -1;
-
 	hf_session_encode(record, &line);
 	if (line.err || line.len > HF_SESSION_LINE_MAX)
 		return hf_fail_sys(err, line.err ? -line.err : E2BIG, "record", record->name);
@@ -392,10 +398,18 @@ int hf_session_save(struct hf_sessions *sessions, const struct hf_session_record
 		    uint64_t token, struct hf_err *err)
 {
 	AUTO_FD fd = -1;
-	int r = hf_session_write(sessions, record, token, &fd, err);
+	int r = write_line(sessions, record, token, 0, &fd, err);
 
 	/* Not under the guard: the disk may take its time. */
 	if (r == 0 && fd >= 0 && hf_sys.fdatasync(fd) < 0)
 		r = FAIL_SYS(err, "fdatasync", record->name);
 	return r;
+}
+
+int hf_session_note(struct hf_sessions *sessions, const struct hf_session_record *record,
+		    uint64_t token, struct hf_err *err)
+{
+	AUTO_FD fd = -1;
+
+	return write_line(sessions, record, token, 1, &fd, err);
 }

@@ -3,7 +3,7 @@
  *
  *   sessions/<key>/session.jsonl   the record (record.h); the last line counts
  *   sessions/<key>/.session.jsonl.damaged   there is none, because a damaged one was put away
- *   sessions/<key>/command.json    the command's words, for --resume
+ *   sessions/<key>/command.json    the command, its options, directory and environment (stored.h)
  *   sessions/<key>/log.*           its output, and that of the run before (log.h)
  *
  * Who holds the session's lock may write; each append is made under the guard of that
@@ -53,21 +53,16 @@ int hf_session_save(struct hf_sessions *sessions, const struct hf_session_record
 		    uint64_t token, struct hf_err *err);
 
 /*
- * The same, but it survives only the death of processes until *ret_fd, which is the caller's
- * then, has been synced. -1: it is on disk.
+ * The same without waiting for the disk: it survives the death of processes, not a power cut, after
+ * which its processes are gone as well. For what is written while a clock runs. Where the file has
+ * no more room (it is made anew by the next save), nothing is written: -ENOSPC.
  */
-int hf_session_write(struct hf_sessions *sessions, const struct hf_session_record *record,
-		     uint64_t token, int *ret_fd, struct hf_err *err);
+int hf_session_note(struct hf_sessions *sessions, const struct hf_session_record *record,
+		    uint64_t token, struct hf_err *err);
 
 /* Calls `fn` for each session there is, sorted, until it returns less than 0. */
 int hf_session_each(struct hf_sessions *sessions, int (*fn)(void *arg, const char *name), void *arg,
 		    struct hf_err *err);
-
-/* Stores and reads the command's words. *ret_argv is one block, to be freed. */
-int hf_session_save_command(struct hf_sessions *sessions, const char *name, char *const *argv,
-			    struct hf_err *err);
-int hf_session_load_command(struct hf_sessions *sessions, const char *name, char ***ret_argv,
-			    struct hf_err *err);
 
 /* What a terminal and JSON can carry: other bytes become '?'. At most cap - 1 bytes. */
 void hf_session_clean_text(char *out, size_t cap, const char *text);

@@ -6,10 +6,12 @@
  * is noticed here too, by looking at the lock once in a lease.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -20,6 +22,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/run/keeper/keeper.h"
+#include "hf/run/options.h"
 #include "hf/run/supervisor/supervise.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -29,9 +32,9 @@
 
 /* -- from and to the keeper --------------------------------------------------------- */
 
-static void order(struct hf_supervisor *s, int sig, int from_terminal)
+static void order(struct hf_supervisor *s, int sig, int from_terminal, pid_t group)
 {
-	struct hf_link_order order = { .signal = sig, .from_terminal = from_terminal };
+	struct hf_link_order order = { .signal = sig, .from_terminal = from_terminal, .group = group };
 
 	(void)send(s->link, &order, sizeof(order), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -65,7 +68,22 @@ static void suspend(struct hf_supervisor *s)
 	(void)raise(SIGSTOP);
 	/* Continued: the terminal is ours again. */
 	hf_terminal_raw(&s->terminal);
-	order(s, SIGCONT, 0);
+	order(s, SIGCONT, 0, 0);
+}
+
+/* The stored options are in force: the lease to watch and the place to free are theirs. */
+static void take_terms(struct hf_supervisor *s, const struct hf_link_news *news)
+{
+	s->terms = news->terms;
+	s->o.ttl_ns = s->terms.ttl_ns;
+	s->o.grace_ns = s->terms.grace_ns;
+	s->o.max_active = s->terms.max_active;
+	s->o.group = s->terms.group;
+	s->look = hf_mono_in(s->o.ttl_ns);
+	memcpy(s->resumed, news->report.resumed, sizeof(s->resumed));
+	/* In the background the caller is another process, and is told by hf_run_start. */
+	if (s->o.resumed && !s->detached)
+		s->o.resumed(s->o.resumed_arg, s->resumed);
 }
 
 static void hear(struct hf_supervisor *s)
@@ -78,7 +96,11 @@ static void hear(struct hf_supervisor *s)
 		case HF_LINK_HELD:
 			s->token = news.report.token;
 			break;
+		case HF_LINK_RESUMED:
+			take_terms(s, &news);
+			break;
 		case HF_LINK_STARTED:
+			memcpy(news.report.resumed, s->resumed, sizeof(s->resumed));
 			if (s->started)
 				s->started(s->arg, &news);
 			s->started = NULL;
@@ -101,30 +123,93 @@ static void hear(struct hf_supervisor *s)
 	}
 }
 
+/* Only those does a terminal send. */
+static int is_of_terminal(int sig)
+{
+	return sig == SIGINT || sig == SIGQUIT || sig == SIGHUP || sig == SIGTSTP || sig == SIGCONT ||
+	       sig == SIGTTIN || sig == SIGTTOU || sig == SIGWINCH;
+}
+
+/* Stops us and the command, never the one without the other. */
+static void stop_both(struct hf_supervisor *s, int sig, int from_terminal)
+{
+	sigset_t set;
+
+	atomic_store(&s->gate->passing, 0);
+	if (!from_terminal) {
+		order(s, SIGTSTP, 0, 0);
+		(void)raise(SIGSTOP);
+	} else {
+		/* The command has it. The kernel knows whether it stops anybody: not without a shell above. */
+		sigemptyset(&set);
+		sigaddset(&set, sig);
+		(void)raise(sig);
+		(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+		(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	}
+	atomic_store(&s->gate->passing, 1);
+}
+
+static void pass_signal(struct hf_supervisor *s, int sig, int from_terminal)
+{
+	switch (sig) {
+	case SIGCHLD:
+	case SIGPIPE:
+	case SIGXFSZ:
+		/* Ours alone: a child, or a write that failed. */
+		return;
+	case SIGTSTP:
+	case SIGTTIN:
+	case SIGTTOU:
+		stop_both(s, sig, from_terminal);
+		return;
+	case SIGWINCH:
+		hf_terminal_resize(&s->terminal);
+		break;
+	case SIGTERM:
+	case SIGINT:
+	case SIGHUP:
+	case SIGQUIT:
+		/* The keeper is still waiting for the lock, deep in a call, and will not have it:
+		 * there is nothing to be stopped but itself. */
+		if (hf_gate_decide(s->gate, HF_GATE_ABORTED)) {
+			s->aborted = sig;
+			(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGKILL);
+		}
+		if (s->aborted)
+			return;
+		break;
+	default:
+		break;
+	}
+	order(s, sig, from_terminal, 0);
+	/* A keeper that is stopped could not act on it. */
+	(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGCONT);
+}
+
 static void pass_signals(struct hf_supervisor *s)
 {
 	struct signalfd_siginfo info;
 
+	/* The keeper waits with its judgement while one is on its way (hear_all in poll.c). */
+	atomic_store(&s->gate->passing, 1);
 	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
 		int sig = (int)info.ssi_signo;
 
-		if (sig == SIGCHLD)
-			continue;
-		if (sig == SIGWINCH) {
-			hf_terminal_resize(&s->terminal);
-			continue;
-		}
-		/* The keeper is still waiting for the lock, deep in a call: there is nothing
-		 * to be stopped but itself. */
-		if (s->token == 0 && (sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT)) {
-			s->aborted = sig;
-			(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGKILL);
-			continue;
-		}
-		order(s, sig, info.ssi_code == SI_KERNEL);
-		/* A keeper that is stopped could not act on it. */
-		(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGCONT);
+		pass_signal(s, sig, info.ssi_code == SI_KERNEL && is_of_terminal(sig));
 	}
+	atomic_store(&s->gate->passing, 0);
+}
+
+/* What was typed; a key that interrupts is told to the keeper before the command can act on it. */
+static void pass_keys(struct hf_supervisor *s)
+{
+	pid_t group = 0;
+	int sig = hf_terminal_read(&s->terminal, &group);
+
+	if (sig)
+		order(s, sig, 1, group);
+	hf_terminal_copy(&s->terminal);
 }
 
 /* -- its lease ---------------------------------------------------------------------- */
@@ -166,8 +251,9 @@ static int is_neglected(struct hf_supervisor *s)
 static void watch_keeper(struct hf_supervisor *s)
 {
 	struct pollfd fds[4];
-	struct hf_mono look = hf_mono_in(s->o->ttl_ns);
 	int neglected = 0;
+
+	s->look = hf_mono_in(s->o.ttl_ns);
 
 	for (;;) {
 		nfds_t n = 3;
@@ -178,20 +264,20 @@ static void watch_keeper(struct hf_supervisor *s)
 		fds[2] = (struct pollfd){ .fd = s->signals, .events = POLLIN };
 		hf_terminal_raw(&s->terminal);
 		n += hf_terminal_poll(&s->terminal, &fds[3]);
-		ms = hf_mono_left(look) / HF_MSEC + 1;
+		ms = hf_mono_left(s->look) / HF_MSEC + 1;
 		if (s->terminal.pty >= 0 && !s->terminal.is_raw && ms > LOOK_IN_FRONT_MS)
 			ms = LOOK_IN_FRONT_MS;
 		(void)hf_sys.poll(fds, n, ms > INT_MAX ? INT_MAX : (int)ms);
 		if (fds[2].revents)
 			pass_signals(s);
 		if (n > 3 && fds[3].revents)
-			hf_terminal_copy(&s->terminal);
+			pass_keys(s);
 		hear(s);
 		if (s->last.kind == HF_LINK_ENDED && s->last.report.outcome != HF_OUTCOME_NONE)
 			return;
 		if (fds[0].revents & POLLIN)
 			return;
-		if (hf_mono_left(look) == 0) {
+		if (hf_mono_left(s->look) == 0) {
 			/*
 			 * Whoever wants the lock has it the moment the lease ends; that is left
 			 * to them for a while. Then a keeper that is only stopped is woken, and
@@ -202,8 +288,8 @@ static void watch_keeper(struct hf_supervisor *s)
 				(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGCONT);
 			if (neglected == 3)
 				return;
-			look = hf_mono_in(neglected ? (s->o->grace_ns > 0 ? s->o->grace_ns : 0) + 2 * HF_SEC
-						    : s->o->ttl_ns);
+			s->look = hf_mono_in(neglected ? (s->o.grace_ns > 0 ? s->o.grace_ns : 0) + 2 * HF_SEC
+						    : s->o.ttl_ns);
 		}
 	}
 }
@@ -216,22 +302,32 @@ static int is_ignored(int sig)
 	return sigaction(sig, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-static void signal_sets(sigset_t *ret_block, sigset_t *ret_read)
+/*
+ * All signals that could end or stop us alone, and leave the command without us. Those of a fault
+ * of our own are left as they are, as are KILL and STOP; when one ends us, the keeper ends the tree.
+ */
+static void signal_set(sigset_t *ret)
 {
-	static const int passed[] = { SIGTERM, SIGINT,	SIGHUP,	 SIGQUIT, SIGUSR1,
-				      SIGUSR2, SIGCONT, SIGCHLD, SIGWINCH };
+	static const int left[] = { SIGKILL, SIGSTOP, SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS };
 
-	sigemptyset(ret_read);
-	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
-		if (passed[i] == SIGCHLD || !is_ignored(passed[i]))
-			sigaddset(ret_read, passed[i]);
-	*ret_block = *ret_read;
-	/* Writing to a reader that is gone, or to a terminal from behind, must not end us. */
-	sigaddset(ret_block, SIGPIPE);
-	sigaddset(ret_block, SIGTTOU);
+	sigfillset(ret);
+	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
+		sigdelset(ret, left[i]);
+	for (int sig = 1; sig <= SIGRTMAX; sig++)
+		if (sig != SIGCHLD && sig != SIGPIPE && sig != SIGTTOU && is_ignored(sig))
+			sigdelset(ret, sig);
 }
 
-/* Until who stands between has told which the keeper is; that one may have spoken before. */
+/* The session is over: what still came for it has nobody to go to, and must not end us instead of its status. */
+static void drop_signals(struct hf_supervisor *s)
+{
+	struct signalfd_siginfo info;
+
+	while (read(s->signals, &info, sizeof(info)) == sizeof(info))
+		continue;
+}
+
+/* Until the reaper between has told which the keeper is; that one may have spoken before. */
 static void hear_of_keeper(struct hf_supervisor *s)
 {
 	struct pollfd fd = { .fd = s->link, .events = POLLIN };
@@ -242,19 +338,33 @@ static void hear_of_keeper(struct hf_supervisor *s)
 	}
 }
 
+/*
+ * The process group for the command. On a terminal it is ours: Ctrl-C and Ctrl-Z mean both. Without one
+ * it has its own, as with timeout(1): `kill 0` in it does not end who called us.
+ */
+static pid_t group_for_command(void)
+{
+	AUTO_FD terminal = hf_open_at(AT_FDCWD, "/dev/tty", O_RDWR | O_NOCTTY, 0);
+
+	return terminal >= 0 ? getpgrp() : 0;
+}
+
 /* Forks the keeper. Returns 0 or -errno. */
-static int start_keeper(struct hf_supervisor *s, int detached, const sigset_t *mask)
+static int start_keeper(struct hf_supervisor *s, const struct hf_start *start, const sigset_t *mask)
 {
 	struct hf_keeper keeper = { .name = s->name,
-				    .o = *s->o,
-				    .detached = detached,
+				    .given = *start->given,
+				    .o = s->o,
+				    .stage = start->stage,
+				    .detached = start->detached,
+				    .gate = s->gate,
 				    .supervisor = getpid(),
 				    .parent = getpid(),
 				    .supervisor_fd = -1,
 				    .signals = -1,
 				    .not_ours = { s->signals, -1 },
 				    .mask = *mask,
-				    .group = getpgrp(),
+				    .group = group_for_command(),
 				    .tree = HF_TREE_INIT };
 	int ends[2];
 
@@ -316,61 +426,81 @@ static void end_reaper(struct hf_supervisor *s)
 		(void)waitid(P_PIDFD, (id_t)s->keeper_fd, &(siginfo_t){ 0 }, WEXITED | WNOHANG);
 }
 
-int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_opts *o, int detached,
-		 hf_started_fn *started, void *arg, struct hf_run_report *ret_report,
-		 struct hf_err *err)
+/* It was asked to end while it waited for its turn. */
+static void fill_aborted(struct hf_supervisor *s)
 {
-	struct hf_supervisor s = { .state = state,
-				.name = name,
-				.o = o,
-				.link = -1,
-				.keeper_fd = -1,
-				.tree = HF_TREE_INIT,
-				.terminal = HF_TERMINAL_INIT,
-				.started = started,
-				.arg = arg };
+	struct hf_run_report *report = &s->last.report;
+	int interrupted = s->aborted == SIGINT || s->aborted == SIGQUIT;
+
+	s->last.result = 0;
+	report->outcome = interrupted ? HF_OUTCOME_INTERRUPTED : HF_OUTCOME_STOPPED;
+	report->exit_status = HF_EXIT_SIGNAL + s->aborted;
+	hf_copy_text(report->cause, sizeof(report->cause), "it was asked to stop while it waited for its turn");
+}
+
+static int supervise(struct hf_supervisor *s, const struct hf_start *start, const sigset_t *mask)
+{
+	int r = prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : start_keeper(s, start, mask);
+
+	if (r == 0) {
+		watch_keeper(s);
+		hear(s);
+		if (s->last.kind != HF_LINK_ENDED)
+			hf_take_over(s); /* and the keeper is reaped */
+		else
+			hf_await_keeper(s);
+		drop_signals(s);
+	}
+	end_reaper(s);
+	hf_terminal_restore(&s->terminal);
+	hf_terminal_done(&s->terminal);
+	return r;
+}
+
+int hf_supervise(const struct hf_start *start, struct hf_run_report *ret_report, struct hf_err *err)
+{
+	struct hf_supervisor s = { .state = start->state,
+				   .name = start->name,
+				   .o = hf_options_complete(start->given),
+				   .detached = start->detached,
+				   .link = -1,
+				   .keeper_fd = -1,
+				   .tree = HF_TREE_INIT,
+				   .terminal = HF_TERMINAL_INIT,
+				   .started = start->started,
+				   .arg = start->arg };
 	/* Where SIGCHLD is ignored, the kernel reaps, and nobody learns how a command ended. */
 	struct sigaction wait_for_children = { .sa_handler = SIG_DFL }, children_before;
-	sigset_t block, reads, mask;
+	sigset_t set, mask;
 	int was_subreaper = 0, r = hf_tree_note_others(&s.tree);
 
 	if (r < 0)
-		return hf_fail_sys(err, -r, "/proc", name);
-	signal_sets(&block, &reads);
-	s.signals = signalfd(-1, &reads, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (s.signals < 0)
-		return FAIL_SYS(err, "signalfd", name);
-	(void)sigprocmask(SIG_BLOCK, &block, &mask);
+		return hf_fail_sys(err, -r, "/proc", s.name);
+	s.gate = mmap(NULL, sizeof(*s.gate), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (s.gate == MAP_FAILED)
+		return FAIL_SYS(err, "mmap", s.name);
+	signal_set(&set);
+	s.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s.signals < 0) {
+		(void)munmap(s.gate, sizeof(*s.gate));
+		return FAIL_SYS(err, "signalfd", s.name);
+	}
+	(void)sigprocmask(SIG_BLOCK, &set, &mask);
 	(void)sigaction(SIGCHLD, &wait_for_children, &children_before);
 	(void)prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper);
-	r = prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : start_keeper(&s, detached, &mask);
-	if (r == 0) {
-		watch_keeper(&s);
-		hear(&s);
-		if (s.last.kind != HF_LINK_ENDED)
-			hf_take_over(&s); /* and the keeper is reaped */
-		else
-			hf_await_keeper(&s);
-	}
-	end_reaper(&s);
-	hf_terminal_restore(&s.terminal);
-	hf_terminal_done(&s.terminal);
+	r = supervise(&s, start, &mask);
 	hf_tree_done(&s.tree);
 	hf_auto_close(&s.keeper_fd);
 	hf_auto_close(&s.link);
 	hf_auto_close(&s.signals);
+	(void)munmap(s.gate, sizeof(*s.gate));
 	(void)prctl(PR_SET_CHILD_SUBREAPER, was_subreaper);
 	(void)sigaction(SIGCHLD, &children_before, NULL);
 	(void)sigprocmask(SIG_SETMASK, &mask, NULL);
 	if (r < 0)
-		return hf_fail_sys(err, -r, "start", name);
-	if (s.aborted) {
-		s.last.result = 0;
-		s.last.report.outcome = HF_OUTCOME_STOPPED;
-		s.last.report.exit_status = HF_EXIT_SIGNAL + s.aborted;
-		hf_copy_text(s.last.report.cause, sizeof(s.last.report.cause),
-			     "it was asked to stop while it waited for its turn");
-	}
+		return hf_fail_sys(err, -r, "start", s.name);
+	if (s.aborted)
+		fill_aborted(&s);
 	*ret_report = s.last.report;
 	if (s.last.result < 0 && err)
 		*err = s.last.err;

@@ -7,6 +7,7 @@
 
 #include "hf/run/keeper/link.h"
 #include "hf/exec/tree.h"
+#include "hf/run/stage.h"
 
 typedef void hf_started_fn(void *arg, const struct hf_link_news *news);
 
@@ -21,15 +22,31 @@ struct hf_terminal {
 
 #define HF_TERMINAL_INIT { .pty = -1 }
 
+/* What is to be started, and how. */
+struct hf_start {
+	struct hf_state *state;
+	const char *name;
+	const struct hf_run_opts *given; /* checked */
+	const struct hf_stage *stage;    /* may be NULL */
+	int detached;                    /* output goes to the log alone */
+	hf_started_fn *started;          /* called once, when the command runs; may be NULL */
+	void *arg;
+};
+
 struct hf_supervisor {
 	struct hf_state *state;
 	const char *name;
-	const struct hf_run_opts *o;
+	struct hf_run_opts o; /* complete; of a resumed session with what the keeper found stored */
+	struct hf_link_terms terms; /* owns o.group then */
+	int detached;
+	char resumed[HF_RUN_RESUMED_MAX];
 	int link;
 	int signals;
+	struct hf_gate *gate; /* shared with the keeper */
 	pid_t keeper;    /* tree.reaper, where there is one, is its parent */
 	int keeper_fd;
 	uint64_t token;  /* 0: the keeper does not have the lock yet */
+	struct hf_mono look; /* when the lease is looked at next */
 	int aborted;     /* by a signal, before there was anything to stop */
 	struct hf_tree tree;
 	struct hf_terminal terminal;
@@ -38,13 +55,8 @@ struct hf_supervisor {
 	struct hf_link_news last; /* kind HF_LINK_ENDED when it came */
 };
 
-/*
- * hf_run_supervise with every default filled in. `started` (may be NULL) is called once,
- * when the command runs. `detached`: output goes to the log alone.
- */
-int hf_supervise(struct hf_state *state, const char *name, const struct hf_run_opts *o, int detached,
-		 hf_started_fn *started, void *arg, struct hf_run_report *ret_report,
-		 struct hf_err *err);
+/* Makes this process the supervisor, to the end of the session. */
+int hf_supervise(const struct hf_start *start, struct hf_run_report *ret_report, struct hf_err *err);
 
 /*
  * The keeper was killed, or has lost the lock and does not act: ends it and the tree, completes
@@ -67,7 +79,13 @@ void hf_terminal_done(struct hf_terminal *terminal);
 /* What to poll for: 1, or 0 without a pty. */
 nfds_t hf_terminal_poll(const struct hf_terminal *terminal, struct pollfd *fd);
 
-/* Passes on what was typed, as far as it is taken. */
+/*
+ * Takes what was typed. Returns SIGINT or SIGQUIT when that is a key for which the pty is about to
+ * send this to its foreground group, *ret_group; else 0.
+ */
+int hf_terminal_read(struct hf_terminal *terminal, pid_t *ret_group);
+
+/* Passes it on, as far as it is taken. */
 void hf_terminal_copy(struct hf_terminal *terminal);
 
 #endif

@@ -103,7 +103,7 @@ static void free_place(struct hf_supervisor *s, struct hf_sessions *sessions)
 	struct place place = { .token = 0 };
 	char group[HF_NAME_MAX + 1];
 
-	if (s->o->max_active == 0 || hf_group_name(s->o->group, group) < 0 ||
+	if (s->o.max_active == 0 || hf_group_name(s->o.group, group) < 0 ||
 	    hf_proc_self(&place.self, NULL) < 0 ||
 	    hf_lock_look(sessions->locks, group, find_place, &place, NULL) < 0 || place.token == 0)
 		return;
@@ -116,7 +116,7 @@ void hf_take_over(struct hf_supervisor *s)
 	struct hf_session_record record = { 0 };
 	struct hf_sessions *sessions = NULL;
 	struct hf_journal *journal = NULL;
-	int known, waiting, released = 0;
+	int known, released = 0;
 
 	if (hf_journal_open(s->state, NULL, &journal, NULL) < 0)
 		journal = NULL;
@@ -132,8 +132,6 @@ void hf_take_over(struct hf_supervisor *s)
 	end_tree(s);
 	/* Now that the keeper is dead nobody else writes it; it may have come further. */
 	known = load_own(s, sessions, &record);
-	/* A loop that is ended between two attempts has not come to what it was for. */
-	waiting = known && record.phase == HF_PHASE_WAITING;
 	if (known && record.phase != HF_PHASE_ENDED)
 		complete_record(s, sessions, &record);
 	hf_cgroup_remove(&s->tree.group);
@@ -143,7 +141,7 @@ void hf_take_over(struct hf_supervisor *s)
 	if (sessions && s->token != 0)
 		released = hf_lock_release_as(sessions->locks, s->name, s->token, NULL, NULL);
 	(void)released;
-	fill_last(s, known && !waiting && record.phase == HF_PHASE_ENDED ? &record : NULL);
+	fill_last(s, known && record.phase == HF_PHASE_ENDED ? &record : NULL);
 	s->last.report.token = s->token;
 	s->last.report.attempt = known ? record.attempt : 0;
 	hf_sessions_free(sessions);

@@ -77,18 +77,32 @@ static void hand_over(struct hf_terminal *t)
 	t->len -= (size_t)n;
 }
 
+int hf_terminal_read(struct hf_terminal *t, pid_t *ret_group)
+{
+	struct termios modes;
+	ssize_t n;
+
+	if (t->len > 0)
+		return 0;
+	n = read(STDIN_FILENO, t->keys, sizeof(t->keys));
+	/* The terminal is gone: SIGHUP comes as well, and ends the session. */
+	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+		hf_auto_close(&t->pty);
+	if (n <= 0)
+		return 0;
+	t->at = 0;
+	t->len = (size_t)n;
+	/* The master's side shows the modes of the other one, and who is in front there. */
+	*ret_group = tcgetpgrp(t->pty);
+	if (tcgetattr(t->pty, &modes) < 0 || !(modes.c_lflag & ISIG) || *ret_group <= 0)
+		return 0;
+	if (memchr(t->keys, modes.c_cc[VINTR], t->len))
+		return SIGINT;
+	return memchr(t->keys, modes.c_cc[VQUIT], t->len) ? SIGQUIT : 0;
+}
+
 void hf_terminal_copy(struct hf_terminal *t)
 {
-	if (t->len == 0) {
-		ssize_t n = read(STDIN_FILENO, t->keys, sizeof(t->keys));
-
-		/* The terminal is gone: SIGHUP comes as well, and ends the session. */
-		if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
-			hf_auto_close(&t->pty);
-		if (n <= 0)
-			return;
-		t->at = 0;
-		t->len = (size_t)n;
-	}
-	hand_over(t);
+	if (t->pty >= 0 && t->len > 0)
+		hand_over(t);
 }

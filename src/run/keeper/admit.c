@@ -1,0 +1,110 @@
+/* run/keeper/admit.c - may the session start? Its depth, its name, and a place in its group. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/base/parse.h"
+#include "hf/run/keeper/keeper.h"
+
+int hf_keeper_refuse(struct hf_keeper *k, const struct hf_err *err)
+{
+	char text[HF_ERR_TEXT_MAX];
+	struct hf_field fields[] = { HF_FIELD_TEXT("action", "run"), HF_FIELD_TEXT("reason", text) };
+
+	(void)hf_err_format(err, text, sizeof(text));
+	hf_session_event(k->sessions, HF_EV_SESSION_REFUSED, k->name, fields, 2);
+	return err->code;
+}
+
+uint64_t hf_keeper_depth(void)
+{
+	const char *text = getenv("HOLDFAST_DEPTH");
+	uint64_t depth = 0;
+
+	/* One that cannot be read is taken for the deepest: it was not us who wrote it. */
+	if (text && text[0] && hf_parse_u64(text, strlen(text), UINT32_MAX - 1, &depth) < 0)
+		return UINT32_MAX - 1;
+	return depth;
+}
+
+int hf_keeper_check_depth(struct hf_keeper *k, struct hf_err *err)
+{
+	uint64_t depth = hf_keeper_depth();
+
+	if (depth < k->o.max_depth)
+		return 0;
+	(void)FAIL(err, HF_E_LIMIT, "depth", k->name,
+		   "this would be session %llu within sessions, and the most is %u (--max-depth)",
+		   (unsigned long long)depth + 1, k->o.max_depth);
+	return hf_keeper_refuse(k, err);
+}
+
+int hf_group_name(const char *group, char out[HF_NAME_MAX + 1])
+{
+	return (size_t)snprintf(out, HF_NAME_MAX + 1, "group:%s", group) > HF_NAME_MAX ? -1 : 0;
+}
+
+/* A place among those of the group that may run at once. */
+int hf_keeper_take_slot(struct hf_keeper *k, struct hf_err *err)
+{
+	struct hf_lock_opts opts = { .size = sizeof(opts),
+				     .mode = HF_LOCK_SLOTS,
+				     .slots = k->o.max_active,
+				     .ttl_ns = k->o.ttl_ns };
+	char name[HF_NAME_MAX + 1];
+	int r;
+
+	if (k->o.max_active == 0)
+		return 0;
+	if (hf_group_name(k->o.group, name) < 0)
+		return FAIL(err, HF_E_NAME, "group", k->name, "the group's name is too long");
+	r = hf_lock_acquire(k->sessions->locks, name, &opts, &k->slot, NULL, err);
+	/* For both of us, as the name is: it is free when the tree is empty. Of more than half of
+	 * all slots there can be, some have to do with one. */
+	if (r == 0)
+		r = hf_lock_add_owner(k->slot, &k->record.supervisor, err);
+	if (r == -ENOSPC)
+		r = 0;
+	if (r == 0 || (r != HF_E_BUSY && r != HF_E_MODE))
+		return r;
+	if (r == HF_E_MODE)
+		(void)FAIL(err, HF_E_LIMIT, "group", k->name,
+			   "the group '%s' runs with another --max-active now", k->o.group);
+	else
+		(void)FAIL(err, HF_E_LIMIT, "group", k->name,
+			   "%u of %u sessions of the group '%s' are active (--max-active)",
+			   k->o.max_active, k->o.max_active, k->o.group);
+	return hf_keeper_refuse(k, err);
+}
+
+/* The name, for both of us: it is free only when both are gone. */
+int hf_keeper_take_lock(struct hf_keeper *k, struct hf_holder *ret_blocker, struct hf_err *err)
+{
+	struct hf_link_news news = { .kind = HF_LINK_HELD };
+	struct hf_lock_opts opts = { .size = sizeof(opts),
+				     .wait_ns = k->o.wait_ns,
+				     .ttl_ns = k->o.ttl_ns };
+	int r = hf_lock_acquire(k->sessions->locks, k->name, &opts, &k->lock, ret_blocker, err);
+
+	if (r < 0)
+		return r;
+	/* A signal that came while we waited has ended it: nothing is started. */
+	if (!hf_gate_decide(k->gate, HF_GATE_HELD))
+		return FAIL(err, -ECANCELED, "lock", k->name, "it was asked to stop");
+	/* From here on there may be a tree, which is ended before we are. */
+	(void)prctl(PR_SET_PDEATHSIG, 0);
+	k->record.token = hf_lock_token(k->lock);
+	k->renew_at = hf_mono_in(k->o.ttl_ns / 3);
+	k->lost_at = hf_mono_in(k->o.ttl_ns);
+	r = hf_lock_add_owner(k->lock, &k->record.supervisor, err);
+	news.report.token = k->record.token;
+	if (r == 0)
+		hf_keeper_tell(k, &news, -1);
+	if (r == 0 && hf_keeper_is_orphan(k))
+		r = FAIL(err, HF_E_GONE, "supervisor", k->name, "it is gone already");
+	return r;
+}

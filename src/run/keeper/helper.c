@@ -1,0 +1,82 @@
+/* run/keeper/helper.c - the commands beside the command: verifier, until, notify. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/run/keeper/keeper.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+
+struct hf_spawn hf_keeper_spawn(struct hf_keeper *k, char *const *argv, int staged)
+{
+	return (struct hf_spawn){ .argv = argv,
+				  .envp = k->envp,
+				  .stdio = { k->output.child[0], k->output.child[1],
+					     k->output.child[2] },
+				  .terminal = k->output.terminal >= 0,
+				  .group = k->group,
+				  .mask = &k->mask,
+				  .cgroup = &k->tree.group,
+				  .mark = k->record.mark,
+				  .enter = staged && k->stage ? k->stage->enter : NULL,
+				  .enter_arg = k->stage ? k->stage->arg : NULL };
+}
+
+/* Only that one is awaited: what an earlier attempt left running may go on. */
+void hf_keeper_reap_child(struct hf_keeper *k, const struct hf_child *child)
+{
+	siginfo_t info;
+
+	while (child->pid > 0 && waitid(P_PID, (id_t)child->pid, &info, WEXITED) < 0 && errno == EINTR)
+		continue;
+	hf_output_drain(&k->output);
+}
+
+/* A file that holds `text`, to be read from its start; -1 on failure. */
+static int text_file(const char *text)
+{
+	AUTO_FD fd = memfd_create("holdfast", MFD_CLOEXEC);
+
+	if (fd < 0 || hf_write_all(fd, text, strlen(text)) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		return -1;
+	return fd_take(&fd);
+}
+
+struct hf_watched hf_keeper_helper(struct hf_keeper *k, const char *command, int64_t limit_ns,
+				   const char *input, int staged)
+{
+	AUTO(hf_child_done) struct hf_child child = HF_CHILD_INIT;
+	AUTO_FD stdin_fd = input ? text_file(input) : hf_open_at(AT_FDCWD, "/dev/null", O_RDONLY, 0);
+	char shell[] = "sh", dash_c[] = "-c";
+	char *argv[] = { shell, dash_c, (char *)(uintptr_t)command, NULL };
+	struct hf_watched none = { .code = 0, .status = ENOMEM };
+	struct hf_limits limits = { .has_deadline = 1 };
+	struct hf_spawn spawn;
+	int r = 0;
+
+	/* Its output goes where the command's goes; a terminal of its own it does not get. */
+	if (k->output.log.fd >= 0)
+		r = hf_output_open(&k->output, 0);
+	if (r == 0) {
+		spawn = hf_keeper_spawn(k, argv, staged);
+		spawn.stdio[0] = stdin_fd;
+		r = hf_spawn(&spawn, &child);
+	}
+	hf_output_close_child(&k->output);
+	if (r == 0)
+		r = hf_spawn_go(&child);
+	if (r == 0)
+		r = hf_spawn_result(&child);
+	if (r < 0) {
+		none.status = -r;
+		hf_auto_close(&child.go);
+		hf_keeper_reap_child(k, &child);
+		return none;
+	}
+	limits.deadline = hf_mono_in(limit_ns);
+	return hf_keeper_watch(k, &child, &limits);
+}

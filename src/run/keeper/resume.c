@@ -1,0 +1,186 @@
+/* run/keeper/resume.c - the options in force: those that are given now, on top of those that were stored. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/run/keeper/keeper.h"
+#include "hf/run/options.h"
+
+void hf_keeper_peek(struct hf_keeper *k, struct hf_state *state)
+{
+	struct hf_sessions *sessions = NULL;
+	struct hf_stored stored;
+
+	if (!(k->o.flags & HF_RUN_RESUME) || k->detached || hf_sessions_open(state, NULL, &sessions, NULL) < 0)
+		return;
+	if (hf_stored_load(sessions, k->name, 0, &stored, NULL) == 0) {
+		if (k->given.idle_ns == 0)
+			k->o.idle_ns = stored.o.idle_ns;
+		k->o.flags |= stored.o.flags & HF_RUN_LOG;
+		hf_stored_done(&stored);
+	}
+	hf_sessions_free(sessions);
+}
+
+/* -- the environment ------------------------------------------------------------------ */
+
+static int is_same_variable(const char *a, const char *b)
+{
+	size_t len = strcspn(a, "=");
+
+	return strncmp(a, b, len) == 0 && b[len] == '=';
+}
+
+static int is_given(char *const *env, const char *entry)
+{
+	for (size_t i = 0; env && env[i]; i++)
+		if (is_same_variable(env[i], entry))
+			return 1;
+	return 0;
+}
+
+/* The stored ones that are not given anew, then the given ones. Lives as long as the keeper. */
+static int merge_env(struct hf_keeper *k)
+{
+	char *const *given = k->given.env, *const *old = k->stored.o.env;
+	size_t n = 0, at = 0;
+	char **env;
+
+	if (!given || !old) {
+		k->given.env = given ? given : old;
+		return 0;
+	}
+	while (given[n])
+		n++;
+	for (size_t i = 0; old[i]; i++)
+		n++;
+	env = calloc(n + 1, sizeof(*env));
+	if (!env)
+		return -ENOMEM;
+	for (size_t i = 0; old[i]; i++)
+		if (!is_given(given, old[i]))
+			env[at++] = old[i];
+	for (size_t i = 0; given[i]; i++)
+		env[at++] = given[i];
+	k->given.env = env;
+	return 0;
+}
+
+/* -- resuming ---------------------------------------------------------------------- */
+
+static int may_resume(struct hf_keeper *k, const struct hf_session_record *old, struct hf_err *err)
+{
+	if (old->token == 0)
+		return FAIL(err, HF_E_NO_SESSION, "resume", k->name, "there is nothing to resume");
+	if (old->outcome == HF_OUTCOME_SUCCEEDED)
+		return FAIL(err, HF_E_FINISHED, "resume", k->name,
+			    "attempt %u succeeded; run it anew without --resume", old->attempt);
+	return 0;
+}
+
+/*
+ * Loads what was stored, if it is what the run before ran with. A command that is given again can do
+ * without; then only what is given with it counts. *ret_why: that, for people.
+ */
+static int load(struct hf_keeper *k, const struct hf_session_record *old, const char **ret_why, struct hf_err *err)
+{
+	int has_command = k->given.argv && k->given.argv[0];
+	int r = hf_stored_load(k->sessions, k->name, 1, &k->stored, err);
+
+	*ret_why = "";
+	if (r == 0 && old->options != 0 && old->options != k->stored.sum) {
+		hf_stored_done(&k->stored);
+		r = FAIL(err, HF_E_FORMAT, "resume", k->name,
+			 "what is stored is not what it ran with; give command and options again, behind --");
+	}
+	if (r == 0 && !k->stored.has_options)
+		*ret_why = " (its options were not stored)";
+	if (r == HF_E_FORMAT && has_command) {
+		*ret_why = " (its stored options are lost; only what is given now counts)";
+		return 0;
+	}
+	return r;
+}
+
+/* The supervisor watches the lease and frees the place; and people are told. */
+static void tell_resumed(struct hf_keeper *k)
+{
+	struct hf_link_news news = { .kind = HF_LINK_RESUMED,
+				     .terms = { .ttl_ns = k->o.ttl_ns,
+						.grace_ns = k->o.grace_ns,
+						.max_active = k->o.max_active } };
+
+	hf_copy_text(news.terms.group, sizeof(news.terms.group), k->o.group);
+	memcpy(news.report.resumed, k->resumed, sizeof(k->resumed));
+	hf_keeper_tell(k, &news, -1);
+}
+
+static void describe(struct hf_keeper *k, const char *why)
+{
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+	char here[PATH_MAX];
+
+	hf_buf_add_format(&text, "attempt %u in %s", k->record.attempt + 1,
+			  k->given.cwd ? k->given.cwd : getcwd(here, sizeof(here)) ? here : "?");
+	hf_options_describe(&k->given, &text);
+	hf_buf_add_text(&text, why);
+	if (!text.err)
+		hf_session_clean_text(k->resumed, sizeof(k->resumed), text.s);
+}
+
+int hf_keeper_resume(struct hf_keeper *k, const struct hf_session_record *old, struct hf_err *err)
+{
+	const char *why;
+	int r;
+
+	if (!(k->given.flags & HF_RUN_RESUME))
+		return 0;
+	k->record.attempt = old->attempt;
+	r = may_resume(k, old, err);
+	if (r == 0)
+		r = load(k, old, &why, err);
+	if (r < 0)
+		return hf_keeper_refuse(k, err);
+	hf_options_merge(&k->given, &k->stored.o);
+	r = merge_env(k);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "memory", k->name);
+	k->o = hf_options_complete(&k->given);
+	hf_keeper_set_comm(k);
+	describe(k, why);
+	tell_resumed(k);
+	/* The lock was taken before this was known. */
+	r = hf_lock_renew(k->lock, k->o.ttl_ns, err);
+	if (r < 0)
+		return r;
+	k->renew_at = hf_mono_in(k->o.ttl_ns / 3);
+	k->lost_at = hf_mono_in(k->o.ttl_ns);
+	return hf_keeper_check_depth(k, err);
+}
+
+/* -- storing ----------------------------------------------------------------------- */
+
+int hf_keeper_store(struct hf_keeper *k, struct hf_err *err)
+{
+	char here[PATH_MAX];
+	int r;
+
+	if (k->given.cwd && chdir(k->given.cwd) < 0) {
+		(void)FAIL(err, HF_E_NO_DIRECTORY, "directory",
+			   k->given.cwd[0] ? k->given.cwd : "the directory that it ran in",
+			   "%s; give another with --cwd", strerrordesc_np(errno));
+		return hf_keeper_refuse(k, err);
+	}
+	/* Absolute, and as it is now: a resume may come from elsewhere. "": it is gone, and refused then. */
+	if (!getcwd(here, sizeof(here)) || here[0] != '/')
+		here[0] = '\0';
+	k->given.cwd = here;
+	r = hf_stored_save(k->sessions, k->name, &k->given, &k->record.options, err);
+	k->given.cwd = NULL;
+	return r;
+}

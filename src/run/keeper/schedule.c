@@ -1,0 +1,144 @@
+/* run/keeper/schedule.c - attempt after attempt: when the next one begins, when there is none, and what the loop came to. */
+#include <string.h>
+#include <sys/wait.h>
+
+#include "hf/base/fail.h"
+#include "hf/run/keeper/keeper.h"
+
+#define UNTIL_NS (60 * HF_SEC) /* for the command that says whether to go on */
+
+/* Doubles with each failure in a row, up to the cap. */
+static int64_t backoff(const struct hf_keeper *k)
+{
+	int64_t ns = k->o.backoff_ns;
+
+	if (k->record.failures == 0)
+		return 0;
+	for (uint32_t i = 1; i < k->record.failures && ns < k->o.backoff_max_ns; i++)
+		ns *= 2;
+	return ns < k->o.backoff_max_ns ? ns : k->o.backoff_max_ns;
+}
+
+/* What ended the attempt was meant for the session, not for this one attempt. */
+static int is_over(const struct hf_keeper *k, const struct hf_result *last)
+{
+	return k->over != HF_CAUSE_NONE || last->outcome == HF_OUTCOME_INTERRUPTED ||
+	       last->outcome == HF_OUTCOME_LOST_LOCK || last->outcome == HF_OUTCOME_ABANDONED;
+}
+
+static int is_reached(struct hf_keeper *k)
+{
+	struct hf_watched w;
+
+	if (!k->o.until)
+		return 0;
+	w = hf_keeper_helper(k, k->o.until, UNTIL_NS, NULL, 0);
+	return w.code == CLD_EXITED && w.status == 0 && w.cause == HF_CAUSE_NONE && w.interrupted == 0;
+}
+
+/* Where the loop stands after an attempt. */
+enum next {
+	NEXT_AGAIN,   /* another attempt */
+	NEXT_LAST,    /* that was the last one, and its outcome is the session's */
+	NEXT_REACHED, /* the --until condition became true */
+	NEXT_GAVE_UP, /* it did not, in as many attempts as were allowed */
+};
+
+static enum next next_of(struct hf_keeper *k, const struct hf_result *last, uint32_t runs)
+{
+	if (!(k->o.flags & HF_RUN_LOOP) || is_over(k, last))
+		return NEXT_LAST;
+	if (is_reached(k))
+		return NEXT_REACHED;
+	if (is_over(k, last))
+		return NEXT_LAST;
+	if (k->o.max_runs == 0 || runs < k->o.max_runs)
+		return NEXT_AGAIN;
+	return k->o.until ? NEXT_GAVE_UP : NEXT_LAST;
+}
+
+/* What the session came to, when that is not what its last attempt did. Returns 1 then. */
+static int judge_loop(const struct hf_keeper *k, const struct hf_result *last, enum next next, uint32_t runs,
+		      struct hf_result *ret)
+{
+	switch (next) {
+	case NEXT_REACHED:
+		*ret = hf_result_make(HF_OUTCOME_SUCCEEDED, 0, "the --until condition became true");
+		return last->outcome != HF_OUTCOME_SUCCEEDED;
+	case NEXT_GAVE_UP:
+		*ret = hf_result_make(HF_OUTCOME_GAVE_UP, 1,
+				      "the --until condition did not become true in %u attempts (the last: %.60s)",
+				      runs, last->cause);
+		return 1;
+	case NEXT_LAST:
+		/* Ended before the condition was true: a good attempt is not what the loop was for. */
+		if (!k->o.until || !(k->o.flags & HF_RUN_LOOP) || last->outcome != HF_OUTCOME_SUCCEEDED)
+			return 0;
+		*ret = hf_judge_cause(k->over, k->interrupted, " before the --until condition became true");
+		return 1;
+	case NEXT_AGAIN:
+	default:
+		return 0;
+	}
+}
+
+/* The outcome of the whole loop takes the place of its last attempt's. */
+static void set_outcome(struct hf_session_record *record, const struct hf_result *result)
+{
+	record->outcome = result->outcome;
+	record->exit_status = result->exit_status;
+	record->same = 1;
+	if (result->outcome == HF_OUTCOME_SUCCEEDED)
+		record->failures = 0;
+	else if (record->failures == 0)
+		record->failures = 1;
+	hf_copy_text(record->cause, sizeof(record->cause), result->cause);
+}
+
+static void tell_gave_up(struct hf_keeper *k, uint32_t runs)
+{
+	struct hf_field fields[] = { HF_FIELD_INT("token", (int64_t)k->record.token),
+				     HF_FIELD_INT("attempts", runs), HF_FIELD_TEXT("cause", k->record.cause) };
+
+	hf_session_event(k->sessions, HF_EV_SESSION_GAVE_UP, k->name, fields, 3);
+}
+
+static void conclude_loop(struct hf_keeper *k, const struct hf_result *last, enum next next, uint32_t runs)
+{
+	struct hf_result result;
+
+	k->record.phase = next == NEXT_AGAIN ? HF_PHASE_WAITING : HF_PHASE_ENDED;
+	if (judge_loop(k, last, next, runs, &result))
+		set_outcome(&k->record, &result);
+	if (next == NEXT_GAVE_UP)
+		tell_gave_up(k, runs);
+	(void)hf_keeper_save(k);
+}
+
+int hf_keeper_loop(struct hf_keeper *k)
+{
+	enum next next = NEXT_AGAIN;
+
+	for (uint32_t runs = 1; next == NEXT_AGAIN; runs++) {
+		struct hf_mono begun = hf_mono_now();
+		struct hf_result last = hf_keeper_attempt(k);
+		int64_t wait, left;
+		int stopped;
+
+		next = next_of(k, &last, runs);
+		conclude_loop(k, &last, next, runs);
+		hf_keeper_notify(k);
+		left = k->o.every_ns - (hf_mono_now().ns - begun.ns);
+		wait = backoff(k);
+		wait = wait > left ? wait : left;
+		if (next != NEXT_AGAIN)
+			break;
+		stopped = wait > 0 ? hf_keeper_sleep(k, wait) : k->over != HF_CAUSE_NONE;
+		if (!stopped)
+			continue;
+		/* Asked to end between two attempts: the last outcome stands. */
+		next = NEXT_LAST;
+		conclude_loop(k, &last, next, runs);
+	}
+	return k->record.exit_status;
+}
