@@ -17,7 +17,8 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
-#define REST_MS 30000 /* a sync of what a command wrote may take its time */
+#define REST_MS   30000 /* a sync of what a command wrote may take its time */
+#define ENDING_NS (500 * HF_MSEC)
 
 void hf_enter_free(struct hf_enter *enter)
 {
@@ -448,6 +449,7 @@ static void settle_here(struct hf_enter *enter)
 {
 	AUTO(hf_plan_record_done) struct hf_plan_record record = HF_PLAN_RECORD_INIT;
 	AUTO(hf_plan_unlock) struct hf_lock *lock = NULL;
+	struct hf_mono until = hf_mono_in(ENDING_NS);
 	int r;
 
 	hf_auto_close(&enter->helper.in_fd);
@@ -457,8 +459,13 @@ static void settle_here(struct hf_enter *enter)
 		return;
 	if (r == 0)
 		r = hf_plan_load(enter->plans, enter->record.name, &record, NULL);
-	if (r == 0)
-		r = hf_plan_settle(enter->plans, &record, hf_lock_token(lock), NULL);
+	/* A helper that has told its end may still be on its way out of the namespaces. */
+	while (r == 0 &&
+	       (r = hf_plan_settle(enter->plans, &record, hf_lock_token(lock), NULL)) == HF_E_IN_USE &&
+	       hf_mono_left(until) > 0) {
+		hf_pause(2 * HF_MSEC);
+		r = 0;
+	}
 	if (r < 0)
 		enter->entered |= HF_ENTERED_LEFT;
 }

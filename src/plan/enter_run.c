@@ -166,7 +166,7 @@ int hf_plan_enter(struct hf_plans *plans, const char *plan, const struct hf_plan
 		return FAIL_SYS(err, "pipe", plan);
 	r = hf_enter_begin(plans, plan, opts->flags, opts->wait_ns, &command.enter, &why);
 	if (r == 0) {
-		envp = hf_spawn_environment(hf_enter_environment(command.enter), unset);
+		envp = hf_spawn_environment(hf_enter_environment(command.enter), NULL, unset);
 		command.envp = envp;
 		r = envp ? 0 : hf_fail_sys(&why, ENOMEM, "memory", plan);
 	}

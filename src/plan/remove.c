@@ -102,6 +102,16 @@ int hf_tree_remove(int dirfd, const char *name)
 	return r;
 }
 
+/* The mode of the target's own root may be all that was changed. */
+static int is_root_changed(int upper, const struct hf_target *target)
+{
+	AUTO_FD fd = -1;
+	struct stat a, b;
+
+	return hf_target_open(target, &fd, NULL) == 0 && hf_sys.fstat(upper, &a) == 0 &&
+	       hf_sys.fstat(fd, &b) == 0 && ((a.st_mode ^ b.st_mode) & 07777) != 0;
+}
+
 int hf_sandbox_is_dirty(int sandbox_fd, const struct hf_sandbox_record *sandbox)
 {
 	int fd, found = 0;
@@ -120,6 +130,8 @@ int hf_sandbox_is_dirty(int sandbox_fd, const struct hf_sandbox_record *sandbox)
 	}
 	while (!found && (entry = readdir(dir)))
 		found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+	if (!found)
+		found = is_root_changed(fd, &sandbox->target);
 	(void)closedir(dir);
 	return found;
 }

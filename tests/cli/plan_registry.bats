@@ -86,6 +86,11 @@ removal() {
     [ -z "$(ls -A T)" ] && [ -z "$(ls -A "$HOLDFAST_DIR/plans")" ]
     run hp --json journal query --event plan_removed
     says '"discarded":true'
+    # the mode of the target itself is work, too
+    plan_over T
+    inside 'chmod 711 T'
+    expect 1 hp plan rm p
+    hp -q plan rm p --discard
     # a clean one goes without
     plan_over T
     inside 'cat T/* 2>/dev/null || true'
