@@ -22,27 +22,18 @@
 #include "hf/plan/attrs.h"
 #include "hf/plan/copytree.h"
 #include "hf/plan/dirtree.h"
-#include "hf/plan/work.h"
+#include "hf/plan/stage.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
 #define OPS_FIRST 64
 
-struct stage {
-	struct hf_work *work;
-	struct hf_unit *unit;
-	uint16_t index; /* of the unit */
-	size_t room;    /* of the intent's operations */
-	const char *const *ignore;
-	struct hf_err *err;
-};
-
-static int no_memory(const struct stage *s)
+int hf_stage_no_memory(const struct hf_stage *s)
 {
 	return hf_fail_sys(s->err, ENOMEM, "memory", s->work->record.name);
 }
 
-static struct hf_op *add_op(struct stage *s, enum hf_op_kind kind, const char *path, const char *slot)
+struct hf_op *hf_stage_op(struct hf_stage *s, enum hf_op_kind kind, const char *path, const char *slot)
 {
 	struct hf_intent *intent = &s->work->intent;
 
@@ -64,7 +55,7 @@ static struct hf_op *add_op(struct stage *s, enum hf_op_kind kind, const char *p
 
 /* -- stages ------------------------------------------------------------------------------- */
 
-static int make_dir(int dirfd, const char *name, struct hf_err *err)
+int hf_stage_make_dir(int dirfd, const char *name, struct hf_err *err)
 {
 	if (hf_sys.mkdirat(dirfd, name, 0700) < 0 && errno != EEXIST)
 		return FAIL_SYS(err, "mkdirat", name);
@@ -79,7 +70,7 @@ static int mark_staged(const struct hf_work *work)
 }
 
 /* What an attempt before this one left goes: it came to nothing, or its intent would be there. */
-static int open_stage(struct stage *s)
+static int open_stage(struct hf_stage *s)
 {
 	struct hf_unit *unit = s->unit;
 	char name[HF_NAME_KEY_MAX + 16];
@@ -113,38 +104,13 @@ static int open_stage(struct stage *s)
 	return unit->stage_fd < 0 ? hf_fail_sys(s->err, -unit->stage_fd, "openat2", name) : 0;
 }
 
-/* The mark goes last: what could not be removed now is tried again by the next verb. */
-int hf_stage_clear(struct hf_work *work)
-{
-	char name[HF_NAME_KEY_MAX + 16];
-	struct stat st;
-	int first = 0, r = hf_dirtree_look(work->plan_fd, HF_STAGED, &st);
-
-	if (r <= 0)
-		return r;
-	hf_stage_name(work->record.name, name);
-	for (size_t i = 0; i < work->record.n_sandboxes; i++) {
-		AUTO_FD target = -1;
-
-		/* A target that is gone has no stage any more. */
-		if (hf_target_open(&work->record.sandboxes[i].target, &target, NULL) < 0)
-			continue;
-		r = hf_tree_remove(target, name);
-		if (r < 0 && first == 0)
-			first = r;
-	}
-	if (first == 0 && hf_sys.unlinkat(work->plan_fd, HF_STAGED, 0) < 0 && errno != ENOENT)
-		first = -errno;
-	return first;
-}
-
 static const char *top_of(const struct hf_unit *unit)
 {
 	return unit->sandbox->strategy == HF_STRATEGY_OVERLAY ? HF_SANDBOX_UPPER : HF_SANDBOX_TREE;
 }
 
 /* A name in the stage for what comes out of the target, or is moved aside. */
-static const char *new_slot(struct stage *s, const char *dir)
+const char *hf_stage_slot(struct hf_stage *s, const char *dir)
 {
 	if (s->unit->in_target)
 		return hf_work_string(s->work, "%zu", s->work->n_slots++);
@@ -154,17 +120,17 @@ static const char *new_slot(struct stage *s, const char *dir)
 /* -- copies --------------------------------------------------------------------------------- */
 
 /* Copies the new version of a delta into the stage, and takes its side from there. */
-static int copy_into_stage(struct stage *s, struct hf_copytree *copy, struct hf_delta *d)
+static int copy_into_stage(struct hf_stage *s, struct hf_copytree *copy, struct hf_delta *d)
 {
 	AUTO(hf_buf_done) struct hf_buf from = HF_BUF_INIT;
-	const char *slot = new_slot(s, "");
+	const char *slot = hf_stage_slot(s, "");
 	AUTO_FD dir = -1;
 	struct stat st;
 	int r;
 
 	hf_buf_add_format(&from, "%s/%s", top_of(s->unit), d->path);
 	if (from.err || !slot)
-		return no_memory(s);
+		return hf_stage_no_memory(s);
 	dir = hf_dirtree_descend(s->unit->sandbox_fd, from.s,
 				 (size_t)(hf_dirtree_leaf(from.s) - from.s) - 1);
 	r = dir < 0 ? dir : hf_copytree(copy, dir, hf_dirtree_leaf(from.s), d->path, slot);
@@ -178,11 +144,11 @@ static int copy_into_stage(struct stage *s, struct hf_copytree *copy, struct hf_
 	free(d->attrs);
 	d->attrs = NULL;
 	d->attrs_len = 0;
-	return d->slot ? 0 : no_memory(s);
+	return d->slot ? 0 : hf_stage_no_memory(s);
 }
 
 /* A file of a copy that is linked to one outside becomes one of its own (base content, same names). */
-static int cut_link(struct stage *s, struct hf_delta *d)
+static int cut_link(struct hf_stage *s, struct hf_delta *d)
 {
 	AUTO(hf_copytree_done) struct hf_copytree copy = HF_COPYTREE_INIT;
 	AUTO(hf_buf_done) struct hf_buf from = HF_BUF_INIT;
@@ -194,7 +160,7 @@ static int cut_link(struct stage *s, struct hf_delta *d)
 
 	hf_buf_add_format(&from, "%s/%s", top_of(s->unit), d->path);
 	if (from.err)
-		return no_memory(s);
+		return hf_stage_no_memory(s);
 	leaf = hf_dirtree_leaf(from.s);
 	dir = hf_dirtree_descend(s->unit->sandbox_fd, from.s, (size_t)(leaf - from.s) - 1);
 	copy.to_root = s->unit->sandbox_fd;
@@ -217,7 +183,7 @@ static int is_landing(const struct hf_delta *d)
 	return !d->same && (d->op == HF_OP_EXCHANGE || d->op == HF_OP_NEW);
 }
 
-static int prepare_deltas(struct stage *s)
+static int prepare_deltas(struct hf_stage *s)
 {
 	AUTO(hf_copytree_done) struct hf_copytree copy = HF_COPYTREE_INIT;
 	struct hf_deltas *deltas = &s->unit->deltas;
@@ -241,7 +207,7 @@ static int prepare_deltas(struct stage *s)
 			if (asprintf(&d->slot, "%s/%s", top_of(s->unit), d->path) < 0)
 				d->slot = NULL;
 			if (r == 0 && !d->slot)
-				r = no_memory(s);
+				r = hf_stage_no_memory(s);
 		}
 	}
 	return r;
@@ -274,44 +240,44 @@ static void fill_op(struct hf_op *op, const struct hf_delta *d)
 }
 
 /* The passes below pick the deltas of one kind each. */
-static int add_landing(struct stage *s, const struct hf_delta *d)
+static int add_landing(struct hf_stage *s, const struct hf_delta *d)
 {
-	struct hf_op *op = add_op(s, d->op, d->path, d->slot);
+	struct hf_op *op = hf_stage_op(s, d->op, d->path, d->slot);
 
 	if (!op)
-		return no_memory(s);
+		return hf_stage_no_memory(s);
 	fill_op(op, d);
 	return 0;
 }
 
-static int add_deletion(struct stage *s, const struct hf_delta *d)
+static int add_deletion(struct hf_stage *s, const struct hf_delta *d)
 {
-	struct hf_op *op = add_op(s, HF_OP_DELETE, d->path, new_slot(s, HF_STAGE_OLD));
+	struct hf_op *op = hf_stage_op(s, HF_OP_DELETE, d->path, hf_stage_slot(s, HF_STAGE_OLD));
 
 	if (!op)
-		return no_memory(s);
+		return hf_stage_no_memory(s);
 	fill_op(op, d);
 	op->new_mode = 0;
 	op->new_ino = 0;
 	return 0;
 }
 
-static int add_meta(struct stage *s, const struct hf_delta *d)
+static int add_meta(struct hf_stage *s, const struct hf_delta *d)
 {
-	struct hf_op *op = add_op(s, HF_OP_META, d->path, "");
+	struct hf_op *op = hf_stage_op(s, HF_OP_META, d->path, "");
 
 	if (!op)
-		return no_memory(s);
+		return hf_stage_no_memory(s);
 	fill_op(op, d);
 	return 0;
 }
 
-static int add_leaving(struct stage *s, const struct hf_delta *d)
+static int add_leaving(struct hf_stage *s, const struct hf_delta *d)
 {
-	struct hf_op *op = add_op(s, HF_OP_LEAVE, new_slot(s, HF_STAGE_LEFT), d->slot);
+	struct hf_op *op = hf_stage_op(s, HF_OP_LEAVE, hf_stage_slot(s, HF_STAGE_LEFT), d->slot);
 
 	if (!op)
-		return no_memory(s);
+		return hf_stage_no_memory(s);
 	fill_op(op, d);
 	op->old_mode = 0;
 	op->old_ino = 0;
@@ -326,13 +292,13 @@ static int blocks(uint32_t mode)
 	return (mode & 0300) != 0300;
 }
 
-static int add_mode_op(struct stage *s, enum hf_op_kind kind, const char *path, const char *slot,
+static int add_mode_op(struct hf_stage *s, enum hf_op_kind kind, const char *path, const char *slot,
 		       const struct stat *st, uint32_t from, uint32_t to)
 {
-	struct hf_op *op = add_op(s, kind, path, slot);
+	struct hf_op *op = hf_stage_op(s, kind, path, slot);
 
 	if (!op)
-		return no_memory(s);
+		return hf_stage_no_memory(s);
 	op->old_ino = op->new_ino = (uint64_t)st->st_ino;
 	op->old_mode = from;
 	op->new_mode = to;
@@ -342,7 +308,7 @@ static int add_mode_op(struct stage *s, enum hf_op_kind kind, const char *path, 
 	return 0;
 }
 
-static char *dir_of(struct stage *s, const char *path)
+static char *dir_of(struct hf_stage *s, const char *path)
 {
 	size_t len = (size_t)(hf_dirtree_leaf(path) - path);
 
@@ -350,7 +316,7 @@ static char *dir_of(struct stage *s, const char *path)
 }
 
 /* Opens the directory of one delta on both sides for the time of the commit, if it is closed. */
-static int open_modes(struct stage *s, const struct hf_delta *d, const char **last)
+static int open_modes(struct hf_stage *s, const struct hf_delta *d, const char **last)
 {
 	char *path = dir_of(s, d->path), *slot = d->slot ? dir_of(s, d->slot) : NULL;
 	AUTO_FD target = -1;
@@ -359,7 +325,7 @@ static int open_modes(struct stage *s, const struct hf_delta *d, const char **la
 	int r = 0;
 
 	if (!path)
-		return no_memory(s);
+		return hf_stage_no_memory(s);
 	if (*last && strcmp(*last, path) == 0)
 		return 0;
 	*last = path;
@@ -376,13 +342,13 @@ static int open_modes(struct stage *s, const struct hf_delta *d, const char **la
 }
 
 /* Is it one that opens a directory of the target? */
-static int opens(const struct stage *s, const struct hf_op *op)
+static int opens(const struct hf_stage *s, const struct hf_op *op)
 {
 	return op->kind == HF_OP_META && op->target == s->index && op->flags & HF_OP_HIDDEN &&
 	       op->attrs_len == 0 && op->new_mode == (op->old_mode | 0300) && blocks(op->old_mode);
 }
 
-static int is_opened(const struct stage *s, const char *path)
+static int is_opened(const struct hf_stage *s, const char *path)
 {
 	for (size_t i = 0; i < s->work->intent.n_ops; i++)
 		if (opens(s, &s->work->intent.ops[i]) && strcmp(s->work->intent.ops[i].path, path) == 0)
@@ -390,106 +356,9 @@ static int is_opened(const struct stage *s, const char *path)
 	return 0;
 }
 
-/* -- git ------------------------------------------------------------------------------------------ */
-
-/* Length of the path of the git directory that `path` is in, or 0. */
-static size_t git_dir_of(const char *path)
-{
-	const char *at = path;
-
-	while ((at = strstr(at, ".git/"))) {
-		if (at == path || at[-1] == '/')
-			return (size_t)(at - path) + 4;
-		at++;
-	}
-	return 0;
-}
-
-/* An empty file of ours in the stage, to become git's lock. */
-static int make_lock_file(struct stage *s, const char *slot, struct stat *ret)
-{
-	AUTO_FD fd = -1;
-
-	if (!s->unit->in_target && make_dir(s->unit->stage_fd, HF_STAGE_LEFT, s->err) < 0)
-		return s->err ? s->err->code : -EIO;
-	fd = hf_open_at(s->unit->stage_fd, slot, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return hf_fail_sys(s->err, -fd, "openat", slot);
-	return hf_sys.fstat(fd, ret) < 0 ? FAIL_SYS(s->err, "fstat", slot) : 0;
-}
-
-static int has_git_lock(const struct stage *s, const char *path)
-{
-	for (size_t i = 0; i < s->work->intent.n_ops; i++) {
-		const struct hf_op *op = &s->work->intent.ops[i];
-
-		if (op->flags & HF_OP_GIT_LOCK && op->target == s->index && strcmp(op->path, path) == 0)
-			return 1;
-	}
-	return 0;
-}
-
-static int add_git_lock(struct stage *s, const struct hf_delta *d)
-{
-	size_t len = git_dir_of(d->path);
-	const char *path, *slot;
-	struct hf_op *op;
-	AUTO_FD dir = -1;
-	struct stat st, parent;
-	int r;
-
-	if (len == 0 || d->inner || d->same)
-		return 0;
-	path = hf_work_string(s->work, "%.*s/index.lock", (int)len, d->path);
-	slot = new_slot(s, HF_STAGE_LEFT);
-	if (!path || !slot)
-		return no_memory(s);
-	if (has_git_lock(s, path))
-		return 0;
-	dir = hf_dirtree_descend(s->unit->target_fd, path, len);
-	if (dir < 0 || hf_sys.fstat(dir, &parent) < 0)
-		return 0; /* no git directory there */
-	r = make_lock_file(s, slot, &st);
-	if (r < 0)
-		return r;
-	op = add_op(s, HF_OP_NEW, path, slot);
-	if (!op)
-		return no_memory(s);
-	op->new_ino = (uint64_t)st.st_ino;
-	op->new_mode = st.st_mode;
-	op->new_uid = st.st_uid;
-	op->new_gid = st.st_gid;
-	op->new_mtime_ns = (int64_t)st.st_mtim.tv_sec * HF_SEC + st.st_mtim.tv_nsec;
-	op->parent_ino = (uint64_t)parent.st_ino;
-	op->flags = HF_OP_GIT_LOCK | HF_OP_HIDDEN;
-	return 0;
-}
-
-/* The locks come back into the stage, under other names. */
-static int return_git_locks(struct stage *s)
-{
-	size_t n = s->work->intent.n_ops;
-
-	for (size_t i = 0; i < n; i++) {
-		struct hf_op lock = s->work->intent.ops[i], *op;
-
-		if (!(lock.flags & HF_OP_GIT_LOCK) || lock.kind != HF_OP_NEW || lock.target != s->index)
-			continue;
-		op = add_op(s, HF_OP_DELETE, lock.path, new_slot(s, HF_STAGE_LEFT));
-		if (!op)
-			return no_memory(s);
-		op->old_ino = lock.new_ino;
-		op->old_mode = lock.new_mode;
-		op->old_mtime_ns = lock.new_mtime_ns;
-		op->parent_ino = lock.parent_ino;
-		op->flags = HF_OP_GIT_LOCK | HF_OP_HIDDEN;
-	}
-	return 0;
-}
-
 /* -- passes ------------------------------------------------------------------------------------------ */
 
-static int pass_modes(struct stage *s)
+static int pass_modes(struct hf_stage *s)
 {
 	const char *last = NULL;
 	int r = 0;
@@ -505,7 +374,7 @@ static int pass_modes(struct stage *s)
 	return r;
 }
 
-static int pass_leaving(struct stage *s)
+static int pass_leaving(struct hf_stage *s)
 {
 	int r = 0;
 
@@ -515,17 +384,17 @@ static int pass_leaving(struct stage *s)
 	return r;
 }
 
-static int pass_git(struct stage *s)
+static int pass_git(struct hf_stage *s)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < s->unit->deltas.n; i++)
 		if (s->unit->deltas.list[i].op)
-			r = add_git_lock(s, &s->unit->deltas.list[i]);
+			r = hf_stage_git_lock(s, &s->unit->deltas.list[i]);
 	return r;
 }
 
-static int pass_landing(struct stage *s)
+static int pass_landing(struct hf_stage *s)
 {
 	int r = 0;
 
@@ -541,7 +410,7 @@ static int pass_landing(struct stage *s)
 	return r;
 }
 
-static int pass_deletions(struct stage *s)
+static int pass_deletions(struct hf_stage *s)
 {
 	int r = 0;
 
@@ -561,7 +430,7 @@ static int has_meta(const struct hf_unit *unit, const char *path)
 }
 
 /* The modes that directories get, and those that they get back. Children before their parents. */
-static int pass_final_modes(struct stage *s)
+static int pass_final_modes(struct hf_stage *s)
 {
 	size_t n = s->work->intent.n_ops;
 	int r = 0;
@@ -585,7 +454,7 @@ static int pass_final_modes(struct stage *s)
 	return r;
 }
 
-static int stage_unit(struct stage *s)
+static int stage_unit(struct hf_stage *s)
 {
 	int r = open_stage(s);
 
@@ -603,11 +472,11 @@ static int stage_unit(struct stage *s)
 		r = pass_deletions(s);
 	if (r == 0)
 		r = pass_final_modes(s);
-	return r < 0 ? r : return_git_locks(s);
+	return r < 0 ? r : hf_stage_git_return(s);
 }
 
 /* The directories that operations put things into. */
-static int make_places(struct stage *s)
+static int make_places(struct hf_stage *s)
 {
 	int old = 0, left = 0, r = 0;
 
@@ -622,11 +491,11 @@ static int make_places(struct stage *s)
 		left |= op->kind == HF_OP_LEAVE || op->flags & HF_OP_GIT_LOCK;
 	}
 	if (old)
-		r = make_dir(s->unit->stage_fd, HF_STAGE_OLD, s->err);
-	return r == 0 && left ? make_dir(s->unit->stage_fd, HF_STAGE_LEFT, s->err) : r;
+		r = hf_stage_make_dir(s->unit->stage_fd, HF_STAGE_OLD, s->err);
+	return r == 0 && left ? hf_stage_make_dir(s->unit->stage_fd, HF_STAGE_LEFT, s->err) : r;
 }
 
-static int add_target(struct stage *s)
+static int add_target(struct hf_stage *s)
 {
 	struct hf_intent_target *t = &s->work->intent.targets[s->index];
 	struct stat target, stage;
@@ -655,12 +524,12 @@ static int has_work(const struct hf_unit *unit)
 
 int hf_stage_build(struct hf_work *work, const char *const *ignore, struct hf_err *err)
 {
-	struct stage s = { .work = work, .ignore = ignore, .err = err };
+	struct hf_stage s = { .work = work, .ignore = ignore, .err = err };
 	int r = 0;
 
 	work->intent.targets = calloc(work->n_units + 1, sizeof(*work->intent.targets));
 	if (!work->intent.targets)
-		return no_memory(&s);
+		return hf_stage_no_memory(&s);
 	for (size_t i = 0; r == 0 && i < work->n_units; i++) {
 		s.unit = &work->units[i];
 		s.index = (uint16_t)work->intent.n_targets;

@@ -9,6 +9,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/plan/attrs.h"
+#include "hf/plan/dirtree.h"
 #include "hf/plan/work.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -197,6 +198,31 @@ int hf_work_find_deltas(struct hf_work *work, const char *const *ignore, unsigne
 		r = overlay ? hf_delta_overlay(&walk) : hf_delta_tree(&walk);
 	}
 	return r;
+}
+
+/* The mark goes last: what could not be removed now is tried again by the next verb. */
+int hf_stage_clear(struct hf_work *work)
+{
+	char name[HF_NAME_KEY_MAX + 16];
+	struct stat st;
+	int first = 0, r = hf_dirtree_look(work->plan_fd, HF_STAGED, &st);
+
+	if (r <= 0)
+		return r;
+	hf_stage_name(work->record.name, name);
+	for (size_t i = 0; i < work->record.n_sandboxes; i++) {
+		AUTO_FD target = -1;
+
+		/* A target that is gone has no stage any more. */
+		if (hf_target_open(&work->record.sandboxes[i].target, &target, NULL) < 0)
+			continue;
+		r = hf_tree_remove(target, name);
+		if (r < 0 && first == 0)
+			first = r;
+	}
+	if (first == 0 && hf_sys.unlinkat(work->plan_fd, HF_STAGED, 0) < 0 && errno != ENOENT)
+		first = -errno;
+	return first;
 }
 
 /* -- the end ------------------------------------------------------------------------------ */
