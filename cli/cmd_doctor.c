@@ -32,12 +32,22 @@ static const struct {
 	  "the start time, which repeats within 10 ms" },
 	{ "cgroup", probe_cgroup, "whole process trees ended at once",
 	  "subreaper and a walk over the tree by identity" },
-	{ "userns", probe_userns, "sandboxes without root", "sandboxes by reflink or copy" },
-	{ "overlay", probe_overlay, "sandboxes made in an instant, whatever the tree's size",
-	  "sandboxes by reflink or copy" },
 	{ "reflink", probe_reflink, "copies that share blocks, in this directory", "plain copies" },
 	{ "inotify", probe_inotify, "following the journal without polling",
 	  "nothing: 'journal follow' does not work" },
+};
+
+static const struct {
+	const char *name;
+	enum finding (*probe)(const char *dir, char text[DOCTOR_TEXT_MAX]);
+	const char *gives;
+	const char *instead;
+} sandbox_probes[] = {
+	{ "userns", probe_userns, "sandboxes without root", "sandboxes by reflink or copy" },
+	{ "overlay", probe_overlay, "sandboxes made in an instant, whatever the tree's size",
+	  "sandboxes by reflink or copy" },
+	{ "rename", probe_rename, "directories renamed inside sandboxes as outside",
+	  "EXDEV inside, as between two file systems" },
 };
 
 struct doctor {
@@ -226,6 +236,13 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
 		enum finding found = probes[i].probe(text);
 
 		add_row(&doctor, probes[i].name, found, text, probes[i].gives, probes[i].instead);
+	}
+	for (size_t i = 0; i < sizeof(sandbox_probes) / sizeof(sandbox_probes[0]); i++) {
+		char text[DOCTOR_TEXT_MAX] = "";
+		enum finding found = sandbox_probes[i].probe(cli->dir, text);
+
+		add_row(&doctor, sandbox_probes[i].name, found, text, sandbox_probes[i].gives,
+			sandbox_probes[i].instead);
 	}
 	if (status == EXIT_DONE && doctor.worst == FOUND_FAIL)
 		status = EXIT_OS;

@@ -20,9 +20,12 @@ enum finding probe_proc(char text[DOCTOR_TEXT_MAX]);
 enum finding probe_pidfd(char text[DOCTOR_TEXT_MAX]);
 enum finding probe_pidfs(char text[DOCTOR_TEXT_MAX]);
 enum finding probe_cgroup(char text[DOCTOR_TEXT_MAX]);
-enum finding probe_userns(char text[DOCTOR_TEXT_MAX]);
-enum finding probe_overlay(char text[DOCTOR_TEXT_MAX]);
 enum finding probe_reflink(char text[DOCTOR_TEXT_MAX]);
 enum finding probe_inotify(char text[DOCTOR_TEXT_MAX]);
+
+/* The same for sandboxes, with the state directory `dir` (NULL: the usual one). */
+enum finding probe_userns(const char *dir, char text[DOCTOR_TEXT_MAX]);
+enum finding probe_overlay(const char *dir, char text[DOCTOR_TEXT_MAX]);
+enum finding probe_rename(const char *dir, char text[DOCTOR_TEXT_MAX]);
 
 #endif

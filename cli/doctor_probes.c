@@ -2,16 +2,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
@@ -110,81 +107,6 @@ enum finding probe_cgroup(char text[DOCTOR_TEXT_MAX])
 	    kills ? ", with cgroup.kill" : "; no cgroup.kill (before 5.14)");
 	hf_cgroup_remove(&group);
 	return FOUND_OK;
-}
-
-static int write_file(const char *path, const char *content)
-{
-	AUTO_FD fd = hf_open_at(AT_FDCWD, path, O_WRONLY, 0);
-
-	return fd < 0 ? fd : hf_write_all(fd, content, strlen(content));
-}
-
-/* A user namespace with us as its root, and a mount namespace in it. */
-static int enter_namespaces(void)
-{
-	char map[64];
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
-
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
-		return errno;
-	(void)write_file("/proc/self/setgroups", "deny");
-	(void)snprintf(map, sizeof(map), "0 %u 1", (unsigned)uid);
-	if (write_file("/proc/self/uid_map", map) < 0)
-		return EPERM;
-	(void)snprintf(map, sizeof(map), "0 %u 1", (unsigned)gid);
-	return write_file("/proc/self/gid_map", map) < 0 ? EPERM : 0;
-}
-
-/* An overlay on a tmpfs that vanishes with the namespace. */
-static int mount_overlay(void)
-{
-	int error = enter_namespaces();
-
-	if (error)
-		return error;
-	if (mount("holdfast", "/tmp", "tmpfs", 0, "size=64k") < 0 || mkdir("/tmp/l", 0700) < 0 ||
-	    mkdir("/tmp/u", 0700) < 0 || mkdir("/tmp/w", 0700) < 0 || mkdir("/tmp/m", 0700) < 0)
-		return errno;
-	if (mount("holdfast", "/tmp/m", "overlay", 0,
-		  "userxattr,lowerdir=/tmp/l,upperdir=/tmp/u,workdir=/tmp/w") < 0)
-		return errno;
-	return 0;
-}
-
-/* Runs `try` in a child, because it changes the process. Returns its errno, 0 for success. */
-static int try_in_child(int (*try)(void))
-{
-	siginfo_t info = { 0 };
-	pid_t pid = fork();
-
-	if (pid < 0)
-		return errno;
-	if (pid == 0)
-		_exit(try());
-	while (waitid(P_PID, (id_t)pid, &info, WEXITED) < 0)
-		if (errno != EINTR)
-			return errno;
-	return info.si_code == CLD_EXITED ? info.si_status : EINTR;
-}
-
-enum finding probe_userns(char text[DOCTOR_TEXT_MAX])
-{
-	int error = try_in_child(enter_namespaces);
-
-	say("%s", error ? strerrordesc_np(error) : "may be made");
-	return error ? FOUND_ABSENT : FOUND_OK;
-}
-
-enum finding probe_overlay(char text[DOCTOR_TEXT_MAX])
-{
-	int error = try_in_child(mount_overlay);
-
-	if (error)
-		say("overlayfs in a user namespace: %s", strerrordesc_np(error));
-	else
-		say("may be mounted in a user namespace");
-	return error ? FOUND_ABSENT : FOUND_OK;
 }
 
 enum finding probe_reflink(char text[DOCTOR_TEXT_MAX])

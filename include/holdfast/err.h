@@ -65,7 +65,16 @@ HF_C_BEGIN
 	X(OUTSIDE,   -8041, 3, "outside the directory that it must stay in")                      \
 	X(KIND,      -8042, 3, "not a file that may be replaced")                                 \
 	X(MARKERS,   -8043, 3, "the markers make no sense, nothing is written")                   \
-	X(CHANGED,   -8044, 1, "changed by somebody else meanwhile, nothing is overwritten")
+	X(CHANGED,   -8044, 1, "changed by somebody else meanwhile, nothing is overwritten")      \
+	X(NO_PLAN,   -8061, 1, "no such plan")                                                    \
+	X(NO_SANDBOX, -8062, 1, "the plan has no such sandbox")                                   \
+	X(PLAN_STATE, -8063, 1, "the plan's state does not allow that")                           \
+	X(TARGET,    -8064, 3, "cannot be a target")                                              \
+	X(NO_OVERLAY, -8065, 4, "no sandbox can be made that way")                                \
+	X(DIRTY,     -8066, 1, "has changes that were not committed")                             \
+	X(IN_USE,    -8067, 1, "processes are still in the sandbox")                              \
+	X(CONFLICT,  -8068, 1, "the target changed since the sandbox was made")                   \
+	X(TORN,      -8069, 3, "in use when power failed, so it may be torn")
 /* clang-format on */
 
 enum hf_code {

@@ -51,7 +51,17 @@ HF_C_BEGIN
 	X(SESSION_GAVE_UP)          \
 	X(FILE_REFUSED)             \
 	X(FILE_ABANDONED)           \
-	X(FILE_KEPT)
+	X(FILE_KEPT)                \
+	X(PLAN_ADDED)               \
+	X(PLAN_ENTERED)             \
+	X(PLAN_REFUSED)             \
+	X(PLAN_ERRORED)             \
+	X(PLAN_REMOVED)             \
+	X(PLAN_CONFLICT)            \
+	X(PLAN_COMMITTED)           \
+	X(PLAN_ROLLED_BACK)         \
+	X(PLAN_UNDONE)              \
+	X(PLAN_RECOVERED)
 /* clang-format on */
 
 enum hf_event {

@@ -17,6 +17,7 @@
 #include "holdfast/lock.h"
 #include "holdfast/name.h"
 #include "holdfast/parse.h"
+#include "holdfast/plan.h"
 #include "holdfast/proc.h"
 #include "holdfast/run.h"
 #include "holdfast/state.h"

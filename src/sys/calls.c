@@ -7,12 +7,16 @@
  * cold pays for every page of code it visits. Some have no function in glibc 2.36 anyway.
  */
 #include <errno.h>
+#include <linux/fs.h>
+#include <linux/openat2.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/xattr.h>
@@ -25,6 +29,33 @@ static int sys_setlk(int fd, struct flock *range)
 {
 	/* An open file description's lock: threads and handles exclude each other too. */
 	return fcntl(fd, F_OFD_SETLK, range);
+}
+
+/* The mount calls have functions in glibc from 2.36 on, but not in older ones. */
+static int sys_fsopen(const char *type, unsigned flags)
+{
+	return (int)syscall(SYS_fsopen, type, flags);
+}
+
+static int sys_fsconfig(int fd, unsigned command, const char *key, const void *value, int aux)
+{
+	return (int)syscall(SYS_fsconfig, fd, command, key, value, aux);
+}
+
+static int sys_fsmount(int fd, unsigned flags, unsigned attributes)
+{
+	return (int)syscall(SYS_fsmount, fd, flags, attributes);
+}
+
+static int sys_move_mount(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
+{
+	return (int)syscall(SYS_move_mount, fromfd, from, tofd, to, flags);
+}
+
+/* The whole content of `from` for `to`, sharing its blocks. */
+static int sys_clone_range(int to, int from)
+{
+	return ioctl(to, FICLONE, from);
 }
 
 /* The signal of a broken lease would by default end the process; SIGURG by default is ignored. */
@@ -96,6 +127,34 @@ static int sys_pidfd_signal_group(int pidfd, pid_t group, int sig)
 	if (r < 0 && (errno == EINVAL || errno == ENOSYS || errno == EBADF))
 		r = (int)syscall(SYS_kill, -group, sig);
 	return r;
+}
+
+static int sys_openat2(int dirfd, const char *path, int flags, mode_t mode, unsigned resolve)
+{
+	struct open_how how = { .flags = (uint64_t)(unsigned)flags, .mode = mode, .resolve = resolve };
+
+	return (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+}
+
+static ssize_t sys_getdents64(int fd, void *to, size_t len)
+{
+	return syscall(SYS_getdents64, fd, to, len);
+}
+
+/*
+ * A lease that breaks sends a signal, SIGIO by default, which would end a process that does
+ * not expect it (L13). SIGURG is ignored by default.
+ */
+static int sys_setlease(int fd, int type)
+{
+	if (type != F_UNLCK && fcntl(fd, F_SETSIG, SIGURG) < 0)
+		return -1;
+	return fcntl(fd, F_SETLEASE, type);
+}
+
+static int sys_syncfs(int fd)
+{
+	return (int)syscall(SYS_syncfs, fd);
 }
 
 /* A write that does not raise SIGPIPE. Kernels before 6.18 say EOPNOTSUPP. */
@@ -190,6 +249,8 @@ static int sys_fchmodat(int dirfd, const char *path, mode_t mode)
 }
 
 #define sys_fstat             fstat
+#define sys_unshare           unshare
+#define sys_setns             setns
 #define sys_statx             statx
 #define sys_fstatat           fstatat
 #define sys_fstatfs           fstatfs
@@ -212,6 +273,13 @@ static int sys_fchmodat(int dirfd, const char *path, mode_t mode)
 #define sys_fgetxattr         fgetxattr
 #define sys_fsetxattr         fsetxattr
 #define sys_fremovexattr      fremovexattr
+#define sys_fchownat          fchownat
+#define sys_utimensat         utimensat
+#define sys_chmod             chmod
+#define sys_llistxattr        llistxattr
+#define sys_lgetxattr         lgetxattr
+#define sys_lsetxattr         lsetxattr
+#define sys_lremovexattr      lremovexattr
 
 struct hf_sys hf_sys = {
 #define HF_SYS_CALL(result, name, params, args) .name = sys_##name,

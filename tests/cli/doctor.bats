@@ -4,7 +4,7 @@ load helper
     run hf doctor
     [ "$status" -eq 0 ]
     says "not there yet"
-    for check in kernel proc pidfd pidfs cgroup userns overlay reflink inotify; do says " $check "; done
+    for check in kernel proc pidfd pidfs cgroup userns overlay rename reflink inotify; do says " $check "; done
     [ ! -e "$HOLDFAST_DIR" ]
 }
 
@@ -43,6 +43,22 @@ load helper
 @test "NO_COLOR and pipes: no escape codes" {
     expect 0 hf doctor
     [[ "$output" != *$'\e'* ]]
+}
+
+@test "doctor: where sandboxes cannot be made, the failing call, the sysctls and the remedy are named" {
+    hf journal emit note text=x
+    run timeout 20 "$HELPERS/helper-enosys" fsopen -- "$HOLDFAST" doctor --json
+    [ "$status" -ne 77 ] || skip "NO SECCOMP FILTERS HERE"
+    is_json '.checks[] | select(.check == "overlay") | .status == "absent" and (.found | contains("fsopen") and contains("5.11"))'
+    is_json '.checks[] | select(.check == "userns").found | contains("max_user_namespaces=")'
+    run timeout 20 "$HELPERS/helper-enosys" seccomp -- "$HOLDFAST" doctor --json
+    is_json '.checks[] | select(.check == "rename").status == "absent"'
+    if [ "$(id -u)" = 0 ]; then
+        run "$HELPERS/helper-userns" --last "$HOLDFAST" --dir "$BATS_TEST_TMPDIR/other" doctor --json
+        [ "$status" -ne 77 ] || skip "NO USER NAMESPACES HERE"
+        is_json '.checks[] | select(.check == "userns").found | contains("max_user_namespaces=0")'
+    fi
+    [ -z "$(ls -A "$HOLDFAST_DIR/plans")" ] && [ -z "$(find /tmp -maxdepth 1 -name 'holdfast-doctor.*' -user "$(id -u)" -newer "$BATS_TEST_TMPDIR" 2>/dev/null)" ]
 }
 
 # as_user COMMAND...: as an ordinary user, in a directory of its own ($place), with a copy of the program ($program)

@@ -41,6 +41,9 @@ static const struct {
 	{ "statx", SYS_statx },
 	{ "inotify_init1", SYS_inotify_init1 },
 	{ "memfd_create", SYS_memfd_create },
+	{ "fsopen", SYS_fsopen },
+	{ "seccomp", SYS_seccomp },
+	{ "unshare", SYS_unshare },
 };
 
 static struct sock_filter rules[MAX_RULES];

@@ -14,10 +14,26 @@ static struct hf_sys real;
 static int have_real, counted, struck;
 static char struck_call[32];
 
+/* An openat that makes a file is followed by one of these. */
+static int is_mutating(const char *call)
+{
+	static const char *const list[] = { "write", "write_quiet", "pwrite", "ftruncate", "fchmod", "mkdirat",
+					    "mkfifoat", "renameat2", "unlinkat", "fchown", "linkat",
+					    "copy_file_range", "fsetxattr", "fremovexattr", "syncfs",
+					    "symlinkat", "fchownat", "utimensat", "chmod", "lsetxattr",
+					    "lremovexattr", "fsync", "fdatasync" };
+
+	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+		if (strcmp(list[i], call) == 0)
+			return 1;
+	return 0;
+}
+
 /* Returns 1 when this call must fail; errno is set. */
 static int strike(const char *call)
 {
-	if (armed.at == 0 || (armed.call && strcmp(armed.call, call) != 0))
+	if (armed.at == 0 || (armed.call && strcmp(armed.call, call) != 0) ||
+	    (armed.mutating && !is_mutating(call)))
 		return 0;
 	counted++;
 	if (counted != armed.at && !(armed.persist && counted > armed.at))

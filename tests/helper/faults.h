@@ -20,6 +20,7 @@ struct hf_fault {
 	int at;           /* 1: the first */
 	int error;        /* errno to fail with */
 	int kill;         /* 1: SIGKILL ourselves before the call instead */
+	int mutating;     /* 1: only calls that change something count */
 	int persist;      /* 1: all later ones fail too */
 	int short_write;  /* 1: write and pwrite do half, then `error`; 2: the other half never works */
 };

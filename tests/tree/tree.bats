@@ -6,7 +6,7 @@ setup() {
     TOP=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     cd "$TOP" || return 1
     export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state"
-    layers='base: sys:base name:base,sys proc:base,sys journal:base,sys lock:base,sys,name,proc,journal exec:base,sys,name,proc,journal run:base,sys,name,proc,journal,lock,exec file:base,sys,name,proc,journal,lock,exec view:base,sys,name,proc,journal,lock,exec,run,file'
+    layers='base: sys:base name:base,sys proc:base,sys journal:base,sys lock:base,sys,name,proc,journal exec:base,sys,name,proc,journal run:base,sys,name,proc,journal,lock,exec file:base,sys,name,proc,journal,lock,exec plan:base,sys,name,proc,journal,lock,exec view:base,sys,name,proc,journal,lock,exec,run,file'
 }
 
 # flags LAYER: the include directories that the build gives it
@@ -128,7 +128,7 @@ assert len(errors.BY_CODE) == '"$(grep -cE '^	X\([A-Z_]+' "$TOP/include/holdfast
 }
 
 @test "each verb of the CLI has its example in the README and its place in the manual" {
-    "$BUILD/cli/holdfast" help | sed -nE 's/^  (lock|file|journal|proc|name) ([a-z]+).*/\1 \2/p; s/^  (why|run|ps|stop|wait|logs|reap|doctor|version).*/\1/p' | sort -u >"$BATS_TEST_TMPDIR/verbs"
+    "$BUILD/cli/holdfast" help | sed -nE 's/^  (lock|file|plan|journal|proc|name) ([a-z]+).*/\1 \2/p; s/^  (why|run|ps|stop|wait|logs|reap|doctor|version).*/\1/p' | sort -u >"$BATS_TEST_TMPDIR/verbs"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/verbs")" -ge 32 ]
     while read -r verb; do
         grep -q "holdfast $verb" README.md || { echo "README: $verb"; return 1; }

@@ -1,0 +1,275 @@
+/* cli/cmd_plan_commit.c - plan commit, rollback, undo and recover. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/parse.h"
+#include "plan.h"
+
+#define FENCES_MAX 16
+
+struct commit_options {
+	int64_t wait_ns;
+	int strict, torn;
+	const char *ignore_from;
+	char **force, **depends, **ignore, **fence;
+};
+
+/* "NAME:TOKEN" for each fence. The names are kept until the program ends. */
+static int read_fences(const struct cli *cli, char *const *words, struct hf_plan_fence *fences,
+		       size_t *ret_n)
+{
+	size_t i = 0;
+
+	for (; words && words[i]; i++) {
+		const char *colon = strrchr(words[i], ':');
+		uint64_t token = 0;
+
+		if (i == FENCES_MAX)
+			return cli_usage(cli, "at most %d fences", FENCES_MAX);
+		if (!colon || colon == words[i] ||
+		    hf_parse_u64(colon + 1, strlen(colon + 1), UINT64_MAX, &token) < 0 || token == 0)
+			return cli_usage(cli, "a fence is NAME:TOKEN, the token a number");
+		fences[i].name = strndup(words[i], (size_t)(colon - words[i]));
+		fences[i].token = token;
+		if (!fences[i].name)
+			cli_die_oom();
+	}
+	*ret_n = i;
+	return EXIT_DONE;
+}
+
+static json_t *conflicts_json(const struct hf_plan_report *report)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < report->n_conflicts; i++) {
+		const struct hf_conflict *c = &report->conflicts[i];
+		json_t *one = json_object();
+
+		cli_set(one, "sandbox", cli_text(c->sandbox));
+		cli_set(one, "path", cli_text(c->path));
+		cli_set(one, "kind", json_string(c->kind));
+		cli_set(one, "by", c->by[0] ? cli_text(c->by) : json_null());
+		if (json_array_append_new(list, one) < 0)
+			cli_die_oom();
+	}
+	return list;
+}
+
+static void print_conflicts(const struct hf_plan_report *report)
+{
+	for (size_t i = 0; i < report->n_conflicts; i++) {
+		const struct hf_conflict *c = &report->conflicts[i];
+		AUTO(hf_buf_done) struct hf_buf line = HF_BUF_INIT;
+
+		hf_buf_add_format(&line, "%-17s ", c->kind);
+		hf_buf_add_shown(&line, c->sandbox, strlen(c->sandbox));
+		hf_buf_add_text(&line, ": ");
+		hf_buf_add_shown(&line, c->path, strlen(c->path));
+		if (c->by[0]) {
+			hf_buf_add_text(&line, " (by ");
+			hf_buf_add_shown(&line, c->by, strlen(c->by));
+			hf_buf_add_char(&line, ')');
+		}
+		if (line.err)
+			cli_die_oom();
+		puts(line.s);
+	}
+}
+
+static json_t *report_json(const char *plan, const char *outcome, const struct hf_plan_report *report)
+{
+	json_t *object = json_object();
+
+	cli_set(object, "plan", cli_text(plan));
+	cli_set(object, "outcome", json_string(outcome));
+	cli_set(object, "added", json_integer((json_int_t)report->added));
+	cli_set(object, "changed", json_integer((json_int_t)report->changed));
+	cli_set(object, "deleted", json_integer((json_int_t)report->deleted));
+	cli_set(object, "same", json_integer((json_int_t)report->same));
+	cli_set(object, "bytes", json_integer((json_int_t)report->bytes));
+	cli_set(object, "by_other", json_boolean(report->by_other));
+	return object;
+}
+
+/* What came of it, for people and as JSON. */
+static int tell(const struct cli *cli, const char *plan, const char *done, int r,
+		const struct hf_plan_report *report, const struct hf_err *err)
+{
+	if (r < 0) {
+		json_t *object;
+
+		if (!cli->json) {
+			print_conflicts(report);
+			return cli_fail(cli, err);
+		}
+		object = report_json(plan, r == HF_E_CONFLICT ? "conflict" : "unchanged", report);
+		cli_set(object, "conflicts", conflicts_json(report));
+		return cli_fail_beside(cli, err, object);
+	}
+	if (cli->json)
+		cli_print_json(report_json(plan, done, report));
+	else if (report->by_other)
+		cli_say(cli, "plan '%s': committed already", plan);
+	else
+		cli_say(cli, "plan '%s': %s: %llu added, %llu changed, %llu deleted", plan, done,
+			(unsigned long long)report->added, (unsigned long long)report->changed,
+			(unsigned long long)report->deleted);
+	return EXIT_DONE;
+}
+
+static int run_commit(struct cli *cli, const char *plan, struct commit_options *o, int undo)
+{
+	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
+	struct hf_plan_fence fences[FENCES_MAX];
+	struct hf_plan_commit_opts opts = {
+		.size = sizeof(opts),
+		.flags = (o->strict ? HF_PLAN_COMMIT_STRICT : 0U) | (o->torn ? HF_PLAN_COMMIT_TORN : 0U),
+		.force = (const char *const *)o->force,
+		.depends = (const char *const *)o->depends,
+		.fences = fences,
+		.wait_ns = o->wait_ns,
+	};
+	AUTO(hf_plan_report_done) struct hf_plan_report report = { 0 };
+	struct hf_err err = HF_ERR_INIT;
+	int r, status = read_fences(cli, o->fence, fences, &opts.n_fences);
+
+	if (status == EXIT_DONE)
+		status = plan_read_ignore(cli, o->ignore_from, &o->ignore);
+	if (status == EXIT_DONE)
+		status = plan_open(cli, &context);
+	if (status != EXIT_DONE)
+		return status;
+	opts.ignore = (const char *const *)o->ignore;
+	r = undo ? hf_plan_undo(context.plans, plan, &opts, &report, &err)
+		 : hf_plan_commit(context.plans, plan, &opts, &report, &err);
+	return tell(cli, plan, undo ? "taken back" : "committed", r, &report, &err);
+}
+
+int cmd_plan_commit(struct cli *cli, int argc, char **argv)
+{
+	struct commit_options o = { 0 };
+	const struct option_spec specs[] = {
+		{ "wait", 'w', OPTION_DURATION, &o.wait_ns, "DUR", "wait for a commit in progress" },
+		{ "fence", 0, OPTION_LIST, &o.fence, "NAME:TOKEN", "only while this token is current" },
+		{ "force", 0, OPTION_LIST, &o.force, "PATH", "overrule the conflict of this entry" },
+		{ "depends", 0, OPTION_LIST, &o.depends, "PATH", "it must be unchanged as well" },
+		{ "strict", 0, OPTION_FLAG, &o.strict, NULL, "nothing in the targets may have changed" },
+		{ "ignore", 0, OPTION_LIST, &o.ignore, "GLOB", "do not commit what matches" },
+		{ "ignore-from", 0, OPTION_TEXT, &o.ignore_from, "FILE", "globs, one on each line" },
+		{ "torn", 0, OPTION_FLAG, &o.torn, NULL, "also if power failed while it was in use" },
+		{ 0 },
+	};
+	int n = cli_options(cli, specs, argc, argv, 1, 1);
+
+	return n < 0 ? cli_options_status(n) : run_commit(cli, argv[0], &o, 0);
+}
+
+int cmd_plan_undo(struct cli *cli, int argc, char **argv)
+{
+	struct commit_options o = { 0 };
+	const struct option_spec specs[] = {
+		{ "wait", 'w', OPTION_DURATION, &o.wait_ns, "DUR", "wait for a commit in progress" },
+		{ "force", 0, OPTION_LIST, &o.force, "PATH", "also if this entry changed since" },
+		{ 0 },
+	};
+	int n = cli_options(cli, specs, argc, argv, 1, 1);
+
+	return n < 0 ? cli_options_status(n) : run_commit(cli, argv[0], &o, 1);
+}
+
+int cmd_plan_rollback(struct cli *cli, int argc, char **argv)
+{
+	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
+	struct hf_err err = HF_ERR_INIT;
+	int64_t wait_ns = 0;
+	const struct option_spec specs[] = {
+		{ "wait", 'w', OPTION_DURATION, &wait_ns, "DUR", "wait for a commit in progress" },
+		{ 0 },
+	};
+	struct hf_plan_report none = { 0 };
+	int status, n = cli_options(cli, specs, argc, argv, 1, 1);
+
+	if (n < 0)
+		return cli_options_status(n);
+	status = plan_open(cli, &context);
+	if (status != EXIT_DONE)
+		return status;
+	if (hf_plan_rollback(context.plans, argv[0], wait_ns, &err) < 0)
+		return cli_fail(cli, &err);
+	if (cli->json)
+		cli_print_json(report_json(argv[0], "rolled back", &none));
+	else
+		cli_say(cli, "plan '%s': rolled back", argv[0]);
+	return EXIT_DONE;
+}
+
+/* -- recover -------------------------------------------------------------------------------------- */
+
+struct recovery {
+	struct cli *cli;
+	char **names;
+	size_t n;
+};
+
+static void note_plan(void *arg, const struct hf_plan_info *info)
+{
+	struct recovery *rec = arg;
+
+	rec->names = reallocarray(rec->names, rec->n + 1, sizeof(*rec->names));
+	if (!rec->names || !(rec->names[rec->n] = strdup(info->name)))
+		cli_die_oom();
+	rec->n++;
+}
+
+static int recover_one(struct cli *cli, struct hf_plans *plans, const char *plan, int64_t wait_ns)
+{
+	struct hf_err err = HF_ERR_INIT;
+	int r = hf_plan_recover(plans, plan, wait_ns, &err);
+
+	if (r < 0)
+		return cli_fail(cli, &err);
+	if (cli->json) {
+		json_t *object = json_object();
+
+		cli_set(object, "plan", cli_text(plan));
+		cli_set(object, "recovered", json_boolean(r));
+		cli_print_json(object);
+	} else if (r) {
+		cli_say(cli, "plan '%s': recovered; 'holdfast plan show %s' says how", plan, plan);
+	}
+	return EXIT_DONE;
+}
+
+int cmd_plan_recover(struct cli *cli, int argc, char **argv)
+{
+	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
+	struct recovery rec = { .cli = cli };
+	struct hf_err err = HF_ERR_INIT;
+	int64_t wait_ns = 0;
+	const struct option_spec specs[] = {
+		{ "wait", 'w', OPTION_DURATION, &wait_ns, "DUR", "wait for a commit in progress" },
+		{ 0 },
+	};
+	int status, n = cli_options(cli, specs, argc, argv, 0, 1);
+
+	if (n < 0)
+		return cli_options_status(n);
+	status = plan_open(cli, &context);
+	if (status != EXIT_DONE)
+		return status;
+	if (n == 1)
+		return recover_one(cli, context.plans, argv[0], wait_ns);
+	if (hf_plan_list(context.plans, note_plan, &rec, &err) < 0)
+		status = cli_fail(cli, &err);
+	for (size_t i = 0; i < rec.n; i++) {
+		int one = recover_one(cli, context.plans, rec.names[i], wait_ns);
+
+		status = status == EXIT_DONE ? one : status;
+		free(rec.names[i]);
+	}
+	free(rec.names);
+	return status;
+}

@@ -1,0 +1,76 @@
+/* cli/plan_common.c - opening plans for a command, and the file of globs. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan.h"
+
+int plan_open(struct cli *cli, struct plan_context *ret)
+{
+	struct hf_err err = HF_ERR_INIT;
+	char text[HF_ERR_TEXT_MAX];
+	int status = EXIT_DONE;
+	struct hf_state *state = cli_state(cli, 0, &status);
+
+	if (!state)
+		return status;
+	/* Plans work without their journal; that it is missing is said. */
+	if (hf_journal_open(state, NULL, &ret->journal, &err) < 0) {
+		(void)hf_err_format(&err, text, sizeof(text));
+		cli_say(cli, "no journal: %s", text);
+		ret->journal = NULL;
+	}
+	if (hf_plans_open(state, ret->journal, &ret->plans, &ret->err) < 0)
+		return cli_fail(cli, &ret->err);
+	return EXIT_DONE;
+}
+
+void plan_done(struct plan_context *context)
+{
+	hf_plans_free(context->plans);
+	hf_journal_free(context->journal);
+}
+
+json_t *plan_time(struct hf_wall time)
+{
+	char text[HF_WALL_TEXT_MAX];
+
+	if (time.ns == 0)
+		return json_null();
+	hf_wall_format(time, text);
+	return json_string(text);
+}
+
+int plan_read_ignore(const struct cli *cli, const char *file, char ***globs)
+{
+	FILE *in = file ? fopen(file, "re") : NULL;
+	char *line = NULL;
+	size_t room = 0, count = 0;
+	ssize_t n;
+
+	if (!file)
+		return EXIT_DONE;
+	if (!in) {
+		cli_say(cli, "%s: %s", file, strerrordesc_np(errno));
+		return EXIT_OS;
+	}
+	while (*globs && (*globs)[count])
+		count++;
+	while ((n = getline(&line, &room, in)) >= 0) {
+		if (n > 0 && line[n - 1] == '\n')
+			line[--n] = '\0';
+		if (n == 0 || line[0] == '#')
+			continue;
+		*globs = reallocarray(*globs, count + 2, sizeof(**globs));
+		if (!*globs)
+			cli_die_oom();
+		(*globs)[count++] = line; /* kept until the program ends */
+		(*globs)[count] = NULL;
+		line = NULL;
+		room = 0;
+	}
+	free(line);
+	(void)fclose(in);
+	return EXIT_DONE;
+}

@@ -1,0 +1,270 @@
+/*
+ * plan/recover.c - what a process began with a plan, and did not end.
+ *
+ * No intent: nothing was moved. A torn one: nothing was moved either, because the first rename comes
+ * after the intent is on disk. A whole one is a promise, kept forwards; unless the fence was not
+ * proven yet (then it is proven now, or the intent is dropped), or the commit itself had
+ * turned back, or a target's entry was replaced before the promise reached it: then everything that
+ * was done is undone. Each operation is looked at first, so recovery can be killed and begun again.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/plan/dirtree.h"
+#include "hf/plan/work.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/state.h"
+
+static void tell(struct hf_work *work, const char *outcome, const char *reason)
+{
+	struct hf_field fields[] = { HF_FIELD_TEXT("outcome", outcome),
+				     HF_FIELD_TEXT("reason", reason) };
+
+	hf_plan_event(work->plans, HF_EV_PLAN_RECOVERED, work->record.name, fields, 2);
+}
+
+/* Puts a file of the plan away that cannot be an intent (L12). */
+static int quarantine(struct hf_work *work, const char *why, struct hf_err *err)
+{
+	char moved[HF_QUARANTINE_NAME_MAX], key[HF_NAME_KEY_MAX] = "", label[HF_NAME_KEY_MAX + 16],
+		file[HF_NAME_KEY_MAX + 32];
+	struct hf_field fields[] = { HF_FIELD_TEXT("file", file), HF_FIELD_TEXT("moved_to", moved),
+				     HF_FIELD_TEXT("reason", why) };
+	int r;
+
+	(void)!hf_name_key(work->record.name, strlen(work->record.name), key, NULL);
+	(void)snprintf(label, sizeof(label), "plans.%s", key);
+	(void)snprintf(file, sizeof(file), "plans/%s/" HF_INTENT, key);
+	r = hf_state_quarantine_from(work->plans->state, work->plan_fd, label, HF_INTENT, moved, err);
+	if (r == 0)
+		hf_plan_event(work->plans, HF_EV_RECORD_QUARANTINED, work->record.name, fields, 3);
+	return r;
+}
+
+static int save_state(struct hf_work *work, enum hf_plan_state state, const char *reason,
+		      struct hf_err *err)
+{
+	int r = hf_plan_become(&work->record, state, reason, err);
+
+	return r < 0 ? r : hf_plan_save(work->plans, &work->record, work->token, 0, err);
+}
+
+static int exists(const struct hf_work *work, const char *name)
+{
+	struct stat st;
+
+	return hf_dirtree_look(work->plan_fd, name, &st);
+}
+
+/* PREPARED without an intent: it was never written, or it was ended and the record was not. */
+static int without_intent(struct hf_work *work, struct hf_err *err)
+{
+	int done, undone, r;
+
+	if (work->record.state != HF_PLAN_PREPARED)
+		return 0;
+	undone = exists(work, HF_INTENT_UNDONE);
+	done = undone == 0 ? exists(work, HF_INTENT_UNDO) : 0;
+	if (done == 0)
+		done = exists(work, HF_INTENT_GONE);
+	if (undone < 0 || done < 0)
+		return hf_fail_sys(err, undone < 0 ? -undone : -done, "fstatat", work->record.name);
+	if (undone)
+		r = save_state(work, HF_PLAN_ROLLED_BACK, "the commit was taken back", err);
+	else if (done)
+		r = save_state(work, HF_PLAN_COMMITTED, NULL, err);
+	else
+		r = save_state(work, work->record.torn ? HF_PLAN_ERRORED : HF_PLAN_ACTIVE, NULL, err);
+	if (r < 0)
+		return r;
+	tell(work, undone ? "taken-back" : done ? "committed" : "unchanged",
+	     undone || done ? "it was done, its record was not" : "it died before anything was promised");
+	return 1;
+}
+
+static int is_begun(const struct hf_work *work, struct hf_err *err)
+{
+	for (size_t i = 0; i < work->intent.n_ops; i++) {
+		const struct hf_op *op = &work->intent.ops[i];
+		int state;
+
+		if (op->kind == HF_OP_META || op->kind == HF_OP_STAGE_MODE)
+			continue;
+		state = hf_op_look(&work->sites[op->target], op, work->intent.phase);
+		if (state < 0)
+			return hf_fail_sys(err, -state, "fstatat", op->path);
+		if (state == HF_OP_DONE || state == HF_OP_CHANGED)
+			return 1;
+	}
+	return 0;
+}
+
+static int go_back(struct hf_work *work, struct hf_err *err)
+{
+	struct hf_apply apply = { .intent = &work->intent, .sites = work->sites };
+	int r;
+
+	r = hf_intent_set_phase(work->plan_fd, HF_INTENT_UNDOING);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "pwrite", HF_INTENT);
+	work->intent.phase = HF_INTENT_UNDOING;
+	r = hf_apply_back(&apply);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "undo", apply.stuck->path);
+	return hf_work_withdraw(work, apply.n_left, err);
+}
+
+static int go_back_and_tell(struct hf_work *work, const char *reason, struct hf_err *err)
+{
+	int r = go_back(work, err);
+
+	if (r == 0)
+		tell(work, work->record.state == HF_PLAN_ERRORED ? "errored" : "undone", reason);
+	return r;
+}
+
+/* The foreign entry is named, so that its owner can decide which version it wants. */
+static int foreign(struct hf_work *work, const struct hf_op *op, struct hf_err *err)
+{
+	struct hf_field fields[1];
+	char reason[HF_PLAN_WHY_MAX];
+	int r;
+
+	(void)snprintf(reason, sizeof(reason),
+		       "%.120s was changed by another process after the commit was interrupted; "
+		       "the commit was undone, the sandbox has its version",
+		       op->path);
+	r = go_back(work, err);
+	if (r < 0)
+		return r;
+	if (work->record.state != HF_PLAN_ERRORED)
+		r = save_state(work, HF_PLAN_ERRORED, reason, err);
+	fields[0] = (struct hf_field)HF_FIELD_TEXT("reason", reason);
+	if (r == 0)
+		hf_plan_event(work->plans, HF_EV_PLAN_ERRORED, work->record.name, fields, 1);
+	return r;
+}
+
+/* An operation that was not done and cannot be: the promise cannot be kept. NULL: none. */
+static int find_foreign(struct hf_work *work, const struct hf_op **ret, struct hf_err *err)
+{
+	*ret = NULL;
+	for (size_t i = 0; i < work->intent.n_ops; i++) {
+		const struct hf_op *op = &work->intent.ops[i];
+		int state;
+
+		/* Modes do not keep an entry from landing. */
+		if (op->kind == HF_OP_META || op->kind == HF_OP_STAGE_MODE)
+			continue;
+		state = hf_op_look(&work->sites[op->target], op, work->intent.phase);
+		if (state < 0)
+			return hf_fail_sys(err, -state, "fstatat", op->path);
+		if (state == HF_OP_FOREIGN) {
+			*ret = op;
+			return 0;
+		}
+	}
+	return 0;
+}
+
+static int go_forward(struct hf_work *work, struct hf_err *err)
+{
+	struct hf_apply apply = { .intent = &work->intent, .sites = work->sites };
+	const struct hf_op *stranger;
+	int r = find_foreign(work, &stranger, err);
+
+	if (r < 0)
+		return r;
+	if (stranger)
+		return foreign(work, stranger, err);
+	r = hf_apply_forward(&apply);
+	if (r == HF_E_CHANGED)
+		return foreign(work, apply.stuck, err);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "apply", apply.stuck->path);
+	r = hf_work_sync(work);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "syncfs", work->record.name);
+	work->intent.phase = HF_INTENT_APPLIED;
+	tell(work, work->intent.purpose == HF_INTENT_COMMIT ? "committed" : "taken-back",
+	     "it died before it was done");
+	hf_work_conclude(work, 1);
+	return 0;
+}
+
+static int is_ended(const struct hf_work *work)
+{
+	return work->intent.phase == HF_INTENT_APPLIED &&
+	       work->record.state == (work->intent.purpose == HF_INTENT_COMMIT ? HF_PLAN_COMMITTED
+									       : HF_PLAN_ROLLED_BACK);
+}
+
+/* The targets may be gone for good, or just not mounted: then it waits. */
+static int finish(struct hf_work *work, struct hf_err *err)
+{
+	int r = hf_sites_open(work, err);
+
+	if (r < 0)
+		return r;
+	/* Everything was done and told, but for the end of the intent. */
+	if (is_ended(work)) {
+		hf_intent_end(work);
+		return 0;
+	}
+	/* A record that was lost in a power cut may be behind its intent. */
+	work->record.state = HF_PLAN_PREPARED;
+	work->record.reason[0] = '\0';
+	if (work->intent.phase == HF_INTENT_UNDOING)
+		return go_back_and_tell(work, "its undoing was interrupted", err);
+	if (work->intent.phase == HF_INTENT_PREPARED) {
+		r = is_begun(work, err);
+		/* Nothing was moved: the promise holds only while its token is current (L5). */
+		if (r == 0)
+			r = hf_work_begin_apply(work, err);
+		if (r == HF_E_STALE || r == HF_E_NOT_HELD)
+			return go_back_and_tell(work, "its token is no longer current", err);
+		if (r < 0)
+			return r;
+	}
+	return go_forward(work, err);
+}
+
+int hf_work_recover(struct hf_work *work, struct hf_err *err)
+{
+	const char *why;
+	int r = hf_intent_load(work->plan_fd, HF_INTENT, &work->intent, &why, err);
+
+	(void)hf_sys.unlinkat(work->plan_fd, HF_INTENT_NEW, 0);
+	if (r == HF_E_FORMAT)
+		r = quarantine(work, why, err) < 0 ? HF_E_FORMAT : -ENOENT;
+	if (r == -ENOENT) {
+		(void)hf_stage_clear(work);
+		return without_intent(work, err);
+	}
+	if (r < 0)
+		return r;
+	/* Another's commit may be at the same target: recovery keeps the order of locks. */
+	r = hf_work_lock_targets(work, -1, err);
+	if (r == 0)
+		r = finish(work, err);
+	for (size_t i = 0; work->sites && i < work->intent.n_targets; i++)
+		hf_site_done(&work->sites[i]);
+	free(work->sites);
+	work->sites = NULL;
+	hf_intent_done(&work->intent);
+	while (work->n_target_locks > 0)
+		hf_plan_unlock(&work->target_locks[--work->n_target_locks]);
+	return r < 0 ? r : 1;
+}
+
+int hf_plan_recover(struct hf_plans *plans, const char *plan, int64_t wait_ns, struct hf_err *err)
+{
+	AUTO(hf_work_done) struct hf_work work = HF_WORK_INIT;
+	int r = hf_work_lock(&work, plans, plan, wait_ns, err);
+
+	return r < 0 ? r : hf_work_recover(&work, err);
+}

@@ -1,0 +1,545 @@
+/*
+ * plan/stage.c - from deltas to operations.
+ *
+ * Where sandbox and target are on one mount, the sandbox itself is the stage and nothing is copied.
+ * Else what is to land is copied into ".holdfast-<key>" in the target, which goes again with the end of
+ * the commit. The order of the operations:
+ *
+ *   modes that would forbid to move something (not for root)
+ *   what is left out is moved out of directories that land as a whole
+ *   git's index.lock, where entries below a git directory change
+ *   exchanges and new entries; then deletions, so that no reader misses both; then modes
+ *   index.lock comes back
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/plan/attrs.h"
+#include "hf/plan/copytree.h"
+#include "hf/plan/dirtree.h"
+#include "hf/plan/stage.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+
+#define OPS_FIRST 64
+
+int hf_stage_no_memory(const struct hf_stage *s)
+{
+	return hf_fail_sys(s->err, ENOMEM, "memory", s->work->record.name);
+}
+
+struct hf_op *hf_stage_op(struct hf_stage *s, enum hf_op_kind kind, const char *path, const char *slot)
+{
+	struct hf_intent *intent = &s->work->intent;
+
+	if (!path || !slot)
+		return NULL;
+	if (intent->n_ops == s->room) {
+		size_t room = s->room ? 2 * s->room : OPS_FIRST;
+		struct hf_op *grown = reallocarray(intent->ops, room, sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		intent->ops = grown;
+		s->room = room;
+	}
+	intent->ops[intent->n_ops] = (struct hf_op){ .kind = (uint8_t)kind, .target = s->index,
+						     .path = path, .slot = slot, .attrs = "" };
+	return &intent->ops[intent->n_ops++];
+}
+
+/* -- stages ------------------------------------------------------------------------------- */
+
+int hf_stage_make_dir(int dirfd, const char *name, struct hf_err *err)
+{
+	if (hf_sys.mkdirat(dirfd, name, 0700) < 0 && errno != EEXIST)
+		return FAIL_SYS(err, "mkdirat", name);
+	return 0;
+}
+
+static int mark_staged(const struct hf_work *work)
+{
+	AUTO_FD fd = hf_open_at(work->plan_fd, HF_STAGED, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
+
+	return fd < 0 ? fd : 0;
+}
+
+/* What an attempt before this one left goes: it came to nothing, or its intent would be there. */
+static int open_stage(struct hf_stage *s)
+{
+	struct hf_unit *unit = s->unit;
+	char name[HF_NAME_KEY_MAX + 16];
+	struct stat st;
+	int r;
+
+	if (!unit->in_target) {
+		unit->stage_fd = hf_dirtree_open(unit->sandbox_fd, "");
+		r = unit->stage_fd < 0 ? unit->stage_fd : hf_tree_remove(unit->sandbox_fd, HF_STAGE_OLD);
+		if (r == 0)
+			r = hf_tree_remove(unit->sandbox_fd, HF_STAGE_LEFT);
+		if (r < 0)
+			return hf_fail_sys(s->err, -r, "remove", unit->sandbox->name);
+		return 0;
+	}
+	hf_stage_name(s->work->record.name, name);
+	r = hf_dirtree_look(unit->target_fd, name, &st);
+	if (r > 0 && (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()))
+		return FAIL(s->err, HF_E_TARGET, "stage", unit->sandbox->target.path,
+			    "%s stands where the new versions are gathered, and is not ours", name);
+	if (r > 0)
+		r = hf_tree_remove(unit->target_fd, name);
+	if (r < 0)
+		return hf_fail_sys(s->err, -r, "remove", name);
+	r = mark_staged(s->work);
+	if (r < 0)
+		return hf_fail_sys(s->err, -r, "openat", HF_STAGED);
+	if (hf_sys.mkdirat(unit->target_fd, name, 0700) < 0)
+		return FAIL_SYS(s->err, "mkdirat", name);
+	unit->stage_fd = hf_dirtree_open(unit->target_fd, name);
+	return unit->stage_fd < 0 ? hf_fail_sys(s->err, -unit->stage_fd, "openat2", name) : 0;
+}
+
+static const char *top_of(const struct hf_unit *unit)
+{
+	return unit->sandbox->strategy == HF_STRATEGY_OVERLAY ? HF_SANDBOX_UPPER : HF_SANDBOX_TREE;
+}
+
+/* A name in the stage for what comes out of the target, or is moved aside. */
+const char *hf_stage_slot(struct hf_stage *s, const char *dir)
+{
+	if (s->unit->in_target)
+		return hf_work_string(s->work, "%zu", s->work->n_slots++);
+	return hf_work_string(s->work, "%s/%zu", dir, s->work->n_slots++);
+}
+
+/* -- copies --------------------------------------------------------------------------------- */
+
+/* Copies the new version of a delta into the stage, and takes its side from there. */
+static int copy_into_stage(struct hf_stage *s, struct hf_copytree *copy, struct hf_delta *d)
+{
+	AUTO(hf_buf_done) struct hf_buf from = HF_BUF_INIT;
+	const char *slot = hf_stage_slot(s, "");
+	AUTO_FD dir = -1;
+	struct stat st;
+	int r;
+
+	hf_buf_add_format(&from, "%s/%s", top_of(s->unit), d->path);
+	if (from.err || !slot)
+		return hf_stage_no_memory(s);
+	dir = hf_dirtree_descend(s->unit->sandbox_fd, from.s,
+				 (size_t)(hf_dirtree_leaf(from.s) - from.s) - 1);
+	r = dir < 0 ? dir : hf_copytree(copy, dir, hf_dirtree_leaf(from.s), d->path, slot);
+	if (r == 0)
+		r = hf_dirtree_look(s->unit->stage_fd, slot, &st);
+	if (r <= 0)
+		return hf_fail_sys(s->err, r < 0 ? -r : ENOENT, "copy", d->path);
+	hf_side_take(&d->new, &st);
+	free(d->slot);
+	d->slot = strdup(slot);
+	free(d->attrs);
+	d->attrs = NULL;
+	d->attrs_len = 0;
+	return d->slot ? 0 : hf_stage_no_memory(s);
+}
+
+/* A file of a copy that is linked to one outside becomes one of its own (base content, same names). */
+static int cut_link(struct hf_stage *s, struct hf_delta *d)
+{
+	AUTO(hf_copytree_done) struct hf_copytree copy = HF_COPYTREE_INIT;
+	AUTO(hf_buf_done) struct hf_buf from = HF_BUF_INIT;
+	static const char temp[] = "cut";
+	const char *leaf;
+	AUTO_FD dir = -1;
+	struct stat st;
+	int r;
+
+	hf_buf_add_format(&from, "%s/%s", top_of(s->unit), d->path);
+	if (from.err)
+		return hf_stage_no_memory(s);
+	leaf = hf_dirtree_leaf(from.s);
+	dir = hf_dirtree_descend(s->unit->sandbox_fd, from.s, (size_t)(leaf - from.s) - 1);
+	copy.to_root = s->unit->sandbox_fd;
+	(void)hf_tree_remove(s->unit->sandbox_fd, temp);
+	r = dir < 0 ? dir : hf_copytree(&copy, dir, leaf, "", temp);
+	if (r == 0 && hf_sys.renameat2(s->unit->sandbox_fd, temp, dir, leaf, 0) < 0)
+		r = -errno;
+	if (r == 0)
+		r = hf_dirtree_look(dir, leaf, &st);
+	if (r <= 0)
+		return hf_fail_sys(s->err, r < 0 ? -r : ENOENT, "copy", d->path);
+	hf_side_take(&d->new, &st);
+	return 0;
+}
+
+/* -- one delta -------------------------------------------------------------------------------- */
+
+static int is_landing(const struct hf_delta *d)
+{
+	return !d->same && (d->op == HF_OP_EXCHANGE || d->op == HF_OP_NEW);
+}
+
+static int prepare_deltas(struct hf_stage *s)
+{
+	AUTO(hf_copytree_done) struct hf_copytree copy = HF_COPYTREE_INIT;
+	struct hf_deltas *deltas = &s->unit->deltas;
+	int r = 0;
+
+	copy.to_root = s->unit->stage_fd;
+	copy.prefix = s->unit->sandbox->strategy != HF_STRATEGY_OVERLAY ? NULL :
+		      s->unit->sandbox->root_ns                        ? HF_OVERLAY_TRUSTED :
+									  HF_OVERLAY_USER;
+	copy.ignore = s->ignore;
+	for (size_t i = 0; r == 0 && i < deltas->n; i++) {
+		struct hf_delta *d = &deltas->list[i];
+
+		if (s->unit->in_target) {
+			if (is_landing(d))
+				r = copy_into_stage(s, &copy, d);
+		} else {
+			if (d->outside_link && !d->same)
+				r = cut_link(s, d);
+			free(d->slot);
+			if (asprintf(&d->slot, "%s/%s", top_of(s->unit), d->path) < 0)
+				d->slot = NULL;
+			if (r == 0 && !d->slot)
+				r = hf_stage_no_memory(s);
+		}
+	}
+	return r;
+}
+
+static void fill_op(struct hf_op *op, const struct hf_delta *d)
+{
+	op->old_ino = d->old.ino;
+	op->old_mode = d->old.mode;
+	op->old_size = d->old.size;
+	op->old_mtime_ns = d->old.mtime_ns;
+	op->old_uid = d->old.uid;
+	op->old_gid = d->old.gid;
+	op->new_ino = d->new.ino;
+	op->new_mode = d->new.mode;
+	op->new_size = d->new.size;
+	op->new_mtime_ns = d->new.mtime_ns;
+	op->new_uid = d->new.uid;
+	op->new_gid = d->new.gid;
+	op->parent_ino = d->inner ? 0 : d->parent_ino;
+	if (d->attrs_len) {
+		op->attrs = d->attrs;
+		op->attrs_len = d->attrs_len;
+	}
+	if (d->inner)
+		op->flags |= HF_OP_HIDDEN;
+	/* One that was overruled is taken as it is: no second look below it. */
+	if (S_ISDIR(d->old.mode) && d->kind != HF_CHANGE_MODE && !d->forced)
+		op->flags |= HF_OP_TREE;
+}
+
+/* The passes below pick the deltas of one kind each. */
+static int add_landing(struct hf_stage *s, const struct hf_delta *d)
+{
+	struct hf_op *op = hf_stage_op(s, d->op, d->path, d->slot);
+
+	if (!op)
+		return hf_stage_no_memory(s);
+	fill_op(op, d);
+	return 0;
+}
+
+static int add_deletion(struct hf_stage *s, const struct hf_delta *d)
+{
+	struct hf_op *op = hf_stage_op(s, HF_OP_DELETE, d->path, hf_stage_slot(s, HF_STAGE_OLD));
+
+	if (!op)
+		return hf_stage_no_memory(s);
+	fill_op(op, d);
+	op->new_mode = 0;
+	op->new_ino = 0;
+	return 0;
+}
+
+static int add_meta(struct hf_stage *s, const struct hf_delta *d)
+{
+	struct hf_op *op = hf_stage_op(s, HF_OP_META, d->path, "");
+
+	if (!op)
+		return hf_stage_no_memory(s);
+	fill_op(op, d);
+	return 0;
+}
+
+static int add_leaving(struct hf_stage *s, const struct hf_delta *d)
+{
+	struct hf_op *op = hf_stage_op(s, HF_OP_LEAVE, hf_stage_slot(s, HF_STAGE_LEFT), d->slot);
+
+	if (!op)
+		return hf_stage_no_memory(s);
+	fill_op(op, d);
+	op->old_mode = 0;
+	op->old_ino = 0;
+	op->flags |= HF_OP_HIDDEN;
+	return 0;
+}
+
+/* -- modes that are in the way ------------------------------------------------------------------- */
+
+static int blocks(uint32_t mode)
+{
+	return (mode & 0300) != 0300;
+}
+
+static int add_mode_op(struct hf_stage *s, enum hf_op_kind kind, const char *path, const char *slot,
+		       const struct stat *st, uint32_t from, uint32_t to)
+{
+	struct hf_op *op = hf_stage_op(s, kind, path, slot);
+
+	if (!op)
+		return hf_stage_no_memory(s);
+	op->old_ino = op->new_ino = (uint64_t)st->st_ino;
+	op->old_mode = from;
+	op->new_mode = to;
+	op->old_uid = op->new_uid = st->st_uid;
+	op->old_gid = op->new_gid = st->st_gid;
+	op->flags |= HF_OP_HIDDEN;
+	return 0;
+}
+
+static char *dir_of(struct hf_stage *s, const char *path)
+{
+	size_t len = (size_t)(hf_dirtree_leaf(path) - path);
+
+	return (char *)hf_work_string(s->work, "%.*s", (int)(len ? len - 1 : 0), path);
+}
+
+/* Opens the directory of one delta on both sides for the time of the commit, if it is closed. */
+static int open_modes(struct hf_stage *s, const struct hf_delta *d, const char **last)
+{
+	char *path = dir_of(s, d->path), *slot = d->slot ? dir_of(s, d->slot) : NULL;
+	AUTO_FD target = -1;
+	AUTO_FD upper = -1;
+	struct stat st;
+	int r = 0;
+
+	if (!path)
+		return hf_stage_no_memory(s);
+	if (*last && strcmp(*last, path) == 0)
+		return 0;
+	*last = path;
+	target = hf_dirtree_descend(s->unit->target_fd, path, strlen(path));
+	if (target >= 0 && hf_sys.fstat(target, &st) == 0 && blocks(st.st_mode))
+		r = add_mode_op(s, HF_OP_META, path, "", &st, st.st_mode, st.st_mode | 0300);
+	if (r == 0 && slot && !s->unit->in_target) {
+		upper = hf_dirtree_descend(s->unit->stage_fd, slot, strlen(slot));
+		if (upper >= 0 && hf_sys.fstat(upper, &st) == 0 && blocks(st.st_mode))
+			r = add_mode_op(s, HF_OP_STAGE_MODE, "", slot, &st, st.st_mode,
+					st.st_mode | 0300);
+	}
+	return r;
+}
+
+/* Is it one that opens a directory of the target? */
+static int opens(const struct hf_stage *s, const struct hf_op *op)
+{
+	return op->kind == HF_OP_META && op->target == s->index && op->flags & HF_OP_HIDDEN &&
+	       op->attrs_len == 0 && op->new_mode == (op->old_mode | 0300) && blocks(op->old_mode);
+}
+
+static int is_opened(const struct hf_stage *s, const char *path)
+{
+	for (size_t i = 0; i < s->work->intent.n_ops; i++)
+		if (opens(s, &s->work->intent.ops[i]) && strcmp(s->work->intent.ops[i].path, path) == 0)
+			return 1;
+	return 0;
+}
+
+/* -- passes ------------------------------------------------------------------------------------------ */
+
+static int pass_modes(struct hf_stage *s)
+{
+	const char *last = NULL;
+	int r = 0;
+
+	if (geteuid() == 0)
+		return 0;
+	for (size_t i = 0; r == 0 && i < s->unit->deltas.n; i++) {
+		const struct hf_delta *d = &s->unit->deltas.list[i];
+
+		if (!d->inner && !d->same && d->op && d->op != HF_OP_META)
+			r = open_modes(s, d, &last);
+	}
+	return r;
+}
+
+static int pass_leaving(struct hf_stage *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && !s->unit->in_target && i < s->unit->deltas.n; i++)
+		if (s->unit->deltas.list[i].op == HF_OP_LEAVE)
+			r = add_leaving(s, &s->unit->deltas.list[i]);
+	return r;
+}
+
+static int pass_git(struct hf_stage *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < s->unit->deltas.n; i++)
+		if (s->unit->deltas.list[i].op)
+			r = hf_stage_git_lock(s, &s->unit->deltas.list[i]);
+	return r;
+}
+
+static int pass_landing(struct hf_stage *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < s->unit->deltas.n; i++) {
+		const struct hf_delta *d = &s->unit->deltas.list[i];
+
+		if (is_landing(d))
+			r = add_landing(s, d);
+		/* Marks inside what has just landed. */
+		else if (d->inner && d->op == HF_OP_META && !s->unit->in_target)
+			r = add_meta(s, d);
+	}
+	return r;
+}
+
+static int pass_deletions(struct hf_stage *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < s->unit->deltas.n; i++)
+		if (s->unit->deltas.list[i].op == HF_OP_DELETE)
+			r = add_deletion(s, &s->unit->deltas.list[i]);
+	return r;
+}
+
+static int has_meta(const struct hf_unit *unit, const char *path)
+{
+	for (size_t i = 0; i < unit->deltas.n; i++)
+		if (unit->deltas.list[i].op == HF_OP_META && !unit->deltas.list[i].inner &&
+		    strcmp(unit->deltas.list[i].path, path) == 0)
+			return 1;
+	return 0;
+}
+
+/* The modes that directories get, and those that they get back. Children before their parents. */
+static int pass_final_modes(struct hf_stage *s)
+{
+	size_t n = s->work->intent.n_ops;
+	int r = 0;
+
+	for (size_t i = s->unit->deltas.n; r == 0 && i-- > 0;) {
+		const struct hf_delta *d = &s->unit->deltas.list[i];
+
+		if (d->inner || d->op != HF_OP_META)
+			continue;
+		r = add_meta(s, d);
+		if (r == 0 && is_opened(s, d->path))
+			s->work->intent.ops[s->work->intent.n_ops - 1].old_mode = d->old.mode | 0300;
+	}
+	for (size_t i = n; r == 0 && i-- > 0;) {
+		struct hf_op op = s->work->intent.ops[i];
+		struct stat st = { .st_ino = op.old_ino, .st_uid = op.old_uid, .st_gid = op.old_gid };
+
+		if (opens(s, &op) && !has_meta(s->unit, op.path))
+			r = add_mode_op(s, HF_OP_META, op.path, "", &st, op.new_mode, op.old_mode);
+	}
+	return r;
+}
+
+static int stage_unit(struct hf_stage *s)
+{
+	int r = open_stage(s);
+
+	if (r == 0)
+		r = prepare_deltas(s);
+	if (r == 0)
+		r = pass_modes(s);
+	if (r == 0)
+		r = pass_leaving(s);
+	if (r == 0)
+		r = pass_git(s);
+	if (r == 0)
+		r = pass_landing(s);
+	if (r == 0)
+		r = pass_deletions(s);
+	if (r == 0)
+		r = pass_final_modes(s);
+	return r < 0 ? r : hf_stage_git_return(s);
+}
+
+/* The directories that operations put things into. */
+static int make_places(struct hf_stage *s)
+{
+	int old = 0, left = 0, r = 0;
+
+	if (s->unit->in_target)
+		return 0;
+	for (size_t i = 0; i < s->work->intent.n_ops; i++) {
+		const struct hf_op *op = &s->work->intent.ops[i];
+
+		if (op->target != s->index)
+			continue;
+		old |= op->kind == HF_OP_DELETE && !(op->flags & HF_OP_GIT_LOCK);
+		left |= op->kind == HF_OP_LEAVE || op->flags & HF_OP_GIT_LOCK;
+	}
+	if (old)
+		r = hf_stage_make_dir(s->unit->stage_fd, HF_STAGE_OLD, s->err);
+	return r == 0 && left ? hf_stage_make_dir(s->unit->stage_fd, HF_STAGE_LEFT, s->err) : r;
+}
+
+static int add_target(struct hf_stage *s)
+{
+	struct hf_intent_target *t = &s->work->intent.targets[s->index];
+	struct stat target, stage;
+	int r = hf_stat_at(s->unit->target_fd, "", &target);
+
+	if (r == 0)
+		r = hf_stat_at(s->unit->stage_fd, "", &stage);
+	if (r < 0)
+		return hf_fail_sys(s->err, -r, "statx", s->unit->sandbox->target.path);
+	*t = (struct hf_intent_target){ .sandbox = s->unit->sandbox->name,
+					.path = s->unit->sandbox->target.path,
+					.dev = (uint64_t)target.st_dev, .ino = (uint64_t)target.st_ino,
+					.stage_ino = (uint64_t)stage.st_ino,
+					.in_target = s->unit->in_target };
+	s->work->intent.n_targets++;
+	return 0;
+}
+
+static int has_work(const struct hf_unit *unit)
+{
+	for (size_t i = 0; i < unit->deltas.n; i++)
+		if (unit->deltas.list[i].op && !unit->deltas.list[i].same)
+			return 1;
+	return 0;
+}
+
+int hf_stage_build(struct hf_work *work, const char *const *ignore, struct hf_err *err)
+{
+	struct hf_stage s = { .work = work, .ignore = ignore, .err = err };
+	int r = 0;
+
+	work->intent.targets = calloc(work->n_units + 1, sizeof(*work->intent.targets));
+	if (!work->intent.targets)
+		return hf_stage_no_memory(&s);
+	for (size_t i = 0; r == 0 && i < work->n_units; i++) {
+		s.unit = &work->units[i];
+		s.index = (uint16_t)work->intent.n_targets;
+		if (!has_work(s.unit))
+			continue;
+		r = stage_unit(&s);
+		if (r == 0)
+			r = make_places(&s);
+		if (r == 0)
+			r = add_target(&s);
+	}
+	return r;
+}

@@ -1,0 +1,150 @@
+/*
+ * plan/work.h - a verb at work on one plan: its locks, its sandboxes, its intent.
+ *
+ * Order, which every verb keeps: the plan's lock; recovery of what a dead process left; the record;
+ * the targets' locks by (device, inode); the targets. All of it is given back by hf_work_done.
+ */
+#ifndef PLAN_WORK_H
+#define PLAN_WORK_H
+
+#include "hf/plan/apply.h"
+#include "hf/plan/delta.h"
+
+#define HF_STAGE_OLD  "old"  /* below a sandbox: what was deleted from the target */
+#define HF_STAGE_LEFT "left" /* what was not committed */
+
+/* In the plan's directory while a stage stands in a target, so that a crash leaves none behind. */
+#define HF_STAGED "staged"
+
+/* How long a verb waits for the commit of another plan to the same target. */
+#define HF_TARGET_WAIT_NS (30 * HF_SEC)
+
+/* One sandbox and its target, open. */
+struct hf_unit {
+	struct hf_sandbox_record *sandbox;
+	int sandbox_fd, target_fd, stage_fd;
+	int in_target; /* the stage is in the target: it is on another mount than the sandbox */
+	struct hf_census *census;
+	struct hf_manifest manifest;
+	struct hf_restored restored;
+	struct hf_base base;
+	struct hf_deltas deltas;
+};
+
+struct hf_work {
+	struct hf_plans *plans;
+	struct hf_plan_record record;
+	struct hf_lock *lock;
+	uint64_t token;
+	int plan_fd;
+	struct hf_lock *target_locks[HF_PLAN_SANDBOXES_MAX];
+	size_t n_target_locks;
+	struct hf_unit *units;
+	size_t n_units;
+	struct hf_intent intent;
+	struct hf_site *sites; /* one for each target of the intent */
+	char **strings;        /* that the intent's operations point to */
+	size_t n_strings;
+	size_t n_slots;        /* names given away in stages */
+};
+
+#define HF_WORK_INIT { .plan_fd = -1, .record = HF_PLAN_RECORD_INIT, .intent = HF_INTENT_INIT }
+
+/* Takes the plan's lock and reads the record, after recovering what was left. */
+int hf_work_begin(struct hf_work *work, struct hf_plans *plans, const char *plan, int64_t wait_ns,
+		  struct hf_err *err);
+
+/* The same without recovering. */
+int hf_work_lock(struct hf_work *work, struct hf_plans *plans, const char *plan, int64_t wait_ns,
+		 struct hf_err *err);
+
+/* Takes the locks of all targets of the record. */
+int hf_work_lock_targets(struct hf_work *work, int64_t wait_ns, struct hf_err *err);
+
+/* Opens sandboxes and targets, and reads what each target was. */
+int hf_work_open_units(struct hf_work *work, struct hf_err *err);
+
+/* Finds what each sandbox changed. `flags` as in struct hf_delta_walk. */
+int hf_work_find_deltas(struct hf_work *work, const char *const *ignore, unsigned flags,
+			struct hf_err *err);
+
+void hf_work_done(struct hf_work *work);
+
+/* Keeps a formatted string as long as the work; NULL: no memory. */
+const char *hf_work_string(struct hf_work *work, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* ".holdfast-<key>": the stage in a target. */
+void hf_stage_name(const char *plan, char out[HF_NAME_KEY_MAX + 16]);
+
+/* -- stage.c ------------------------------------------------------------------------ */
+
+/*
+ * Brings what is to land to the targets' mounts and makes the list of operations from the
+ * deltas. Nothing of a target changes, but for the stage in one on another mount.
+ */
+int hf_stage_build(struct hf_work *work, const char *const *ignore, struct hf_err *err);
+
+/* Removes what hf_stage_build made in targets, if it did. 0 or the first -errno. */
+int hf_stage_clear(struct hf_work *work);
+
+/* -- carry_out.c ---------------------------------------------------------------------- */
+
+/*
+ * The part of a commit that must be all or nothing: from the intent to the record. On failure
+ * everything is as before, or (the plan stays PREPARED) left to recovery. HF_E_CHANGED with the
+ * operation in *ret_stuck: a target changed under our hands.
+ */
+int hf_carry_out(struct hf_work *work, hf_op_recheck_fn *recheck, void *arg,
+		 const struct hf_op **ret_stuck, struct hf_err *err);
+
+/* Syncs each file system of the work once: state, stages, targets. 0 or -errno. */
+int hf_work_sync(const struct hf_work *work);
+
+/* Opens target and stage of each target of the intent, proven by inode. */
+int hf_sites_open(struct hf_work *work, struct hf_err *err);
+
+/* Proves all tokens and sets the phase APPLY, under their guards. HF_E_STALE and the like. */
+int hf_work_begin_apply(struct hf_work *work, struct hf_err *err);
+
+/* The record, the event (unless `told`) and the end of the intent, once every operation is done. */
+void hf_work_conclude(struct hf_work *work, int told);
+
+/* The last of these alone. */
+void hf_intent_end(struct hf_work *work);
+
+/* Notes with which ctime each entry was left after an undo. 0 or -errno. */
+int hf_work_note_restored(struct hf_work *work);
+
+/* All that follows once every operation is undone. `n_left`: entries that could not be. */
+int hf_work_withdraw(struct hf_work *work, size_t n_left, struct hf_err *err);
+
+/* Counts the entries that the intent adds, changes and deletes. */
+void hf_intent_count(const struct hf_intent *intent, uint64_t *ret_added, uint64_t *ret_changed,
+		     uint64_t *ret_deleted, uint64_t *ret_bytes);
+
+/* -- recover.c --------------------------------------------------------------------------- */
+
+/* Finishes or undoes what a dead process left. The caller holds the plan's lock. 1, 0, error. */
+int hf_work_recover(struct hf_work *work, struct hf_err *err);
+
+/* -- conflict.c -------------------------------------------------------------------------- */
+
+/* Is a file open for writing anywhere? Adds that verdict to the deltas. */
+int hf_conflict_leases(struct hf_work *work, struct hf_err *err);
+
+/* The paths of --depends and, with `strict`, everything else that changed in the targets. */
+int hf_conflict_depends(struct hf_work *work, const char *const *depends, int strict,
+			struct hf_err *err);
+
+/* Takes the verdict off the deltas that the caller overrules. HF_E_SYNTAX: one is no path of it. */
+int hf_conflict_force(struct hf_work *work, const char *const *force, struct hf_err *err);
+
+/* Puts all verdicts into the report, with what is known of their cause. How many, or -errno. */
+int hf_conflict_report(struct hf_work *work, struct hf_plan_report *report, struct hf_err *err);
+
+/* Adds one conflict to a report. 0 or -ENOMEM. */
+int hf_report_add(struct hf_plan_report *report, const char *sandbox, const char *path,
+		  const char *kind, const char *by);
+
+#endif

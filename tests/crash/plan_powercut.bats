@@ -1,0 +1,46 @@
+#!/usr/bin/env bats
+# Power cuts: root, /dev/fuse and loop devices are needed. POWERCUT_LIMIT sets how many flushes are tried (all: 100000).
+
+setup() {
+    W=$(mktemp -d /dev/shm/hf-powercut-XXXXXX)
+    export W HOLDFAST HELPERS
+    [ "$(id -u)" = 0 ] || skip "needs root"
+    [ -c /dev/fuse ] && [ -c /dev/loop-control ] || skip "needs /dev/fuse and loop devices"
+    command -v mkfs.ext4 >/dev/null || skip "needs mkfs.ext4"
+    "$HOLDFAST" --dir "$W/probe" plan new probe || skip "no plans here"
+}
+
+teardown() {
+    rm -rf "$W"
+}
+
+powercut() { # FS MUTANT NOISE
+    LIMIT=${POWERCUT_LIMIT:-30} timeout 600 python3 "$BATS_TEST_DIRNAME/powercut/powercut.py" "$1" "$2" "$3" 1
+}
+
+@test "L10: a power cut anywhere in a commit leaves all old or all new" {
+    run powercut ext4 0 1
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *'"commit": "syncs 2"'* ]]
+    [[ "$output" != *mixed* && "$output" != *lost* && "$output" != *failed* && "$output" != *unmountable* ]]
+    [[ "$output" == *'"new"'* ]]
+}
+
+@test "L10: the power cuts find a commit that leaves out its first sync" {
+    for try in 1 2 3; do
+        run powercut ext4 1 1
+        echo "$output"
+        [[ "$output" == *mixed* || "$output" == *lost* || "$output" == *failed* ]] && return 0
+    done
+    false
+}
+
+@test "L10: the power cuts find a commit that syncs its intent but not its new versions" {
+    for try in 1 2 3; do
+        run powercut ext4 2 1
+        echo "$output"
+        [[ "$output" == *mixed* || "$output" == *lost* || "$output" == *failed* ]] && return 0
+    done
+    false
+}

@@ -1,0 +1,219 @@
+#!/usr/bin/python3
+"""Power cuts during a commit: every state that the disk could have been left in is recovered.
+
+    powercut.py FS MUTANT NOISE EXTRA      (environment: HOLDFAST, HELPERS, W: a directory on tmpfs)
+
+A plan with changed, new and deleted files is committed on a real file system whose disk is recorded.
+At each flush the disk is made anew from everything that was flushed before and none, all, or a random half
+of the writes since, in random order; it is mounted, `holdfast plan recover` is run, and the target
+must be all old or all new; all new once the commit was acknowledged. Prints one line of JSON.
+"""
+import json, os, random, struct, subprocess, sys, time
+
+FS, MUTANT, NOISE, EXTRA = sys.argv[1], sys.argv[2], sys.argv[3] == "1", int(sys.argv[4])
+W, HOLDFAST, HELPERS = os.environ["W"], os.environ["HOLDFAST"], os.environ["HELPERS"]
+MNT, REC, IMG, BASE, LOG = W + "/m", W + "/rec", W + "/img", W + "/base", W + "/log"
+SIZE = {"ext4": 16, "btrfs": 120, "xfs": 310}[FS]
+MKFS = {"ext4": ["mkfs.ext4", "-q", "-J", "size=4"], "btrfs": ["mkfs.btrfs", "-q"], "xfs": ["mkfs.xfs", "-q"]}[FS]
+ENV = dict(os.environ, HOLDFAST_DIR=MNT + "/state")
+seed = int(os.environ.get("SEED", time.time_ns() % 1000000))
+random.seed(seed)
+
+
+def run(*words, **more):
+    return subprocess.run(words, check=True, capture_output=True, text=True, **more).stdout.strip()
+
+
+# The same device for every mount: within one boot a target is known by device and inode.
+NUMBER = 100 + os.getpid() % 150
+LOOP = "/dev/loop%d" % NUMBER
+
+
+def loop_mount(path):
+    if not os.path.exists(LOOP):
+        run("mknod", LOOP, "b", "7", str(NUMBER))
+    loop = LOOP
+    # A device that was just given up may take a moment.
+    for attempt in range(100):
+        if subprocess.run(["losetup", loop, path], capture_output=True).returncode == 0:
+            break
+        time.sleep(0.05)
+    else:
+        run("losetup", loop, path)
+    try:
+        run("mount", loop, MNT)
+    except subprocess.CalledProcessError:
+        run("losetup", "-d", loop)
+        return None
+    return loop
+
+
+def loop_umount(loop):
+    for _ in range(50):
+        if subprocess.run(["umount", MNT], capture_output=True).returncode == 0:
+            break
+        time.sleep(0.1)
+    run("losetup", "-d", loop)
+
+
+def snapshot(root):
+    tree = {}
+    for top, dirs, files in os.walk(root):
+        for name in dirs + files:
+            path = os.path.join(top, name)
+            shown = os.path.relpath(path, root)
+            if os.path.islink(path):
+                tree[shown] = os.readlink(path)
+            elif os.path.isdir(path):
+                tree[shown] = "dir %o" % (os.lstat(path).st_mode & 0o7777)
+            else:
+                with open(path, "rb") as f:
+                    tree[shown] = f.read()
+    return tree
+
+
+CHANGE = """
+set -e; cd "$1"
+for i in 0 1 2 3 4 5; do head -c 6000 /dev/zero | tr '\\0' n >d$((i%2))/f$i; done
+head -c 6000 /dev/zero | tr '\\0' n >d1/new
+mkdir whole whole/sub; echo whole >whole/sub/f
+rm d0/gone; rm -r tree; rm d1/kind; mkdir d1/kind; echo k >d1/kind/f; chmod 700 d0
+"""
+
+
+def lay_out():
+    os.makedirs(MNT + "/t/d0")
+    os.makedirs(MNT + "/t/d1")
+    os.makedirs(MNT + "/t/tree/deep")
+    for i in range(6):
+        open(MNT + "/t/d%d/f%d" % (i % 2, i), "wb").write(b"o" * 6000)
+    for path in ("d0/gone", "tree/deep/f", "d1/kind"):
+        open(MNT + "/t/" + path, "wb").write(b"o" * 3000)
+    os.mkdir(MNT + "/state", 0o700)
+    run(HOLDFAST, "plan", "new", "p", env=ENV)
+    run(HOLDFAST, "plan", "add", "p", "s", MNT + "/t", "--strategy", "overlay", env=ENV)
+    run(HOLDFAST, "plan", "enter", "p", "--", "sh", "-c", CHANGE, "sh", MNT + "/t", env=ENV)
+    old = snapshot(MNT + "/t")
+    run("cp", "-a", MNT + "/t", W + "/model")
+    run("sh", "-c", CHANGE, "sh", W + "/model")
+    new = snapshot(W + "/model")
+    run("rm", "-rf", W + "/model")
+    assert old != new
+    return old, new
+
+
+def record():
+    run("truncate", "-s", "%dM" % SIZE, IMG)
+    run(*MKFS, IMG)
+    loop = loop_mount(IMG)
+    old, new = lay_out()
+    loop_umount(loop)
+    run("cp", "--sparse=always", IMG, BASE)
+    run(HELPERS + "/helper-recorder", REC, IMG, LOG)
+    loop = loop_mount(REC + "/disk")
+    # What is to land is dirty in memory, as after a sandbox that nobody has settled.
+    for i in range(6):
+        path = MNT + "/state/plans/p/s/s/u/d%d/f%d" % (i % 2, i)
+        os.unlink(path)  # not truncated: ext4 flushes what is written after that
+        with open(path, "xb") as f:
+            f.write(b"n" * 6000)
+    noise = MNT + "/noise" if NOISE else "-"
+    out = run(HELPERS + "/helper-powercut-commit", MNT + "/state", "p", noise, MUTANT)
+    acknowledged = os.stat(LOG).st_size
+    assert snapshot(MNT + "/t") == new, "the commit itself is wrong"
+    loop_umount(loop)
+    run("umount", REC)
+    return old, new, acknowledged, out
+
+
+def read_log():
+    data, at, records = open(LOG, "rb").read(), 0, []
+    while at + 24 <= len(data):
+        kind, offset, length = struct.unpack_from("QQQ", data, at)
+        at += 24
+        records.append((chr(kind), offset, data[at:at + length] if kind == ord("W") else b"", at))
+        at += length if kind == ord("W") else 0
+    return records
+
+
+def judge(image, acknowledged, old, new):
+    open(W + "/try", "wb").write(image)
+    loop = loop_mount(W + "/try")
+    if loop is None:
+        return "unmountable"
+    try:
+        recovery = subprocess.run([HOLDFAST, "plan", "recover", "p"], env=ENV, capture_output=True, text=True)
+        tree = snapshot(MNT + "/t")
+        verdict = "new" if tree == new else "old" if tree == old else "mixed"
+        if verdict == "mixed" and os.environ.get("VERBOSE"):
+            print(sorted(k for k in set(tree) | set(new) if tree.get(k) != new.get(k) and tree.get(k) != old.get(k)),
+                  recovery.stderr, file=sys.stderr)
+        if recovery.returncode:
+            verdict += " recovery failed"
+            if os.environ.get("VERBOSE"):
+                print(recovery.stderr, file=sys.stderr)
+        if acknowledged and verdict != "new":
+            verdict = "lost after the acknowledgement: " + verdict
+        return verdict
+    finally:
+        loop_umount(loop)
+
+
+def replay(old, new, acknowledged):
+    stable, pending, found, flushes = bytearray(open(BASE, "rb").read()), [], {}, 0
+    records = read_log()
+    ends = [i for i, record in enumerate(records) if record[0] == "S" or i + 1 == len(records)]
+    # LIMIT: that many flushes, chosen anew in each run; the last ones always.
+    limit = int(os.environ.get("LIMIT", len(ends)))
+    taken = set(random.sample(ends, min(limit, len(ends)))) | set(ends[-3:])
+    for i, record in enumerate(records):
+        if record[0] == "W":
+            pending.append(record)
+        if i not in ends:
+            continue
+        flushes += 1
+        if i not in taken:
+            for _, offset, data, _ in pending:
+                stable[offset:offset + len(data)] = data
+            pending = []
+            continue
+        over = bool(pending) and pending[0][3] >= acknowledged
+        for variant in range(EXTRA + 2):
+            chosen = [] if variant == 0 else list(pending) if variant == 1 else [p for p in pending if random.random() < 0.5]
+            if variant > 1:
+                random.shuffle(chosen)
+            image = bytearray(stable)
+            for _, offset, data, _ in chosen:
+                image[offset:offset + len(data)] = data
+            verdict = judge(image, over, old, new)
+            found[verdict] = found.get(verdict, 0) + 1
+            if variant == 0 and not pending:
+                break
+        for _, offset, data, _ in pending:
+            stable[offset:offset + len(data)] = data
+        pending = []
+    return flushes, found
+
+
+def clean():
+    """Whatever went wrong, no mount and no loop device of ours stays."""
+    subprocess.run(["umount", MNT], capture_output=True)
+    for line in run("losetup", "-a").splitlines():
+        if W + "/" in line:
+            subprocess.run(["losetup", "-d", line.split(":")[0]], capture_output=True)
+    subprocess.run(["umount", REC], capture_output=True)
+
+
+for directory in (MNT, REC):
+    os.makedirs(directory, exist_ok=True)
+begin = time.time()
+try:
+    old, new, acknowledged, out = record()
+    flushes, found = replay(old, new, acknowledged)
+except subprocess.CalledProcessError as error:
+    print(error.cmd, error.stdout, error.stderr, file=sys.stderr)
+    raise
+finally:
+    clean()
+print(json.dumps({"fs": FS, "mutant": MUTANT, "noise": NOISE, "seed": seed, "flushes": flushes, "images": sum(found.values()),
+                  "found": found, "commit": out, "seconds": round(time.time() - begin, 1)}))
