@@ -197,7 +197,15 @@ int cmd_lock_break(struct cli *cli, int argc, char **argv)
 	r = hf_lock_break(context.locks, argv[0], reason, &err);
 	if (r < 0)
 		return cli_fail(cli, &err);
-	cli_say(cli, "%d holder(s) of '%s' lost it; their tokens are refused from now on", r,
-		argv[0]);
+	if (cli->json) {
+		json_t *object = json_object();
+
+		cli_set(object, "name", cli_text(argv[0]));
+		cli_set(object, "lost", json_integer(r));
+		cli_print_json(object);
+	} else {
+		cli_say(cli, "%d holder(s) of '%s' lost it; their tokens are refused from now on", r,
+			argv[0]);
+	}
 	return EXIT_DONE;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "holdfast/name.h"
@@ -65,6 +66,9 @@ int cmd_name_unkey(struct cli *cli, int argc, char **argv)
 		return cli_fail(cli, &err);
 	if (cli->json) {
 		print_form(cli, argv[0], "name", name);
+	} else if (isatty(STDOUT_FILENO)) {
+		cli_print_shown(name);
+		putchar('\n');
 	} else {
 		/* The name's own bytes, whatever they are: this is data, not talk. */
 		(void)fwrite(name, 1, (size_t)len, stdout);

@@ -82,7 +82,9 @@ int cmd_proc_check(struct cli *cli, int argc, char **argv)
 		cli_set(object, "pid", json_integer(id.pid));
 		cli_print_json(object);
 	} else {
-		printf("%s: %s\n", answers[answer].word, evidence);
+		printf("%s: ", answers[answer].word);
+		cli_print_shown(evidence);
+		putchar('\n');
 	}
 	return answers[answer].status;
 }
@@ -111,7 +113,7 @@ static void journal_signal(struct cli *cli, const char *target, const char *sig_
 {
 	struct hf_journal *journal = NULL;
 	struct hf_err err = HF_ERR_INIT;
-	char reason[HF_ERR_TEXT_MAX] = "";
+	char reason[HF_ERR_TEXT_MAX] = "", text[HF_ERR_TEXT_MAX];
 	int status = EXIT_DONE;
 	struct hf_state *state = cli_state(cli, 0, &status);
 
@@ -124,8 +126,10 @@ static void journal_signal(struct cli *cli, const char *target, const char *sig_
 				     HF_FIELD_TEXT("reason", reason) };
 	if (hf_journal_open(state, NULL, &journal, &err) < 0 ||
 	    hf_journal_append(journal, refusal ? HF_EV_SIGNAL_REFUSED : HF_EV_SIGNAL_SENT, NULL,
-			      fields, refusal ? 3 : 2, 0, &err) < 0)
-		cli_say(cli, "not journalled: %s: %s", err.subject, err.detail);
+			      fields, refusal ? 3 : 2, 0, &err) < 0) {
+		(void)hf_err_format(&err, text, sizeof(text));
+		cli_say(cli, "not journalled: %s", text);
+	}
 	hf_journal_free(journal);
 }
 

@@ -4,6 +4,7 @@
 int session_open(struct cli *cli, struct session_context *ret)
 {
 	struct hf_err err = HF_ERR_INIT;
+	char text[HF_ERR_TEXT_MAX];
 	int status = EXIT_DONE;
 	struct hf_state *state = cli_state(cli, 0, &status);
 
@@ -12,7 +13,8 @@ int session_open(struct cli *cli, struct session_context *ret)
 		return status;
 	/* Sessions work without their journal; that it is missing is said. */
 	if (hf_journal_open(state, NULL, &ret->journal, &err) < 0) {
-		cli_say(cli, "no journal: %s: %s", err.subject, err.detail);
+		(void)hf_err_format(&err, text, sizeof(text));
+		cli_say(cli, "no journal: %s", text);
 		ret->journal = NULL;
 	}
 	if (hf_sessions_open(state, ret->journal, &ret->sessions, &err) < 0) {

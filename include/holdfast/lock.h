@@ -62,7 +62,7 @@
  *     only one;
  *   - a process of one thread waits for its child while it sleeps in wait4 or waitid for that child,
  *     or for any child and all its children are stuck; this finds `lock run A` below `lock run A`;
- *   - a supervisor waits for its keeper, a keeper and `lock run --ttl` for their children;
+ *   - a supervisor waits for its keeper, a keeper, `lock run --ttl` and `file edit` for their children;
  *   - a session keeps its name until its tree is gone, so a process of the tree never gets it.
  * Not found, because the parent may go on by itself: below a program of several threads, or one
  * that waits for its child in poll, in sigsuspend (the `wait` of dash) or through a pipe; a shell

@@ -14,6 +14,8 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
+#define LOOK_AGAIN_NS (16 * HF_MSEC)
+
 #define HASH_LEN  33   /* a colon and 128 bits */
 #define LINKS_MAX 40   /* symlinks behind each other, as the kernel has it */
 #define WALK_MAX  4096 /* directories above each other */
@@ -59,9 +61,24 @@ static const char *kind_word(mode_t mode)
 	}
 }
 
+/*
+ * Editors that rename the file to a backup and then write it anew leave a moment without it. That
+ * is no missing file, so we look again, for 31 ms in all.
+ */
+static int look_again(const struct hf_file *file, struct stat *ret_st)
+{
+	for (long pause = HF_MSEC;; pause *= 2) {
+		int r = hf_sys.fstatat(file->dirfd, file->leaf, ret_st, AT_SYMLINK_NOFOLLOW);
+
+		if (r == 0 || errno != ENOENT || file->flags & HF_FILE_CREATE || pause > LOOK_AGAIN_NS)
+			return r;
+		hf_pause(pause);
+	}
+}
+
 int hf_entry_look(const struct hf_file *file, struct stat *ret_st, struct hf_err *err)
 {
-	if (hf_sys.fstatat(file->dirfd, file->leaf, ret_st, AT_SYMLINK_NOFOLLOW) < 0) {
+	if (look_again(file, ret_st) < 0) {
 		if (errno != ENOENT)
 			return FAIL_SYS(err, "fstatat", file->path);
 		if (file->flags & HF_FILE_CREATE)

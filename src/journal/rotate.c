@@ -122,6 +122,16 @@ void hf_prune_done(struct hf_prune *prune)
 	hf_segment_list_done(&prune->list);
 }
 
+/*
+ * What removing it would give back. One larger than we make them was put there: its holes must not
+ * cost the others their place. Of ours, the size; there are file systems that count no blocks.
+ */
+static uint64_t counted_bytes(const struct hf_journal *journal, const struct hf_segment *segment)
+{
+	return segment->bytes > journal->segment_bytes + HF_JOURNAL_LINE_MAX ? segment->allocated
+									      : segment->bytes;
+}
+
 int hf_prune_plan(struct hf_journal *journal, struct hf_prune *ret)
 {
 	AUTO(hf_prune_done) struct hf_prune prune = { 0 };
@@ -132,9 +142,9 @@ int hf_prune_plan(struct hf_journal *journal, struct hf_prune *ret)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < prune.list.count; i++)
-		total += prune.list.items[i].bytes;
+		total += counted_bytes(journal, &prune.list.items[i]);
 	while (prune.count < prune.list.count && total > journal->retain_bytes)
-		total -= prune.list.items[prune.count++].bytes;
+		total -= counted_bytes(journal, &prune.list.items[prune.count++]);
 	if (prune.count > 0 && prune.count < prune.list.count) {
 		prune.through = prune.list.items[prune.count].first - 1;
 	} else if (prune.count > 0) {

@@ -72,6 +72,9 @@ int hf_segment_list(int dirfd, struct hf_segment_list *ret)
 			return -errno;
 		}
 		segment.bytes = (uint64_t)st.st_size;
+		segment.allocated = (uint64_t)st.st_blocks * 512;
+		if (segment.allocated > segment.bytes)
+			segment.allocated = segment.bytes;
 		if (list.count == cap) {
 			size_t grown_cap = cap ? cap * 2 : 16;
 			struct hf_segment *grown =

@@ -24,6 +24,7 @@
 struct hf_segment {
 	uint64_t first; /* from the name */
 	uint64_t bytes;
+	uint64_t allocated; /* at most `bytes`: without its holes */
 };
 
 struct hf_segment_list {

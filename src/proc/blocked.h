@@ -19,11 +19,13 @@
 /*
  * Processes of ours that do nothing but wait until their children have ended. They sleep in poll,
  * which says nothing, so they go by these names: the keeper of a session, which ends what is left before it
- * lets go of the name; the keeper of one that is to be left running; what renews a lease for its command.
+ * lets go of the name; the keeper of one that is to be left running; what renews a lease for its command;
+ * what has a file's lock while its command makes the new version.
  */
 #define HF_COMM_KEEPER "holdfast-keeper"
 #define HF_COMM_LEAVER "holdfast-leaver"
 #define HF_COMM_LEASE  "holdfast-lease"
+#define HF_COMM_EDIT   "holdfast-edit"
 #define HF_COMM_REAPER "holdfast-reaper" /* between a supervisor and its keeper; sleeps in waitid */
 
 struct hf_blocked {

@@ -3,7 +3,8 @@
  *
  * flock(2) belongs to the open file description, and fork() gives the child a share in it. If the
  * parent is then killed, its lock stays with a child that knows nothing of it, for as long as that
- * child lives (L4). So every descriptor that this library flocks is opened here and noted in a table, and
+ * child lives (L4). The same with a FIFO: as long as one process has it open, its reader seems to
+ * live. So every descriptor that this library flocks, and each waiter's channel, is opened here and noted in a table, and
  * a handler of pthread_atfork(3) replaces each of them in the child by one that means nothing. The
  * number stays taken: the child may still free its handles (L13).
  *

@@ -243,6 +243,17 @@ held() { ! flock -n "$HOLDFAST_DIR/journal/events.jsonl" true; }
     [ $((SECONDS - start)) -lt 20 ]
 }
 
+@test "a sparse file among the sealed segments does not cost the others their place" {
+    export HOLDFAST_JOURNAL_SEGMENT=4K HOLDFAST_JOURNAL_RETAIN=64K
+    for i in {1..40}; do note "$i $(printf 'y%.0s' {1..200})"; done
+    sealed=("$HOLDFAST_DIR"/journal/events.0*.jsonl)
+    truncate -s 1T "$HOLDFAST_DIR/journal/events.00000000000000000015.jsonl" || skip "no files of that size here"
+    chmod 400 "$HOLDFAST_DIR/journal/events.00000000000000000015.jsonl"
+    for i in {41..60}; do note "$i $(printf 'y%.0s' {1..200})"; done
+    ls "$HOLDFAST_DIR/journal"
+    for file in "${sealed[@]}"; do [ -e "$file" ]; done
+}
+
 @test "no record steers the terminal: query, follow and why show control bytes as text" {
     hf journal emit note --name $'x\e[2J' text=$'a\e]0;title\ab'
     hf journal emit note --name $'x\e[2J' text=$'with blank \e[6n and \xc2\x9b'

@@ -384,6 +384,28 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     [ "$one" -lt "$two" ] && [ "$two" -lt "$three" ] && [ "$three" -lt "$four" ]
 }
 
+# Waiters of whom an older record knows nothing sleep on the life of the holder, which goes on.
+@test "an older record in which nobody has it is put back: a release, or one that looks, tells all who wait (L4)" {
+    hf lock acquire t --pid $$ >/dev/null
+    hf lock release t --pid $$
+    cp -p "$HOLDFAST_DIR/locks/t" older
+    for how in release look; do
+        rm -f order
+        hf lock acquire t --pid $$ >/dev/null
+        for i in 1 2 3; do
+            spawn "$HOLDFAST" lock run t -- bash -c 'echo "$0" >>order' "$i"
+            wait_until 10 waiters t "$i"
+        done
+        cp -p older "$HOLDFAST_DIR/locks/t"
+        [ "$how" = look ] || expect 1 hf lock release t --pid $$
+        # The second looks every two seconds; the others only when they are told.
+        wait_until 15 grep -qx 1 order
+        wait_until 5 grep -qx 2 order
+        wait_until 5 grep -qx 3 order
+        expect 0 hf lock run t -w 5 -- true
+    done
+}
+
 @test "list and why show holder, age, lease, waiters and evidence" {
     expect 0 hf lock list
     [ -z "$output" ]
@@ -423,6 +445,9 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     expect 0 hf journal query --event lock_broken --json
     is_json '.reason == "host was rebooted by hand"'
     expect 1 hf lock break build --reason again
+    hf lock acquire build --pid $$ >/dev/null
+    run --separate-stderr hf lock break build --reason third --json
+    is_json '.v == 1 and .name == "build" and .lost == 1'
 }
 
 @test "fd: a shell function under flock, exclusive with flock(1), the file left empty" {

@@ -48,6 +48,23 @@ crosswise() {
     [ ! -e ran ]
 }
 
+@test "an edit, or its check, below an edit of the same file" {
+    echo old >f
+    inner='"$HOLDFAST" file edit f -- cat'
+    expect 0 timeout 30 "$HOLDFAST" file edit f -- sh -c "cat; $inner >/dev/null; [ \$? -eq 1 ]"
+    says "waiting would never end: pid "
+    expect 0 timeout 30 "$HOLDFAST" file with f -- sh -c '"$HOLDFAST" file edit f -- sh -c "cat; $0 >/dev/null; [ \$? -eq 1 ]"' "$inner"
+    says "waiting would never end: pid "
+    expect 1 timeout 30 "$HOLDFAST" file edit f --validate "$inner" -- echo new
+    says "waiting would never end: pid "
+    expect 1 timeout 30 "$HOLDFAST" file block f ID --text new --validate "$inner"
+    says "waiting would never end: pid "
+    [ "$(cat f)" = old ]
+    # One that the command leaves behind is ended with it: no deadlock.
+    expect 0 timeout 30 "$HOLDFAST" file edit f -- sh -c "$inner >/dev/null & cat"
+    [ "$(deadlocks)" -eq 4 ]
+}
+
 @test "two locks crosswise through lock run: the one that closed the cycle is told, the other goes on" {
     crosswise X Y
     crosswise Y X

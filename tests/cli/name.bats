@@ -37,6 +37,13 @@ load helper
     for bad in '%2f' '%41' 'a.b' '%' '%2' '../x' ''; do expect 3 hf name unkey "$bad"; done
 }
 
+@test "unkey on a terminal shows control bytes; a pipe gets the bytes" {
+    command -v python3 >/dev/null || skip "no python3"
+    python3 -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)' "$HOLDFAST" name unkey 'a%1B%5B2J' </dev/null >shown
+    [ "$(tr -d '\r' <shown)" = 'a\x1b[2J' ]
+    [ "$(hf name unkey 'a%1B%5B2J')" = $'a\e[2J' ]
+}
+
 @test "--json carries input and result; bytes that are not UTF-8 do not break it" {
     expect 0 hf --json name key a/b
     is_json '.v == 1 and .input == "a/b" and .key == "a%2Fb"'

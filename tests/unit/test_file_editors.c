@@ -194,6 +194,38 @@ static void backup_beside_an_editor_that_renames_is_tried_again(void **state)
 
 /* -- editors that save in place ----------------------------------------------------- */
 
+static int n_missing; /* looks at the file between the two steps of an editor's save */
+
+static int missing_for_a_moment(int dirfd, const char *path, struct stat *st, int flags)
+{
+	if (strcmp(path, "f") == 0 && n_missing > 0) {
+		n_missing--;
+		errno = ENOENT;
+		return -1;
+	}
+	return real.fstatat(dirfd, path, st, flags);
+}
+
+static void editor_that_renames_to_a_backup_first_is_no_missing_file(void **state)
+{
+	struct hf_file_opts opts = file_opts(0);
+	struct hf_file *file = NULL;
+	int r;
+
+	(void)state;
+	put(in_work("f"), "old");
+	keep_calls();
+	hf_sys.fstatat = missing_for_a_moment;
+	n_missing = 2;
+	r = edit_up_to_commit(in_work("f"), &opts, "new", &file);
+	hf_sys = real;
+	ASSERT_OK(r);
+	assert_int_equal(n_missing, 0);
+	ASSERT_OK(hf_file_commit(file, ERR));
+	assert_string_equal(get(in_work("f")), "new");
+	ASSERT_OK(hf_file_close(file, ERR));
+}
+
 static void commit_waits_for_a_process_that_has_the_file_open_for_writing(void **state)
 {
 	struct hf_file_opts opts = file_opts(0);
@@ -345,6 +377,7 @@ int main(void)
 		FILE_TEST(kill_around_the_put_back_does_not_lose_the_editors_version_L9),
 		FILE_TEST(living_process_in_mid_commit_is_left_alone),
 		FILE_TEST(backup_beside_an_editor_that_renames_is_tried_again),
+		FILE_TEST(editor_that_renames_to_a_backup_first_is_no_missing_file),
 		FILE_TEST(commit_waits_for_a_process_that_has_the_file_open_for_writing),
 		FILE_TEST(save_in_place_that_begins_during_the_exchange_stands_L9),
 		FILE_TEST(update_reads_again_until_its_change_lands),

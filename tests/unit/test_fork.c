@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,7 +53,7 @@ static int teardown(void **state)
 #define FORK_TEST(fn) { #fn, fn, setup, teardown, NULL }
 
 /* A child that keeps all it was given, and calls nothing. */
-static void fork_child(void)
+static pid_t fork_child(void)
 {
 	char byte;
 	pid_t pid = fork();
@@ -63,6 +64,7 @@ static void fork_child(void)
 		_exit(0);
 	}
 	MUST(pid > 0);
+	return pid;
 }
 
 /* Runs `program` in a process of its own, which kills itself. */
@@ -130,6 +132,49 @@ static void child_forked_inside_the_guard_does_not_keep_it_L4(void **state)
 	assert_is_free("x"); /* the record exists */
 	run_until_killed(die_in_acquire);
 	assert_is_free("x");
+}
+
+static struct hf_proc_id other; /* a living process */
+
+static int fork_and_die_instead_of_sleeping(struct pollfd *fds, nfds_t n, int ms)
+{
+	if (ms == 0) /* a look */
+		return real.poll(fds, n, ms);
+	fork_child();
+	raise(SIGKILL);
+	return -1;
+}
+
+static void die_in_wait_for_another(void)
+{
+	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = PATIENCE, .owner = &other };
+	struct hf_locks *locks = own_locks(0);
+	struct hf_lock *lock;
+
+	hf_sys.poll = fork_and_die_instead_of_sleeping;
+	(void)!hf_lock_acquire(locks, "x", &opts, &lock, NULL, NULL);
+}
+
+static void child_forked_while_waiting_does_not_keep_the_place_L4(void **state)
+{
+	struct hf_lock_opts opts = { .size = sizeof(opts) };
+	struct hf_locks *locks;
+	struct hf_lock *lock;
+	pid_t sleeper = fork_child();
+
+	(void)state;
+	ASSERT_OK(hf_locks_open(hf_test_state(), NULL, &locks, ERR));
+	ASSERT_OK(hf_proc_identify(sleeper, &other, ERR));
+	ASSERT_OK(hf_lock_acquire(locks, "x", &opts, &lock, NULL, ERR));
+	run_until_killed(die_in_wait_for_another);
+	ASSERT_OK(hf_lock_release(lock, ERR));
+	hf_lock_free(lock);
+	/* Not given to the one for which a dead process waited. */
+	ASSERT_OK(hf_lock_acquire(locks, "x", &opts, &lock, NULL, ERR));
+	hf_lock_free(lock);
+	hf_locks_free(locks);
+	end_children();
+	assert_int_equal(waitpid(sleeper, NULL, 0), sleeper);
 }
 
 static int append_note(struct hf_journal *journal, struct hf_err *err)
@@ -461,6 +506,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FORK_TEST(child_forked_inside_the_guard_does_not_keep_it_L4),
+		FORK_TEST(child_forked_while_waiting_does_not_keep_the_place_L4),
 		FORK_TEST(child_forked_inside_an_append_does_not_keep_the_journal_L4),
 		FORK_TEST(child_forked_just_after_the_opening_does_not_keep_the_guard_L4),
 		FORK_TEST(child_forked_while_a_file_is_locked_does_not_keep_it_L4),

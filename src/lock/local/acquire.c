@@ -21,6 +21,7 @@
 #include "hf/lock/local/ops.h"
 #include "hf/lock/local/queue.h"
 #include "hf/lock/local/wait.h"
+#include "hf/sys/noinherit.h"
 
 /*
  * Bound on leaving the queue after a timeout. If it is exceeded, the entry is skipped later, because
@@ -31,7 +32,7 @@
 static void attempt_done(struct hf_attempt *a)
 {
 	hf_attempt_stop_watching(a);
-	hf_auto_close(&a->watch[HF_WATCH_CHANNEL].fd);
+	hf_noinherit_close(&a->watch[HF_WATCH_CHANNEL].fd);
 }
 
 /* The holder that is the same owner as the request's, or NULL. */
@@ -232,7 +233,7 @@ static int join(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err
 {
 	int r = -EEXIST;
 
-	hf_auto_close(&a->watch[HF_WATCH_CHANNEL].fd);
+	hf_noinherit_close(&a->watch[HF_WATCH_CHANNEL].fd);
 	a->entry.since_ns = hf_local_now(a->locks);
 	/* Nobody waits, so what channels there are were left by processes that were killed. */
 	if (guard->record.first == guard->record.next)
@@ -314,6 +315,9 @@ static int enter_or_queue(struct hf_guard *guard, struct hf_attempt *a,
 		hf_channel_recall(a->locks, guard->key, NULL, 1);
 	if (a->queued && !was_granted(guard, a) && !has_place(guard, a)) {
 		hf_channel_remove(a->locks, guard->key, a->entry.ticket);
+		/* An older record was put back. It does not know the others who wait either. */
+		if (a->entry.ticket >= guard->record.next)
+			hf_channel_recall(a->locks, guard->key, &guard->record, 0);
 		a->entry.ticket = 0;
 		a->queued = 0;
 	}

@@ -20,6 +20,7 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
+#include "hf/sys/noinherit.h"
 
 #define CHANNEL_NAME_MAX (HF_NAME_KEY_MAX + 24)
 
@@ -51,11 +52,12 @@ int hf_channel_make(struct hf_guard *guard, uint64_t ticket, int *ret_channel, s
 	channel_name(guard->key, ticket, name);
 	if (hf_sys.mkfifoat(guard->locks->wait_fd, name, 0600) < 0)
 		return errno == EEXIST ? -EEXIST : FAIL_SYS(err, "mkfifo", guard->name);
-	/* For reading and writing: a channel without writers would not be quiet but closed. */
-	fd = hf_open_noatime(guard->locks->wait_fd, name, flags, 0);
+	/* For reading and writing: a channel without writers would not be quiet but closed. In a
+	 * forked child it would look as if we lived, and be given the lock, when we are dead. */
+	fd = hf_noinherit_open_noatime(guard->locks->wait_fd, name, flags, 0);
 	/* The umask took the owner's bits: no other process knows the channel yet. */
 	if (fd == -EACCES && hf_mend_mode(guard->locks->wait_fd, name, S_IFIFO, 0600) > 0)
-		fd = hf_open_noatime(guard->locks->wait_fd, name, flags, 0);
+		fd = hf_noinherit_open_noatime(guard->locks->wait_fd, name, flags, 0);
 	if (fd < 0) {
 		(void)hf_sys.unlinkat(guard->locks->wait_fd, name, 0);
 		return hf_fail_sys(err, -fd, "open channel", guard->name);

@@ -11,6 +11,7 @@
 #include "hf/lock/local/local.h"
 #include "hf/lock/local/ops.h"
 #include "hf/sys/io.h"
+#include "hf/sys/noinherit.h"
 #include "hf/sys/state.h"
 
 /* Tests set their own: hf_locks_store. */
@@ -32,14 +33,14 @@ void hf_local_close_late(struct hf_local *locks, int *fd)
 	if (*fd >= 0 && locks->n_late < HF_LATE_MAX)
 		locks->late[locks->n_late++] = fd_take(fd);
 	(void)pthread_mutex_unlock(&locks->mutex);
-	hf_auto_close(fd);
+	hf_noinherit_close(fd);
 }
 
 void hf_local_close_now(struct hf_local *locks)
 {
 	(void)pthread_mutex_lock(&locks->mutex);
 	while (locks->n_late > 0)
-		hf_auto_close(&locks->late[--locks->n_late]);
+		hf_noinherit_close(&locks->late[--locks->n_late]);
 	(void)pthread_mutex_unlock(&locks->mutex);
 }
 
@@ -51,7 +52,7 @@ static void local_free(void *store)
 		return;
 	/* Without the mutex: nobody else uses it, and in a forked child it may stay locked. */
 	while (locks->n_late > 0)
-		hf_auto_close(&locks->late[--locks->n_late]);
+		hf_noinherit_close(&locks->late[--locks->n_late]);
 	hf_auto_close(&locks->dirfd);
 	hf_auto_close(&locks->wait_fd);
 	hf_auto_close(&locks->spare_fd);

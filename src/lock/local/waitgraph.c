@@ -136,7 +136,7 @@ static void expand_process(struct hf_graph *g, struct hf_node *node)
 	if (add_own_wait(g, node) || !read_stat(g, &node->id, &st) || st.threads != 1)
 		return;
 	node->all = 1;
-	if (is_keeper(pid) || is_called(pid, HF_COMM_LEASE)) {
+	if (is_keeper(pid) || is_called(pid, HF_COMM_LEASE) || is_called(pid, HF_COMM_EDIT)) {
 		if (!hf_blocked_children(pid, &blocked))
 			return;
 	} else if (hf_blocked_on_children(pid, &blocked)) {
