@@ -198,6 +198,28 @@ failed exit 1 3' ]
     jq -e '.outcome == "stopped"' notice
 }
 
+# signalled_while_notified SIGNAL NAME OPTIONS...: the supervisor gets it while the notice of an outcome on record runs
+signalled_while_notified() {
+    local signal=$1 name=$2
+    shift 2
+    spawn "$HOLDFAST" run "$name" "$@" --notify 'touch "notice-$HOLDFAST_SESSION"; exec sleep 60' -- true
+    wait_until 10 test -e "notice-$name"
+    kill -"$signal" "$spawned_pid"
+    wait "$spawned_pid" 2>/dev/null || [ "$signal" = KILL ]
+    wait_until 10 is_dead "$(field "$name" .keeper.pid)"
+    [ "$(field "$name" '[.state, .outcome, .exit] | join(" ")')" = "done succeeded 0" ]
+    expect 0 hf wait "$name"
+    [ "$(events session_ended "$name")" = 1 ]
+    [ "$(events session_stopping "$name")" = 0 ]
+}
+
+@test "notify: a signal while the notice runs ends the notice; the outcome on record stays (L8)" {
+    for signal in TERM INT HUP KILL; do
+        signalled_while_notified "$signal" "once-$signal"
+        signalled_while_notified "$signal" "loop-$signal" --max-runs 1
+    done
+}
+
 @test "health: a loop whose every run fails is failing while it waits and while it runs" {
     spawn "$HOLDFAST" run x --backoff 100ms --backoff-max 60s --every 1ms -- bash -c '[ ! -e later ] || sleep 60; exit 1'
     wait_until 10 is_field x .state failing
