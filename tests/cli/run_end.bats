@@ -126,6 +126,18 @@ ended_with() {
     [ "$grace" -ge 1200 ] && [ "$grace" -lt 3500 ]
 }
 
+@test "a process that is stopped with the lock's record in its hand holds up neither the deadline nor the grace" {
+    spawn "$HOLDFAST" run x --deadline 1s --grace 1s -- bash -c 'trap "" TERM; echo $$ >up; while :; do sleep 0.02; done'
+    local supervisor=$spawned_pid
+    wait_until 10 test -s up
+    spawn perl -MFcntl=:flock -e 'open(F, "+<", $ARGV[0]) && flock(F, LOCK_EX) && sleep 60' "$(find "$HOLDFAST_DIR/locks" -type f -name x)"
+    # Its own bound is 10 s for each look at the record, and there were several.
+    wait_until 8 is_dead "$(cat up)"
+    kill "$spawned_pid"
+    wait "$supervisor" || [ $? = 124 ]
+    is_field x .outcome timed-out
+}
+
 @test "a TERM that the supervisor reads before it knows that the keeper has the lock: TERM, grace, and one story (L7)" {
     spawn "$HOLDFAST" lock run x -- bash -c 'until [ -e free ]; do sleep 0.02; done'
     wait_until 10 hf lock check x

@@ -63,6 +63,7 @@ resumes_with() { says "session '$1': attempt $2 in $PWD, $3"; }
     expect 3 hf run x --resume
     says "its directory is not there"
     says "$PWD/here"
+    [[ $output != *"attempt 2"* ]]
     [ "$(events session_refused x)" -eq 1 ]
     is_field x '.attempt, .outcome' $'1\nfailed'
     expect 1 hf lock check x
@@ -79,6 +80,16 @@ resumes_with() { says "session '$1': attempt $2 in $PWD, $3"; }
     expect 3 hf run z --resume
     says "its directory is not there"
     expect 3 hf run z --resume --cwd .
+}
+
+@test "resume: a directory that is a symlink by now: it is said where it runs" {
+    mkdir here there
+    expect 3 hf run x --cwd here -- bash -c 'pwd -P >where; exit 3'
+    rm -r here
+    ln -s there here
+    expect 3 hf run x --resume
+    says "attempt 2 in $PWD/there"
+    [ "$(cat there/where)" = "$PWD/there" ]
 }
 
 @test "resume: --env is stored, given again it replaces those of the same name, and PATH is searched" {

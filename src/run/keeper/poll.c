@@ -17,6 +17,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
+#include "hf/lock/store.h"
 #include "hf/run/keeper/keeper.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -27,6 +28,12 @@
  */
 #define DRAIN_NS        (10 * HF_SEC)
 #define DRAIN_FORCED_NS HF_SEC
+
+/*
+ * While a command is watched, nothing waits longer for the record of the lock: a process that is stopped in
+ * the middle of a call on it would hold up the deadline. A renewal is tried again, a note can be missed.
+ */
+#define RECORD_WAIT_NS (100 * HF_MSEC)
 
 /* A supervisor that takes signals and does not pass them on was stopped in the middle of it. */
 #define PASSING_NS (2 * HF_SEC)
@@ -399,6 +406,7 @@ struct hf_watched hf_keeper_watch(struct hf_keeper *k, const struct hf_child *ch
 	struct hf_watched watched = { .code = 0 };
 
 	begin_watch(k, child);
+	hf_locks_set_patience(k->sessions->locks, RECORD_WAIT_NS);
 	while (hf_tree_reap(&k->tree)) {
 		int64_t ns = INT64_MAX;
 
@@ -420,6 +428,7 @@ struct hf_watched hf_keeper_watch(struct hf_keeper *k, const struct hf_child *ch
 	}
 	k->child = NULL;
 	drain(k, k->ending.cause != HF_CAUSE_NONE);
+	hf_locks_set_patience(k->sessions->locks, 0);
 	tell_killed(k);
 	watched.code = k->tree.leader_code;
 	watched.status = k->tree.leader_status;
