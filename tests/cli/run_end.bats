@@ -25,6 +25,9 @@ ended_with() {
     is_dead "$(cat leader.pid)" && is_dead "$(cat tool.pid)"
 }
 
+# is_taken PID: no signal is pending there
+is_taken() { ! grep -qsE '^(SigPnd|ShdPnd):.*[1-9a-f]' "/proc/$1/status"; }
+
 @test "TERM goes to the leader; its tool has it when the leader has gone, and not before" {
     start_agent --grace 30s
     kill -TERM "$spawned_pid"
@@ -92,6 +95,28 @@ ended_with() {
     wait "$spawned_pid" || status=$?
     [ "$status" -eq 137 ]
     is_field y .outcome stopped
+}
+
+@test "the first cause stays: TERM after INT leaves interrupted, 130; INT after TERM leaves stopped" {
+    for signals in "INT TERM" "TERM INT" "INT INT TERM" "QUIT HUP"; do
+        rm -f up
+        spawn env --default-signal=INT,QUIT "$HOLDFAST" run x --verify true -- bash -c 'trap "" INT QUIT; trap "sleep 0.1; exit 0" TERM HUP; touch up; while :; do sleep 0.02; done'
+        wait_until 10 test -e up
+        for signal in $signals; do
+            kill -"$signal" "$spawned_pid"
+            # One after the other: of those that are pending at once, the lowest number would be the first.
+            wait_until 10 is_taken "$spawned_pid"
+        done
+        status=0
+        wait "$spawned_pid" || status=$?
+        echo "$signals: $status $(field x .outcome)"
+        case $signals in
+        INT*) [ "$status $(field x .outcome)" = "130 interrupted" ] ;;
+        QUIT*) [ "$status $(field x .outcome)" = "131 interrupted" ] ;;
+        TERM*) [ "$status $(field x .outcome)" = "143 stopped" ] ;;
+        esac
+    done
+    [ "$(events session_ended x)" = 4 ]
 }
 
 @test "the first cause stays in a loop, too: a TERM in the grace of a deadline ends it after that attempt" {

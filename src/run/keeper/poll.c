@@ -127,7 +127,7 @@ static void interrupt(struct hf_keeper *k, int sig, int has_it)
 		end(k, HF_CAUSE_INTERRUPT, k->o.grace_ns);
 		return;
 	}
-	if (!k->interrupted && (has_it || !k->ending.leader_gone))
+	if (!k->interrupted && k->ending.cause == HF_CAUSE_NONE && (has_it || !k->ending.leader_gone))
 		k->interrupted = sig;
 	if (k->over == HF_CAUSE_NONE)
 		k->over = HF_CAUSE_INTERRUPT;
