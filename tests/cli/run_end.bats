@@ -49,7 +49,8 @@ is_taken() { ! grep -qsE '^(SigPnd|ShdPnd):.*[1-9a-f]' "/proc/$1/status"; }
     ended_with 137
     gap=$((($(cat tool.term) - $(cat leader.term)) / 1000000))
     echo "the tool had TERM $gap ms after the leader"
-    [ "$gap" -ge 900 ] && [ "$gap" -lt 2900 ]
+    [ "$gap" -ge 900 ]
+    [ "$gap" -lt 2900 ]
     is_field x .outcome stopped
     [ "$(events session_killed x)" -eq 1 ]
 }
@@ -147,8 +148,10 @@ is_taken() { ! grep -qsE '^(SigPnd|ShdPnd):.*[1-9a-f]' "/proc/$1/status"; }
     late=$(($(cat term) - $(cat start)))
     grace=$(($(cat beat) - $(cat term)))
     echo "TERM after $late ms, KILL $grace ms later"
-    [ "$late" -ge 900 ] && [ "$late" -lt 2500 ]
-    [ "$grace" -ge 1200 ] && [ "$grace" -lt 3500 ]
+    [ "$late" -ge 900 ]
+    [ "$late" -lt 2500 ]
+    [ "$grace" -ge 1200 ]
+    [ "$grace" -lt 3500 ]
 }
 
 @test "a process that is stopped with the lock's record in its hand holds up neither the deadline nor the grace" {
@@ -247,7 +250,8 @@ EOF
         status=0
         wait "$spawned_pid" || status=$?
         [ "$status" -eq $((128 + $(kill -l "$signal"))) ] || { echo "$signal: exit $status"; return 1; }
-        is_dead "$(cat up)" && is_dead "$(cat group)"
+        is_dead "$(cat up)"
+        is_dead "$(cat group)"
         is_field x .outcome failed
     done
 }

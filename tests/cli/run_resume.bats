@@ -36,7 +36,8 @@ resumes_with() { says "session '$1': attempt $2 in $PWD, $3"; }
     cd ../../other
     expect 1 hf run x --resume
     says "holdfast: session 'x': attempt 2 in $BATS_TEST_TMPDIR/src/app, deadline 1h, grace 2s, verify 'make test'"
-    [ "$(sort -u ../where)" = "$BATS_TEST_TMPDIR/src/app" ] && [ "$(wc -l <../where)" -eq 2 ]
+    [ "$(sort -u ../where)" = "$BATS_TEST_TMPDIR/src/app" ]
+    [ "$(wc -l <../where)" -eq 2 ]
     run --separate-stderr hf --json run x --resume
     is_json '.resumed | startswith("attempt 3 in /")'
     # The verifier and the others run there as well.
@@ -151,7 +152,8 @@ resumes_with() { says "session '$1': attempt $2 in $PWD, $3"; }
     [ ! -e term ]
     expect 1 hf run until --max-runs 2 --until 'echo asked >>asked; false' -- bash -c 'echo run >>until.runs'
     expect 1 hf run until --resume
-    [ "$(wc -l <until.runs)" -eq 4 ] && [ "$(wc -l <asked)" -eq 4 ]
+    [ "$(wc -l <until.runs)" -eq 4 ]
+    [ "$(wc -l <asked)" -eq 4 ]
     is_field until '.outcome, .attempt, .loop' $'gave-up\n4\ntrue'
     expect 3 hf run notify --notify 'jq -r .attempt >>notices' -- bash -c 'exit 3'
     expect 4 hf run notify --resume -- bash -c 'exit 4'
@@ -259,7 +261,8 @@ stored() { echo "$HOLDFAST_DIR/sessions/x/command.json"; }
     expect 3 hf run x --resume
     truncate -s 20M "$(stored)"
     expect 3 hf run x --resume
-    [ ! -e ran ] && [ ! -e /ran ]
+    [ ! -e ran ]
+    [ ! -e /ran ]
     is_field x .attempt 1
     # Then the command has to be given; that nothing else is known is said.
     expect 3 hf run x --resume

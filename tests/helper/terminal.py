@@ -202,6 +202,13 @@ def ctrl_z_stops_and_fg_goes_on(options):
     t.wait()
 
 
+def await_gone(t, pid):
+    end = time.monotonic() + LIMIT
+    while os.path.exists(f"/proc/{pid}"):
+        must(t, time.monotonic() < end, f"pid {pid} does not end")
+        time.sleep(0.001)
+
+
 def a_signal_to_the_group_is_never_a_success(options):
     """As timeout(1) sends it: supervisor and command have it at once. The supervisor is stopped, so that the command is faster."""
     for sig, outcome in ((signal.SIGTERM, "stopped"), (signal.SIGHUP, "stopped"), (signal.SIGINT, "interrupted")):
@@ -213,12 +220,11 @@ def a_signal_to_the_group_is_never_a_success(options):
         leader, supervisor = field(".leader.pid"), int(field(".supervisor.pid"))
         os.kill(supervisor, signal.SIGSTOP)
         os.killpg(supervisor, sig)
-        end = time.monotonic() + LIMIT
-        while os.path.exists(f"/proc/{leader}"):
-            must(t, time.monotonic() < end, "the command does not end")
-            time.sleep(0.001)
+        await_gone(t, leader)
         os.kill(supervisor, signal.SIGCONT)
-        in_shell(t, "wait %1; echo STATUS $?")
+        # The shell has reaped it, and no longer takes it for stopped.
+        await_gone(t, supervisor)
+        in_shell(t, f"wait {supervisor}; echo STATUS $?")
         # A supervisor that went on too late for the keeper's patience cannot say which signal it was.
         t.expect(f"STATUS ({128 + sig}|130)\r")
         must(t, field(".outcome") in (outcome, "interrupted"), field(".outcome"))
