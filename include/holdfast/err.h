@@ -50,7 +50,7 @@ HF_C_BEGIN
 	X(LOST,      -8012, 4, "the record could not be written; the loss is counted")            \
 	X(FORKED,    -8013, 4, "the handle belongs to the process that opened it")                \
 	X(BUSY,      -8014, 1, "held by somebody else")                                           \
-	X(TIMEOUT,   -8015, 1, "still held by somebody else")                                     \
+	X(TIMEOUT,   -8015, 1, "timed out, still held")                                           \
 	X(NOT_HELD,  -8016, 1, "not held")                                                        \
 	X(NOT_OWNER, -8017, 3, "held by somebody else, so not yours to change")                   \
 	X(STALE,     -8018, 3, "lost: the token is no longer current")                            \

@@ -43,7 +43,8 @@
  *
  * Ending. TERM (and CONT) goes to the command; the rest of the tree gets TERM when the command has gone, or
  * after a third of the grace; KILL comes at the end of the grace. The first cause stays: a stop during the
- * grace of a deadline hastens nothing but the end, and the outcome is timed-out. The clock waits for no disk: while
+ * grace of a deadline hastens nothing but the end, and the outcome is timed-out; one after an interrupt leaves
+ * it interrupted. The clock waits for no disk: while
  * a command runs, nothing is synced, and signals are sent before anything is recorded. What outlived a
  * command that ended by itself is ended, and told: in the report, in the session's info and as an event.
  *
@@ -69,7 +70,8 @@
  * user's process that takes the mark of a dead run keeps the next run of that name from starting.
  * In a group of more than 32 places not every place has two owners: such a one is free when the
  * keeper is killed.
- * After HF_RUN_LEAVE_RUNNING what was left belongs to whoever reaps the caller's orphans.
+ * After HF_RUN_LEAVE_RUNNING what was left belongs to whoever reaps the caller's orphans. As long as the session
+ * goes on (a verifier, the next attempt), an end by TERM or KILL still ends what earlier attempts left.
  */
 #ifndef HOLDFAST_RUN_H
 #define HOLDFAST_RUN_H

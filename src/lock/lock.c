@@ -56,6 +56,11 @@ void hf_locks_free(struct hf_locks *locks)
 	free(locks);
 }
 
+void hf_locks_set_patience(struct hf_locks *locks, int64_t ns)
+{
+	locks->ops->set_patience(locks->store, ns);
+}
+
 void *hf_locks_store(struct hf_locks *locks)
 {
 	return locks->store;

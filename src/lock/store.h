@@ -42,6 +42,7 @@ struct hf_store_ops {
 	int (*look)(void *store, const char *name, hf_lock_look_fn *fn, void *arg,
 		    struct hf_err *err);
 	int (*list)(void *store, hf_lock_look_fn *fn, void *arg, struct hf_err *err);
+	void (*set_patience)(void *store, int64_t ns);
 	void (*free)(void *store);
 };
 
@@ -50,6 +51,13 @@ extern const struct hf_store_ops hf_local_ops;
 /* Opens the local store for the process `self`. The journal may be NULL. */
 int hf_local_open(struct hf_state *state, struct hf_journal *journal, const struct hf_proc_id *self,
 		  void **ret_store, struct hf_err *err);
+
+/*
+ * How long a call without a deadline of its own waits for the record of a lock, which a process that is
+ * stopped in the middle of a call may hold for long; then it fails with -ETIMEDOUT. 0: the default. For a
+ * process with one thread that has its own clock to keep.
+ */
+void hf_locks_set_patience(struct hf_locks *locks, int64_t ns);
 
 /* The store behind the public handle, so that tests can set its bounds. */
 void *hf_locks_store(struct hf_locks *locks);

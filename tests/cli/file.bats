@@ -70,7 +70,8 @@ teardown() {
     echo '{}' >f.json
     expect 0 hf file edit f.json --validate 'tee seen; echo fine; jq empty <seen' -- echo '{"a":1}'
     says fine
-    [ "$(cat f.json)" = '{"a":1}' ] && [ "$(cat seen)" = '{"a":1}' ]
+    [ "$(cat f.json)" = '{"a":1}' ]
+    [ "$(cat seen)" = '{"a":1}' ]
     expect 1 hf file edit f.json --validate 'jq empty' -- echo '{'
     [ "$(cat f.json)" = '{"a":1}' ]
     expect 0 hf file edit f.json --validate 'jq empty' -- echo '{"a":2}'
@@ -187,14 +188,16 @@ B
     expect 3 hf file edit in/link -- echo new
     says "symbolic link"
     expect 0 hf file edit in/link --follow --root in -- echo new
-    [ "$(cat in/real)" = new ] && [ -L in/link ]
+    [ "$(cat in/real)" = new ]
+    [ -L in/link ]
     expect 3 hf file edit in/escape --follow --root in -- echo new
     expect 3 hf file edit in/dir/victim --root in -- echo new
     says "is not inside in"
     expect 3 hf file edit in/../out/victim --root in -- echo new
     expect 2 hf file edit in/link --follow -- echo new
     expect 0 hf file edit in/escape --replace-symlink -- bash -c 'cat; echo replaced'
-    [ "$(cat in/escape)" = replaced ] && [ ! -L in/escape ]
+    [ "$(cat in/escape)" = replaced ]
+    [ ! -L in/escape ]
     [ "$(cat out/victim)" = victim ]
 }
 
@@ -204,7 +207,8 @@ B
     expect 3 hf file edit f -- echo new
     says "2 names"
     expect 0 hf file edit f --break-links -- echo new
-    [ "$(cat f)" = new ] && [ "$(cat g)" = old ]
+    [ "$(cat f)" = new ]
+    [ "$(cat g)" = old ]
 }
 
 @test "edit: mode, owner, extended attributes and ACL survive" {
@@ -339,7 +343,10 @@ W
     sum=$(awk '{ n += $1 } END { print n }' acknowledged.*)
     n=$(cat f)
     echo "acknowledged $sum, written $n"
-    [ "$n" -ge "$sum" ] && [ "$n" -le 160 ] && [ "$sum" -lt 160 ] && [ "$sum" -ge 80 ]
+    [ "$n" -ge "$sum" ]
+    [ "$n" -le 160 ]
+    [ "$sum" -lt 160 ]
+    [ "$sum" -ge 80 ]
     [ "$(cat f.~1~)" -eq $((n - 1)) ] || [ -e .f.holdfast-old.tmp ]
     expect 0 hf file edit f -- echo done
     nothing_left
@@ -366,7 +373,10 @@ W
 
 @test "with: the command runs under both locks and learns its token; flock(1) is kept out, and keeps us out (L1)" {
     expect 7 hf file with f -- bash -c '[ "${HOLDFAST_LOCK:0:5}" = file: ] && [ "$HOLDFAST_TOKEN" -gt 0 ] && ! flock -n .f.lock true && exit 7'
-    [ ! -e f ] && [ -f .f.lock ] && [ ! -s .f.lock ] && [ "$(stat -c %a .f.lock)" = 600 ]
+    [ ! -e f ]
+    [ -f .f.lock ]
+    [ ! -s .f.lock ]
+    [ "$(stat -c %a .f.lock)" = 600 ]
     expect 0 flock -n .f.lock true
     spawn flock .f.lock bash -c 'touch held; until [ -e go ]; do sleep 0.02; done'
     wait_until 10 test -e held
@@ -609,7 +619,8 @@ P
     "$HELPERS/helper-enosys" renameat2,openat2 -- true || skip "no seccomp here"
     echo old >f
     expect 0 "$HELPERS/helper-enosys" renameat2,openat2 -- "$HOLDFAST" file edit f --backup 1 -- echo new
-    [ "$(cat f)" = new ] && [ "$(cat f.~1~)" = old ]
+    [ "$(cat f)" = new ]
+    [ "$(cat f.~1~)" = old ]
     expect 0 "$HELPERS/helper-enosys" renameat2,openat2 -- "$HOLDFAST" file edit g --create -- echo new
     nothing_left
 }

@@ -348,7 +348,8 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     holding a/b
     expect 0 hf lock run a_b -n -- true
     expect 0 hf lock run ../../escape -n -- true
-    [ ! -e "$HOLDFAST_DIR/../escape" ] && [ ! -e escape ]
+    [ ! -e "$HOLDFAST_DIR/../escape" ]
+    [ ! -e escape ]
     expect 2 hf lock run "" -n -- true
     expect 2 hf lock run "$(printf 'x%.0s' {1..81})" -n -- true
 }
@@ -381,7 +382,9 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     three=$(hf lock acquire t --pid $$) && hf lock release t --pid $$
     rm "$HOLDFAST_DIR/locks/t"
     four=$(hf lock acquire t --pid $$)
-    [ "$one" -lt "$two" ] && [ "$two" -lt "$three" ] && [ "$three" -lt "$four" ]
+    [ "$one" -lt "$two" ]
+    [ "$two" -lt "$three" ]
+    [ "$three" -lt "$four" ]
 }
 
 # Waiters of whom an older record knows nothing sleep on the life of the holder, which goes on.

@@ -77,7 +77,8 @@ load session_helper
     [ "$(sed -n 's/^HOLDFAST_TOKEN=//p' <<<"$output")" = "$(field 'my run' .token)" ]
     before=$(date +%s)
     expect 0 hf run x --deadline 1h -- bash -c 'echo "$HOLDFAST_DEADLINE"; "$0" run inner -- bash -c "echo \$HOLDFAST_DEPTH \$HOLDFAST_SESSION"' "$HOLDFAST"
-    [ $((lines[0] - before)) -ge 3600 ] && [ $((lines[0] - before)) -le 3610 ]
+    [ $((lines[0] - before)) -ge 3600 ]
+    [ $((lines[0] - before)) -le 3610 ]
     [ "${lines[1]}" = "2 inner" ]
 }
 
@@ -123,7 +124,8 @@ load session_helper
     expect 1 hf run x -- touch ran
     says "held by pid $$"
     says "lock break x"
-    [[ "$output" != *"it is failed"* ]] && [ ! -e ran ]
+    [[ "$output" != *"it is failed"* ]]
+    [ ! -e ran ]
 }
 
 @test "-w waits its turn and gets it; on time-out: fail is 1, skip is 0 with one event" {
@@ -139,7 +141,8 @@ load session_helper
     [ ! -e ran ]
     let_go x
     wait "$waiter"
-    [ -e ran ] && [ ! -e never ]
+    [ -e ran ]
+    [ ! -e never ]
 }
 
 @test "who waits for its turn can be interrupted, and leaves no trace" {
@@ -295,7 +298,8 @@ signalled() {
         pids+=("$spawned_pid")
     done
     for pid in "${pids[@]}"; do wait "$pid"; done
-    [ "$(wc -l <turns)" -eq 20 ] && [ ! -e broken ]
+    [ "$(wc -l <turns)" -eq 20 ]
+    [ ! -e broken ]
     [ "$(events session_ended x)" -eq 20 ]
 }
 

@@ -25,6 +25,9 @@ ended_with() {
     is_dead "$(cat leader.pid)" && is_dead "$(cat tool.pid)"
 }
 
+# is_taken PID: no signal is pending there
+is_taken() { ! grep -qsE '^(SigPnd|ShdPnd):.*[1-9a-f]' "/proc/$1/status"; }
+
 @test "TERM goes to the leader; its tool has it when the leader has gone, and not before" {
     start_agent --grace 30s
     kill -TERM "$spawned_pid"
@@ -46,7 +49,8 @@ ended_with() {
     ended_with 137
     gap=$((($(cat tool.term) - $(cat leader.term)) / 1000000))
     echo "the tool had TERM $gap ms after the leader"
-    [ "$gap" -ge 900 ] && [ "$gap" -lt 2900 ]
+    [ "$gap" -ge 900 ]
+    [ "$gap" -lt 2900 ]
     is_field x .outcome stopped
     [ "$(events session_killed x)" -eq 1 ]
 }
@@ -94,6 +98,28 @@ ended_with() {
     is_field y .outcome stopped
 }
 
+@test "the first cause stays: TERM after INT leaves interrupted, 130; INT after TERM leaves stopped" {
+    for signals in "INT TERM" "TERM INT" "INT INT TERM" "QUIT HUP"; do
+        rm -f up
+        spawn env --default-signal=INT,QUIT "$HOLDFAST" run x --verify true -- bash -c 'trap "" INT QUIT; trap "sleep 0.1; exit 0" TERM HUP; touch up; while :; do sleep 0.02; done'
+        wait_until 10 test -e up
+        for signal in $signals; do
+            kill -"$signal" "$spawned_pid"
+            # One after the other: of those that are pending at once, the lowest number would be the first.
+            wait_until 10 is_taken "$spawned_pid"
+        done
+        status=0
+        wait "$spawned_pid" || status=$?
+        echo "$signals: $status $(field x .outcome)"
+        case $signals in
+        INT*) [ "$status $(field x .outcome)" = "130 interrupted" ] ;;
+        QUIT*) [ "$status $(field x .outcome)" = "131 interrupted" ] ;;
+        TERM*) [ "$status $(field x .outcome)" = "143 stopped" ] ;;
+        esac
+    done
+    [ "$(events session_ended x)" = 4 ]
+}
+
 @test "the first cause stays in a loop, too: a TERM in the grace of a deadline ends it after that attempt" {
     spawn "$HOLDFAST" run x --every 1ms --deadline 300ms --grace 500ms -- bash -c 'trap "echo TERM >>got" TERM; echo run >>runs; while :; do sleep 0.02; done'
     wait_until 10 test -s got
@@ -122,8 +148,22 @@ ended_with() {
     late=$(($(cat term) - $(cat start)))
     grace=$(($(cat beat) - $(cat term)))
     echo "TERM after $late ms, KILL $grace ms later"
-    [ "$late" -ge 900 ] && [ "$late" -lt 2500 ]
-    [ "$grace" -ge 1200 ] && [ "$grace" -lt 3500 ]
+    [ "$late" -ge 900 ]
+    [ "$late" -lt 2500 ]
+    [ "$grace" -ge 1200 ]
+    [ "$grace" -lt 3500 ]
+}
+
+@test "a process that is stopped with the lock's record in its hand holds up neither the deadline nor the grace" {
+    spawn "$HOLDFAST" run x --deadline 1s --grace 1s -- bash -c 'trap "" TERM; echo $$ >up; while :; do sleep 0.02; done'
+    local supervisor=$spawned_pid
+    wait_until 10 test -s up
+    spawn perl -MFcntl=:flock -e 'open(F, "+<", $ARGV[0]) && flock(F, LOCK_EX) && sleep 60' "$(find "$HOLDFAST_DIR/locks" -type f -name x)"
+    # Its own bound is 10 s for each look at the record, and there were several.
+    wait_until 8 is_dead "$(cat up)"
+    kill "$spawned_pid"
+    wait "$supervisor" || [ $? = 124 ]
+    is_field x .outcome timed-out
 }
 
 @test "a TERM that the supervisor reads before it knows that the keeper has the lock: TERM, grace, and one story (L7)" {
@@ -210,7 +250,8 @@ EOF
         status=0
         wait "$spawned_pid" || status=$?
         [ "$status" -eq $((128 + $(kill -l "$signal"))) ] || { echo "$signal: exit $status"; return 1; }
-        is_dead "$(cat up)" && is_dead "$(cat group)"
+        is_dead "$(cat up)"
+        is_dead "$(cat group)"
         is_field x .outcome failed
     done
 }

@@ -166,7 +166,8 @@ on_terminal() { python3 -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >>
     expect 0 hf logs x --previous
     [ "$output" = older ]
     expect 0 hf run x --log -- echo newest
-    [ "$(hf logs x)" = newest ] && [ "$(hf logs x --previous)" = older ]
+    [ "$(hf logs x)" = newest ]
+    [ "$(hf logs x --previous)" = older ]
 }
 
 @test "a huge hole in a log is passed over at once" {

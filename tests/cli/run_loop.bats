@@ -58,7 +58,8 @@ load session_helper
     start=$(now_ms)
     expect 0 hf run x --every 200ms --max-runs 4 -- sleep 0.1
     took=$(($(now_ms) - start))
-    [ "$took" -ge 650 ] && [ "$took" -lt 3000 ]
+    [ "$took" -ge 650 ]
+    [ "$took" -lt 3000 ]
 }
 
 @test "loop: its exit status is that of the last attempt; exit 7 is failed, never done" {
@@ -73,7 +74,8 @@ load session_helper
     mapfile -t at <at
     gap() { echo $(((at[$1 + 1] - at[$1]) / 1000000)); }
     echo "gaps: $(gap 0) $(gap 1) $(gap 2) $(gap 3) $(gap 4)"
-    [ "$(gap 0)" -ge 100 ] && [ "$(gap 1)" -ge 200 ]
+    [ "$(gap 0)" -ge 100 ]
+    [ "$(gap 1)" -ge 200 ]
     for i in 2 3 4; do [ "$(gap $i)" -ge 300 ]; done
     # Without the cap they would be 800 and 1600; one of them may be late on a busy machine.
     [ "$(gap 3)" -lt 790 ] || [ "$(gap 4)" -lt 790 ]
@@ -113,7 +115,8 @@ load session_helper
     status=0
     wait "$spawned_pid" || status=$?
     [ "$status" -eq 130 ]
-    [ "$(wc -l <runs)" -eq 1 ] && [ ! -e verified ]
+    [ "$(wc -l <runs)" -eq 1 ]
+    [ ! -e verified ]
     is_field x '.outcome, .exit, .cause' $'interrupted\n130\nit was interrupted (exit 0)'
 }
 
@@ -164,7 +167,8 @@ load session_helper
     expect 1 hf run x --max-runs 200 --backoff 1ms --backoff-max 1ms --notify 'jq -r .same >>notices' -- false
     is_field x '.attempt, .failures' $'200\n200'
     n=$(wc -l <notices)
-    [ "$n" -ge 3 ] && [ "$n" -le 8 ]
+    [ "$n" -ge 3 ]
+    [ "$n" -le 8 ]
     [ "$(events session_notified x)" -eq "$n" ]
     [ "$(head -n 1 notices)" -eq 1 ]
 }
@@ -196,6 +200,28 @@ failed exit 1 3' ]
     hf stop x
     expect 143 hf wait x
     jq -e '.outcome == "stopped"' notice
+}
+
+# signalled_while_notified SIGNAL NAME OPTIONS...: the supervisor gets it while the notice of an outcome on record runs
+signalled_while_notified() {
+    local signal=$1 name=$2
+    shift 2
+    spawn "$HOLDFAST" run "$name" "$@" --notify 'touch "notice-$HOLDFAST_SESSION"; exec sleep 60' -- true
+    wait_until 10 test -e "notice-$name"
+    kill -"$signal" "$spawned_pid"
+    wait "$spawned_pid" 2>/dev/null || [ "$signal" = KILL ]
+    wait_until 10 is_dead "$(field "$name" .keeper.pid)"
+    [ "$(field "$name" '[.state, .outcome, .exit] | join(" ")')" = "done succeeded 0" ]
+    expect 0 hf wait "$name"
+    [ "$(events session_ended "$name")" = 1 ]
+    [ "$(events session_stopping "$name")" = 0 ]
+}
+
+@test "notify: a signal while the notice runs ends the notice; the outcome on record stays (L8)" {
+    for signal in TERM INT HUP KILL; do
+        signalled_while_notified "$signal" "once-$signal"
+        signalled_while_notified "$signal" "loop-$signal" --max-runs 1
+    done
 }
 
 @test "health: a loop whose every run fails is failing while it waits and while it runs" {

@@ -30,6 +30,12 @@ terminal() {
     terminal ctrl_c_is_never_a_success --log
 }
 
+@test "a command that exits 0 on a TERM, HUP or INT to the whole group is stopped or interrupted, never a success (L14)" {
+    terminal a_signal_to_the_group_is_never_a_success
+    terminal a_signal_to_the_group_is_never_a_success --tree walk
+    [ "$(events session_ended x)" = 6 ]
+}
+
 @test "Ctrl-Z stops it, the shell has the terminal meanwhile, fg goes on; twice" {
     terminal ctrl_z_stops_and_fg_goes_on
     terminal ctrl_z_stops_and_fg_goes_on --log

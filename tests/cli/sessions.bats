@@ -289,6 +289,20 @@ damage() { printf 'garbage\n' >"$HOLDFAST_DIR/sessions/$1/session.jsonl"; }
     [ $(($(now_ms) - start)) -lt 8000 ]
 }
 
+@test "stop --grace: the longest that can be given is waited for" {
+    local longest=9223372036
+    spawn "$HOLDFAST" run x -- bash -c 'trap "touch told" TERM; echo $$ >up; until [ -e go ]; do sleep 0.02; done'
+    local supervisor=$spawned_pid
+    wait_until 10 test -s up
+    spawn bash -c '"$HOLDFAST" stop x --grace '"$longest"'s >word'
+    wait_until 10 test -e told
+    is_field x .state stopping
+    touch go
+    wait "$spawned_pid"
+    [ "$(cat word)" = stopped ]
+    wait "$supervisor" || [ $? = 143 ]
+}
+
 @test "a session cannot stop itself from inside: refused with 3, and it goes on" {
     expect 5 hf run x -- bash -c '"$0" stop x; [ $? -eq 3 ] && exit 5' "$HOLDFAST"
     is_field x '.outcome, .exit' $'failed\n5'

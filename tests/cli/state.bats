@@ -12,13 +12,15 @@ emit() { hf journal emit note text=x; }
 
 @test "which directory: --dir, then HOLDFAST_DIR, then XDG_STATE_HOME, then HOME" {
     hf --dir "$PWD/given" journal emit note text=x
-    [ -d given/journal ] && [ ! -e "$HOLDFAST_DIR" ]
+    [ -d given/journal ]
+    [ ! -e "$HOLDFAST_DIR" ]
     emit
     [ -d "$HOLDFAST_DIR/journal" ]
     HOLDFAST_DIR='' XDG_STATE_HOME="$PWD/xdg" emit
     [ -d xdg/holdfast/journal ]
     HOLDFAST_DIR='' XDG_STATE_HOME=relative HOME="$PWD/home" emit
-    [ -d home/.local/state/holdfast/journal ] && [ ! -e relative ]
+    [ -d home/.local/state/holdfast/journal ]
+    [ ! -e relative ]
 }
 
 @test "group- or world-accessible: exit 3, and what to do (L12)" {

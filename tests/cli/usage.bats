@@ -2,7 +2,9 @@ load helper
 
 @test "no command prints the usage on stderr and exits 2" {
     run --separate-stderr hf
-    [ "$status" -eq 2 ] && [ -z "$output" ] && [[ "$stderr" == usage:* ]]
+    [ "$status" -eq 2 ]
+    [ -z "$output" ]
+    [[ "$stderr" == usage:* ]]
 }
 
 @test "--help and help print on stdout and exit 0; a noun shows only its verbs" {

@@ -202,6 +202,37 @@ def ctrl_z_stops_and_fg_goes_on(options):
     t.wait()
 
 
+def await_gone(t, pid):
+    end = time.monotonic() + LIMIT
+    while os.path.exists(f"/proc/{pid}"):
+        must(t, time.monotonic() < end, f"pid {pid} does not end")
+        time.sleep(0.001)
+
+
+def a_signal_to_the_group_is_never_a_success(options):
+    """As timeout(1) sends it: supervisor and command have it at once. The supervisor is stopped, so that the command is faster."""
+    for sig, outcome in ((signal.SIGTERM, "stopped"), (signal.SIGHUP, "stopped"), (signal.SIGINT, "interrupted")):
+        t = shell()
+        command = f'trap "exit 0" {sig.value}; echo REA""DY; while :; do sleep 0.01; done'
+        in_shell(t, f"'{HOLDFAST}' run x {' '.join(options)} --verify 'touch verified' -- bash -c '{command}' &")
+        t.expect("READY")
+        until(t, ".state", "running")
+        leader, supervisor = field(".leader.pid"), int(field(".supervisor.pid"))
+        os.kill(supervisor, signal.SIGSTOP)
+        os.killpg(supervisor, sig)
+        await_gone(t, leader)
+        os.kill(supervisor, signal.SIGCONT)
+        # The shell has reaped it, and no longer takes it for stopped.
+        await_gone(t, supervisor)
+        in_shell(t, f"wait {supervisor}; echo STATUS $?")
+        # A supervisor that went on too late for the keeper's patience cannot say which signal it was.
+        t.expect(f"STATUS ({128 + sig}|130)\r")
+        must(t, field(".outcome") in (outcome, "interrupted"), field(".outcome"))
+        must(t, not os.path.exists("verified"), "it was verified")
+        in_shell(t, "exit")
+        t.wait()
+
+
 def a_shell_within_has_its_own_jobs(options):
     t = Terminal([HOLDFAST, "run", "x", *options, "--", "env", "PS1=PROMPT ", "bash", "--norc", "--noprofile", "--noediting", "-i"])
     t.expect("PROMPT ")

@@ -26,6 +26,12 @@ flags() {
         sed -E "s/'name': '([a-z]+)', 'below': \[(.*)\]/\1:\2/; s/[' ]//g" | paste -sd' ')" = "$layers" ]
 }
 
+@test "no assertion of a test stands left of &&, where the shell lets it fail in silence" {
+    run awk '/^@test/ { inside = 1 } /^}/ { inside = 0 }
+        inside && /^ +(\[|\[\[|is_[a-z]+) .* && (\[|is_)/ && !/\|\|/ { print FILENAME ":" FNR ": " $0 }' tests/*/*.bats
+    [ -z "$output" ] || { echo "$output"; return 1; }
+}
+
 @test "an include of a higher or a sibling layer does not compile" {
     for spec in $layers; do
         layer=${spec%%:*} below=",${spec#*:},"
@@ -166,7 +172,8 @@ C
     gcc "$BATS_TEST_TMPDIR/use.c" -o "$BATS_TEST_TMPDIR/use-static" $(pkg-config --cflags holdfast) \
         "$(dirname "$prefix")/libholdfast.a" $(pkg-config --static --libs-only-l holdfast | sed s/-lholdfast//)
     "$BATS_TEST_TMPDIR/use-static" | grep -q '^p1:'
-    [ -f "$(find "$BATS_TEST_TMPDIR/root" -name holdfast.1)" ] && [ -f "$(find "$BATS_TEST_TMPDIR/root" -name hf_proc_open.3)" ]
+    [ -f "$(find "$BATS_TEST_TMPDIR/root" -name holdfast.1)" ]
+    [ -f "$(find "$BATS_TEST_TMPDIR/root" -name hf_proc_open.3)" ]
 }
 
 compiles() {

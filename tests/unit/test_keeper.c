@@ -178,7 +178,13 @@ static void each_end_has_its_outcome(void **state)
 	assert_result(&w, HF_OUTCOME_SUCCEEDED, 0, "exit 0");
 	w.interrupted = SIGINT;
 	assert_result(&w, HF_OUTCOME_INTERRUPTED, 130, "it was interrupted (exit 0)");
+	w.cause = HF_CAUSE_STOP;
+	assert_result(&w, HF_OUTCOME_INTERRUPTED, 130, "it was interrupted (exit 0)");
+	w.cause = HF_CAUSE_HANGUP;
+	assert_result(&w, HF_OUTCOME_INTERRUPTED, 130, "it was interrupted (exit 0)");
 	w.cause = HF_CAUSE_DEADLINE;
+	assert_result(&w, HF_OUTCOME_TIMED_OUT, 124, "the deadline was reached");
+	w.interrupted = 0;
 	assert_result(&w, HF_OUTCOME_TIMED_OUT, 124, "the deadline was reached");
 	w.cause = HF_CAUSE_STOP;
 	assert_result(&w, HF_OUTCOME_STOPPED, 143, "it was asked to stop (exit 0)");

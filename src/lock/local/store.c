@@ -104,6 +104,11 @@ int hf_local_open(struct hf_state *state, struct hf_journal *journal, const stru
 	return 0;
 }
 
+static void set_patience(void *store, int64_t ns)
+{
+	((struct hf_local *)store)->guard_wait_ns = ns > 0 ? ns : GUARD_WAIT_NS;
+}
+
 const struct hf_store_ops hf_local_ops = {
 	.acquire = hf_local_acquire,
 	.renew = hf_local_renew,
@@ -114,5 +119,6 @@ const struct hf_store_ops hf_local_ops = {
 	.take_away = hf_local_take_away,
 	.look = hf_local_look,
 	.list = hf_local_list,
+	.set_patience = set_patience,
 	.free = local_free,
 };

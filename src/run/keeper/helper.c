@@ -53,7 +53,7 @@ struct hf_watched hf_keeper_helper(struct hf_keeper *k, const char *command, int
 	AUTO_FD stdin_fd = input ? text_file(input) : hf_open_at(AT_FDCWD, "/dev/null", O_RDONLY, 0);
 	char shell[] = "sh", dash_c[] = "-c";
 	char *argv[] = { shell, dash_c, (char *)(uintptr_t)command, NULL };
-	struct hf_watched none = { .code = 0, .status = ENOMEM };
+	struct hf_watched watched, none = { .code = 0, .status = ENOMEM };
 	struct hf_limits limits = { .has_deadline = 1 };
 	struct hf_spawn spawn;
 	int r = 0;
@@ -78,5 +78,8 @@ struct hf_watched hf_keeper_helper(struct hf_keeper *k, const char *command, int
 		return none;
 	}
 	limits.deadline = hf_mono_in(limit_ns);
-	return hf_keeper_watch(k, &child, &limits);
+	k->beside = !staged;
+	watched = hf_keeper_watch(k, &child, &limits);
+	k->beside = 0;
+	return watched;
 }

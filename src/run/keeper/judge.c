@@ -99,6 +99,9 @@ struct hf_result hf_judge_command(const struct hf_watched *w)
 	if (w->cause == HF_CAUSE_NONE)
 		return judge_exit(w, how);
 	(void)snprintf(when, sizeof(when), " (%s)", how);
+	/* The first cause stays: a stop hastens the end of a command that was interrupted before. */
+	if (w->interrupted && (w->cause == HF_CAUSE_STOP || w->cause == HF_CAUSE_HANGUP))
+		return hf_judge_cause(HF_CAUSE_INTERRUPT, w->interrupted, when);
 	result = hf_judge_cause(w->cause, w->interrupted, when);
 	/* A command that was asked to stop has its own status; 0 would say that it was finished. */
 	if (result.outcome == HF_OUTCOME_STOPPED && shell_status(w) != 0)

@@ -17,7 +17,7 @@ struct hf_watched {
 	int code;   /* CLD_EXITED, CLD_KILLED, CLD_DUMPED; 0: it did not start */
 	int status; /* exit status or signal; errno when it did not start */
 	enum hf_cause cause; /* why it was ended; HF_CAUSE_NONE: by itself */
-	int interrupted;     /* SIGINT or SIGQUIT, when one was passed to it; 0: none */
+	int interrupted;     /* SIGINT or SIGQUIT, when one was passed to it before the cause; 0: none */
 	struct hf_tree_names outlived; /* what was there when it had ended by itself, and was ended then */
 };
 

@@ -70,6 +70,7 @@ struct hf_keeper {
 
 	/* Of the command that is being watched. */
 	const struct hf_child *child; /* NULL: none */
+	int beside;             /* it is --until or --notify, and no part of the attempt */
 	struct hf_ending ending;
 	unsigned killed_before; /* tree.killed when it began */
 };
@@ -136,7 +137,8 @@ struct hf_spawn hf_keeper_spawn(struct hf_keeper *keeper, char *const *argv, int
 
 /*
  * Runs a helper command by sh -c with the session's environment, at most `limit_ns`, and
- * ends whatever it leaves. `input` (may be NULL) is its stdin. Returns what it came to.
+ * ends whatever it leaves. `input` (may be NULL) is its stdin. `staged`: it is part of the attempt,
+ * as the verifier is; else its limit ends nothing but itself. Returns what it came to.
  */
 struct hf_watched hf_keeper_helper(struct hf_keeper *keeper, const char *command, int64_t limit_ns,
 				   const char *input, int staged);

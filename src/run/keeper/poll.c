@@ -17,6 +17,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
+#include "hf/lock/store.h"
 #include "hf/run/keeper/keeper.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -27,6 +28,12 @@
  */
 #define DRAIN_NS        (10 * HF_SEC)
 #define DRAIN_FORCED_NS HF_SEC
+
+/*
+ * While a command is watched, nothing waits longer for the record of the lock: a process that is stopped in
+ * the middle of a call on it would hold up the deadline. A renewal is tried again, a note can be missed.
+ */
+#define RECORD_WAIT_NS (100 * HF_MSEC)
 
 /* A supervisor that takes signals and does not pass them on was stopped in the middle of it. */
 #define PASSING_NS (2 * HF_SEC)
@@ -65,6 +72,15 @@ static int is_for_session(enum hf_cause cause)
 	return cause > HF_CAUSE_IDLE;
 }
 
+/*
+ * Is the session ending now? Not when its outcome is on record already and only the notice still runs,
+ * and not by the limit of a command beside the attempt (--until, --notify), which ends that alone.
+ */
+static int is_session_ending(const struct hf_keeper *k, enum hf_cause cause)
+{
+	return k->record.phase != HF_PHASE_ENDED && (is_for_session(cause) || !k->beside);
+}
+
 /* There is a reason to end. Signals first; then the record and the event, once for each reason that counts (L8). */
 static void end(struct hf_keeper *k, enum hf_cause cause, int64_t grace_ns)
 {
@@ -79,7 +95,7 @@ static void end(struct hf_keeper *k, enum hf_cause cause, int64_t grace_ns)
 		k->over = cause;
 	if (cause == HF_CAUSE_LOST)
 		k->lost = 1;
-	if (!first)
+	if (!first || !is_session_ending(k, cause))
 		return;
 	k->record.phase = HF_PHASE_STOPPING;
 	(void)hf_keeper_note(k);
@@ -111,7 +127,7 @@ static void interrupt(struct hf_keeper *k, int sig, int has_it)
 		end(k, HF_CAUSE_INTERRUPT, k->o.grace_ns);
 		return;
 	}
-	if (!k->interrupted && (has_it || !k->tree.leader_exited))
+	if (!k->interrupted && k->ending.cause == HF_CAUSE_NONE && (has_it || !k->ending.leader_gone))
 		k->interrupted = sig;
 	if (k->over == HF_CAUSE_NONE)
 		k->over = HF_CAUSE_INTERRUPT;
@@ -320,10 +336,11 @@ static void drain(struct hf_keeper *k, int forced)
 	hf_output_drain(&k->output);
 }
 
-/* Has the supervisor a Ctrl-C that it did not take yet? */
-static int supervisor_has_interrupt(const struct hf_keeper *k)
+/* Has the supervisor a signal that ends a session, and did not take it yet? */
+static int supervisor_has_signal(const struct hf_keeper *k)
 {
-	const uint64_t wanted = UINT64_C(1) << (SIGINT - 1) | UINT64_C(1) << (SIGQUIT - 1);
+	const uint64_t wanted = UINT64_C(1) << (SIGINT - 1) | UINT64_C(1) << (SIGQUIT - 1) |
+				UINT64_C(1) << (SIGTERM - 1) | UINT64_C(1) << (SIGHUP - 1);
 	char path[32], text[4096];
 	AUTO_FD fd = -1;
 	uint64_t pending, found = 0;
@@ -343,16 +360,16 @@ static int supervisor_has_interrupt(const struct hf_keeper *k)
 }
 
 /*
- * Ctrl-C goes to the supervisor and to the command at once, and a command that exits 0 on it may be
- * faster than the supervisor that tells us. So before its end is judged, all that came before
- * is here: not pending there, not being passed on, then taken from the link.
+ * Ctrl-C, a terminal that is closed, and timeout(1) signal the supervisor and the command at once, and a
+ * command that exits 0 on it may be faster than the supervisor that tells us. So before its end is
+ * judged, all that came before is here: not pending there, not being passed on, then taken from the link.
  */
 static void hear_all(struct hf_keeper *k)
 {
 	struct hf_mono limit = hf_mono_in(PASSING_NS);
 	int shared = k->group != 0 && !k->own_session && k->over != HF_CAUSE_SUPERVISOR;
 
-	while (shared && (supervisor_has_interrupt(k) || atomic_load(&k->gate->passing)) &&
+	while (shared && (supervisor_has_signal(k) || atomic_load(&k->gate->passing)) &&
 	       hf_mono_left(limit) > 0 && hf_pidfd_exited(k->supervisor_fd) == 0)
 		(void)hf_sys.poll(NULL, 0, 1);
 	/* It is stopped and cannot say. A success that is none would be worse than the reverse. */
@@ -361,41 +378,57 @@ static void hear_all(struct hf_keeper *k)
 	hf_keeper_listen(k);
 }
 
+/*
+ * The command has exited: what ended it, and what it left. Everything that was sent before is heard
+ * first, else a command that exits 0 on TERM would be a success (L14). Returns 0 when what it left
+ * may live on.
+ */
+static int note_exit(struct hf_keeper *k, struct hf_watched *watched)
+{
+	int by_itself, is_left;
+
+	hear_all(k);
+	watched->interrupted = k->interrupted;
+	by_itself = k->ending.phase == HF_ENDING_QUIET;
+	is_left = by_itself && k->o.flags & HF_RUN_LEAVE_RUNNING;
+	if (by_itself && !is_left)
+		hf_tree_describe(&k->tree, &watched->outlived);
+	if (is_left)
+		k->ending.leader_gone = 1;
+	else
+		act(k, hf_ending_leader_exited(&k->ending, k->o.grace_ns, hf_mono_now()));
+	return !is_left;
+}
+
 struct hf_watched hf_keeper_watch(struct hf_keeper *k, const struct hf_child *child,
 				  const struct hf_limits *limits)
 {
 	struct hf_watched watched = { .code = 0 };
-	int exited = 0;
 
 	begin_watch(k, child);
+	hf_locks_set_patience(k->sessions->locks, RECORD_WAIT_NS);
 	while (hf_tree_reap(&k->tree)) {
 		int64_t ns = INT64_MAX;
 
-		if (k->tree.leader_exited && !exited) {
-			int by_itself = k->ending.phase == HF_ENDING_QUIET;
-
-			exited = 1;
-			if (by_itself && k->o.flags & HF_RUN_LEAVE_RUNNING)
+		if (k->tree.leader_exited && !k->ending.leader_gone) {
+			if (!note_exit(k, &watched))
 				break;
-			if (by_itself)
-				hf_tree_describe(&k->tree, &watched.outlived);
-			act(k, hf_ending_leader_exited(&k->ending, k->o.grace_ns, hf_mono_now()));
-			hear_all(k);
-			watched.interrupted = k->interrupted;
 			continue; /* it may have taken the SIGCHLD of the last one */
 		}
-		if (!exited)
+		if (!k->ending.leader_gone)
 			ns = check_limits(k, limits);
 		act(k, hf_ending_time(&k->ending, hf_mono_now()));
 		turn(k, smaller(ns, hf_ending_due(&k->ending, hf_mono_now())));
 	}
-	if (!exited || !k->ending.leader_gone) {
-		k->ending.leader_gone = 1;
+	/* Nothing outlived it. */
+	if (!k->ending.leader_gone) {
 		hear_all(k);
 		watched.interrupted = k->interrupted;
+		k->ending.leader_gone = 1;
 	}
 	k->child = NULL;
 	drain(k, k->ending.cause != HF_CAUSE_NONE);
+	hf_locks_set_patience(k->sessions->locks, 0);
 	tell_killed(k);
 	watched.code = k->tree.leader_code;
 	watched.status = k->tree.leader_status;

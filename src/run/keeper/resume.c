@@ -126,11 +126,22 @@ static void describe(struct hf_keeper *k, const char *why)
 	char here[PATH_MAX];
 
 	hf_buf_add_format(&text, "attempt %u in %s", k->record.attempt + 1,
-			  k->given.cwd ? k->given.cwd : getcwd(here, sizeof(here)) ? here : "?");
+			  getcwd(here, sizeof(here)) ? here : "a directory that is gone");
 	hf_options_describe(&k->given, &text);
 	hf_buf_add_text(&text, why);
 	if (!text.err)
 		hf_session_clean_text(k->resumed, sizeof(k->resumed), text.s);
+}
+
+/* Goes to the directory of the command. 0, or refused. */
+static int enter_directory(struct hf_keeper *k, struct hf_err *err)
+{
+	if (!k->given.cwd || chdir(k->given.cwd) == 0)
+		return 0;
+	(void)FAIL(err, HF_E_NO_DIRECTORY, "directory",
+		   k->given.cwd[0] ? k->given.cwd : "the directory that it ran in",
+		   "%s; give another with --cwd", strerrordesc_np(errno));
+	return hf_keeper_refuse(k, err);
 }
 
 int hf_keeper_resume(struct hf_keeper *k, const struct hf_session_record *old, struct hf_err *err)
@@ -152,6 +163,11 @@ int hf_keeper_resume(struct hf_keeper *k, const struct hf_session_record *old, s
 		return hf_fail_sys(err, -r, "memory", k->name);
 	k->o = hf_options_complete(&k->given);
 	hf_keeper_set_comm(k);
+	/* Before it is said where it is resumed: the path may lead elsewhere now, or nowhere. */
+	r = enter_directory(k, err);
+	if (r < 0)
+		return r;
+	k->given.cwd = NULL;
 	describe(k, why);
 	tell_resumed(k);
 	/* The lock was taken before this was known. */
@@ -168,14 +184,10 @@ int hf_keeper_resume(struct hf_keeper *k, const struct hf_session_record *old, s
 int hf_keeper_store(struct hf_keeper *k, struct hf_err *err)
 {
 	char here[PATH_MAX];
-	int r;
+	int r = enter_directory(k, err);
 
-	if (k->given.cwd && chdir(k->given.cwd) < 0) {
-		(void)FAIL(err, HF_E_NO_DIRECTORY, "directory",
-			   k->given.cwd[0] ? k->given.cwd : "the directory that it ran in",
-			   "%s; give another with --cwd", strerrordesc_np(errno));
-		return hf_keeper_refuse(k, err);
-	}
+	if (r < 0)
+		return r;
 	/* Absolute, and as it is now: a resume may come from elsewhere. "": it is gone, and refused then. */
 	if (!getcwd(here, sizeof(here)) || here[0] != '/')
 		here[0] = '\0';

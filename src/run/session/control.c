@@ -36,6 +36,12 @@ struct patience {
 	int cancel_fd; /* -1: none */
 };
 
+/* A grace time as it was given, or as a record says: seventy years at most, so that it can be added to. */
+static int64_t bounded(int64_t grace_ns)
+{
+	return grace_ns < INT64_MAX / 4 ? grace_ns : INT64_MAX / 4;
+}
+
 static struct patience patience_of(int64_t ns)
 {
 	return (struct patience){ .deadline = hf_mono_in(ns < 0 ? INT64_MAX : ns),
@@ -226,6 +232,7 @@ int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grac
 
 	if (r < 0)
 		return r;
+	grace_ns = bounded(grace_ns);
 	by_lock = r;
 	if (record.phase == HF_PHASE_ENDED)
 		return HF_STOP_ALREADY_GONE;
@@ -238,7 +245,7 @@ int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grac
 		return refuse(sessions, name, &why);
 	}
 	if (grace_ns == 0)
-		grace_ns = record.grace_ns;
+		grace_ns = bounded(record.grace_ns);
 	if (r == 0) {
 		struct patience patience = patience_of((grace_ns > 0 ? grace_ns : 0) + PATIENCE_NS);
 

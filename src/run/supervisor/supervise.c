@@ -21,6 +21,7 @@
 #include "holdfast/exit.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/lock/store.h"
 #include "hf/run/keeper/keeper.h"
 #include "hf/run/options.h"
 #include "hf/run/supervisor/supervise.h"
@@ -29,6 +30,9 @@
 
 /* A shell that puts us in front does not say so when we were running. */
 #define LOOK_IN_FRONT_MS 300
+
+/* For a look at the lease. */
+#define LOOK_NS (100 * HF_MSEC)
 
 /* -- from and to the keeper --------------------------------------------------------- */
 
@@ -239,8 +243,11 @@ static int is_neglected(struct hf_supervisor *s)
 	struct hf_locks *locks = NULL;
 	int r = -1;
 
-	if (s->token != 0 && hf_locks_open(s->state, NULL, &locks, NULL) == 0)
+	if (s->token != 0 && hf_locks_open(s->state, NULL, &locks, NULL) == 0) {
+		/* Signals wait meanwhile. */
+		hf_locks_set_patience(locks, LOOK_NS);
 		r = hf_lock_look(locks, s->name, note_lease, &lease, NULL);
+	}
 	hf_locks_free(locks);
 	if (r < 0 && r != HF_E_NOT_HELD)
 		return 0; /* cannot be told: it has the benefit of the doubt */
