@@ -187,6 +187,9 @@ json_t *cli_text(const char *text);
 /* Switches a colour on ("1;32", NULL off) when stdout is a coloured terminal. */
 void cli_colour(const struct cli *cli, const char *code);
 
+/* Colours what follows as the tone says, where colours are shown; cli_colour(cli, NULL) ends it. */
+void cli_tone(const struct cli *cli, enum hf_view_tone tone);
+
 /* A table: its head, and a row of it, whose cells are freed; the cell `toned` (-1: none) is coloured. */
 void cli_print_head(const struct hf_view_column *columns, int n);
 void cli_print_row(const struct cli *cli, const struct hf_view_column *columns, struct hf_buf *cells, int n,

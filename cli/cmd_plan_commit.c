@@ -148,13 +148,26 @@ static int run_commit(struct cli *cli, const char *plan, struct commit_options *
 	return tell(cli, plan, undo ? "taken back" : "committed", r, &report, &err);
 }
 
+/*
+ * --force without a path is for a plan that may be torn, --force PATH for one conflict: a --force
+ * that is last, or that an option follows, has no path. A path that begins with - is --force=PATH.
+ */
+static void name_bare_force(int argc, char **argv)
+{
+	static char torn[] = "--torn";
+
+	for (int i = 0; i < argc; i++)
+		if (strcmp(argv[i], "--force") == 0 && (i + 1 == argc || argv[i + 1][0] == '-'))
+			argv[i] = torn;
+}
+
 int cmd_plan_commit(struct cli *cli, int argc, char **argv)
 {
 	struct commit_options o = { 0 };
 	const struct option_spec specs[] = {
 		{ "wait", 'w', OPTION_DURATION, &o.wait_ns, "DUR", "wait for a commit in progress" },
 		{ "fence", 0, OPTION_LIST, &o.fence, "NAME:TOKEN", "only while this token is current" },
-		{ "force", 0, OPTION_LIST, &o.force, "PATH", "overrule the conflict of this entry" },
+		{ "force", 0, OPTION_LIST, &o.force, "PATH", "overrule the conflict of this entry; without PATH: as --torn" },
 		{ "depends", 0, OPTION_LIST, &o.depends, "PATH", "it must be unchanged as well" },
 		{ "strict", 0, OPTION_FLAG, &o.strict, NULL, "nothing in the targets may have changed" },
 		{ "ignore", 0, OPTION_LIST, &o.ignore, "GLOB", "do not commit what matches" },
@@ -162,8 +175,10 @@ int cmd_plan_commit(struct cli *cli, int argc, char **argv)
 		{ "torn", 0, OPTION_FLAG, &o.torn, NULL, "also if power failed while it was in use" },
 		{ 0 },
 	};
-	int n = cli_options(cli, specs, argc, argv, 1, 1);
+	int n;
 
+	name_bare_force(argc, argv);
+	n = cli_options(cli, specs, argc, argv, 1, 1);
 	return n < 0 ? cli_options_status(n) : run_commit(cli, argv[0], &o, 0);
 }
 

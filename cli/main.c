@@ -35,7 +35,7 @@ static const struct command commands[] = {
 	{ "plan",    "rm",       "PLAN [--discard]", "remove a plan and its sandboxes; the targets stay as they are", cmd_plan_rm },
 	{ "plan",    "gc",       "[--dry-run] [--age DUR]", "remove plans that are over or hold no change", cmd_plan_gc },
 	{ "plan",    "diff",     "PLAN [--stat|--patch|--name-only [-z]] [--ignore GLOB]...", "what a commit would change", cmd_plan_diff },
-	{ "plan",    "commit",   "PLAN [-w DUR] [--fence NAME:TOKEN]... [--force PATH]... [--depends PATH]... [--strict] [--ignore GLOB]...", "bring all changes to their targets, or none", cmd_plan_commit },
+	{ "plan",    "commit",   "PLAN [-w DUR] [--fence NAME:TOKEN]... [--force [PATH]]... [--depends PATH]... [--strict] [--ignore GLOB]...", "bring all changes to their targets, or none", cmd_plan_commit },
 	{ "plan",    "rollback", "PLAN [-w DUR]", "drop the changes; the targets are not touched", cmd_plan_rollback },
 	{ "plan",    "undo",     "PLAN [-w DUR] [--force PATH]...", "take a commit back", cmd_plan_undo },
 	{ "plan",    "recover",  "[PLAN]", "finish or undo what a dead process began", cmd_plan_recover },

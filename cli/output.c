@@ -190,17 +190,22 @@ void cli_print_head(const struct hf_view_column *columns, int n)
 	putchar('\n');
 }
 
-void cli_print_row(const struct cli *cli, const struct hf_view_column *columns, struct hf_buf *cells, int n,
-		   int toned, enum hf_view_tone tone)
+void cli_tone(const struct cli *cli, enum hf_view_tone tone)
 {
 	static const char *const colours[] = { [HF_TONE_GOOD] = "32", [HF_TONE_CARE] = "33", [HF_TONE_BAD] = "31" };
 
+	cli_colour(cli, colours[tone]);
+}
+
+void cli_print_row(const struct cli *cli, const struct hf_view_column *columns, struct hf_buf *cells, int n,
+		   int toned, enum hf_view_tone tone)
+{
 	for (int i = 0; i < n; i++) {
 		if (cells[i].err)
 			cli_die_oom();
 		fputs(i > 0 ? "  " : "", stdout);
 		if (i == toned)
-			cli_colour(cli, colours[tone]);
+			cli_tone(cli, tone);
 		printf("%*s", columns[i].width, cells[i].s);
 		if (i == toned)
 			cli_colour(cli, NULL);

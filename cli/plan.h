@@ -17,9 +17,6 @@ struct plan_context {
 int plan_open(struct cli *cli, struct plan_context *ret);
 void plan_done(struct plan_context *context);
 
-/* A time as JSON; null for none. */
-json_t *plan_time(struct hf_wall time);
-
 /* The lines of a file as further globs; "" and "#..." do not count. Status after saying why. */
 int plan_read_ignore(const struct cli *cli, const char *file, char ***globs);
 

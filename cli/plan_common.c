@@ -32,16 +32,6 @@ void plan_done(struct plan_context *context)
 	hf_journal_free(context->journal);
 }
 
-json_t *plan_time(struct hf_wall time)
-{
-	char text[HF_WALL_TEXT_MAX];
-
-	if (time.ns == 0)
-		return json_null();
-	hf_wall_format(time, text);
-	return json_string(text);
-}
-
 int plan_read_ignore(const struct cli *cli, const char *file, char ***globs)
 {
 	FILE *in = file ? fopen(file, "re") : NULL;

@@ -28,8 +28,8 @@ static int is_written(int dirfd, const char *name)
 
 	if (fd < 0)
 		return 0;
-	if (hf_sys.setlease(fd, F_RDLCK) == 0) {
-		(void)hf_sys.setlease(fd, F_UNLCK);
+	if (hf_sys.set_lease(fd, F_RDLCK) == 0) {
+		(void)hf_sys.set_lease(fd, F_UNLCK);
 		return 0;
 	}
 	return errno == EAGAIN;
@@ -97,8 +97,11 @@ static int leases_of_unit(const struct hf_unit *unit)
 		if (d->inner || d->same || d->verdict || !d->op || d->op == HF_OP_META)
 			continue;
 		r = d->old.mode ? side_is_written(unit->target_fd, "", d->path, d->old.mode, &theirs) : 0;
-		/* Below a new directory nothing is opened: no process is in the sandbox any more. */
-		if (r == 0 && S_ISREG(d->new.mode))
+		/*
+		 * Below the new directory of an overlay nothing is opened: no process is in the sandbox
+		 * any more. Who works in a copy is not known, so there every file is tried.
+		 */
+		if (r == 0 && (S_ISREG(d->new.mode) || unit->sandbox->strategy != HF_STRATEGY_OVERLAY))
 			r = side_is_written(unit->sandbox_fd, top, d->path, d->new.mode, &ours);
 		if (r > 0)
 			d->verdict = HF_VERDICT_OPEN_FOR_WRITING;

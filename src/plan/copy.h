@@ -21,6 +21,9 @@ int hf_copy_tree(int target_fd, int sandbox_fd, int clone, const char *shown, st
 int hf_copy_file(int from_dir, int to_dir, const char *path, int clone, struct stat *ret_from,
 		 struct stat *ret_to);
 
+/* The first `size` bytes of a file for an empty one; holes stay holes. 0 or -errno. */
+int hf_copy_content(int from, int to, off_t size);
+
 /* Owner, mode, attributes, then times. */
 int hf_copy_attributes(int from, int to, const struct stat *st);
 

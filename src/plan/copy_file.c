@@ -55,7 +55,7 @@ static int copy_range(int from, int to, off_t at, off_t end)
 	return 0;
 }
 
-static int copy_content(int from, int to, off_t size)
+int hf_copy_content(int from, int to, off_t size)
 {
 	off_t at = 0;
 
@@ -149,7 +149,7 @@ int hf_copy_file(int from_dir, int to_dir, const char *path, int clone, struct s
 			return -errno;
 		/* Cloning takes the file as it is at one moment; a copy is compared afterwards. */
 		r = clone && before.st_size > CLONE_MIN ? hf_sys.clone_range(to, from) : -1;
-		r = r == 0 ? 0 : copy_content(from, to, before.st_size);
+		r = r == 0 ? 0 : hf_copy_content(from, to, before.st_size);
 		if (r < 0)
 			return r;
 		if (hf_sys.fstat(from, ret_from) < 0)

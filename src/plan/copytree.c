@@ -7,13 +7,12 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/plan/attrs.h"
+#include "hf/plan/copy.h"
 #include "hf/plan/copytree.h"
 #include "hf/plan/delta.h"
 #include "hf/plan/dirtree.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
-
-#define CHUNK ((size_t)128 << 10)
 
 /* Both ends of one entry that is copied. */
 struct job {
@@ -30,48 +29,6 @@ void hf_copytree_done(struct hf_copytree *copy)
 		free(copy->links[i].path);
 	free(copy->links);
 	hf_buf_done(&copy->to);
-}
-
-static int copy_range(int from, int to, off_t at, off_t end)
-{
-	AUTO_FREE char *chunk = malloc(CHUNK);
-
-	if (!chunk)
-		return -ENOMEM;
-	while (at < end) {
-		size_t want = end - at < (off_t)CHUNK ? (size_t)(end - at) : CHUNK, done;
-		ssize_t n = hf_pread_all(from, chunk, want, at);
-		int r = n < 0 ? (int)n : hf_pwrite_all(to, chunk, (size_t)n, at, &done);
-
-		if (r < 0 || n == 0)
-			return r;
-		at += n;
-	}
-	return 0;
-}
-
-/* Where there is data; a file system without the notion of holes has it everywhere. */
-static int copy_content(int from, int to, off_t size)
-{
-	off_t at = 0;
-	int r = 0;
-
-	while (r == 0 && at < size) {
-		off_t data = lseek(from, at, SEEK_DATA), hole;
-
-		if (data < 0 && errno == ENXIO)
-			break;
-		if (data < 0)
-			data = at;
-		hole = lseek(from, data, SEEK_HOLE);
-		if (hole < 0)
-			hole = size;
-		r = copy_range(from, to, data, hole);
-		at = hole;
-	}
-	if (r == 0 && hf_sys.ftruncate(to, size) < 0)
-		r = -errno;
-	return r;
 }
 
 /* Owner, attributes, mode and times, in that order: each may undo the one before. */
@@ -114,7 +71,7 @@ static int copy_file(const struct job *job)
 	to = hf_open_at(job->to_dir, job->to_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	if (to < 0)
 		return to;
-	r = copy_content(from, to, job->st.st_size);
+	r = hf_copy_content(from, to, job->st.st_size);
 	return r < 0 ? r : copy_meta(job);
 }
 

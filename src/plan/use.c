@@ -234,7 +234,7 @@ static int become_torn(struct hf_plans *plans, struct hf_plan_record *record, ui
 		       struct hf_err *err)
 {
 	static const char reason[] = "it was in use when power failed, so it may be torn; look at 'plan "
-				     "diff', then commit with --force-torn or roll back";
+				     "diff', then commit with --force or roll back";
 	struct hf_field fields[] = { HF_FIELD_TEXT("reason", reason) };
 	int r;
 

@@ -58,7 +58,7 @@ static int sys_clone_range(int to, int from)
 	return ioctl(to, FICLONE, from);
 }
 
-/* The signal of a broken lease would by default end the process; SIGURG by default is ignored. */
+/* A broken lease sends SIGIO, which would end a process that does not expect it (L13); SIGURG is ignored by default. */
 static int sys_set_lease(int fd, int type)
 {
 	if (type != F_UNLCK && fcntl(fd, F_SETSIG, SIGURG) < 0)
@@ -139,17 +139,6 @@ static int sys_openat2(int dirfd, const char *path, int flags, mode_t mode, unsi
 static ssize_t sys_getdents64(int fd, void *to, size_t len)
 {
 	return syscall(SYS_getdents64, fd, to, len);
-}
-
-/*
- * A lease that breaks sends a signal, SIGIO by default, which would end a process that does
- * not expect it (L13). SIGURG is ignored by default.
- */
-static int sys_setlease(int fd, int type)
-{
-	if (type != F_UNLCK && fcntl(fd, F_SETSIG, SIGURG) < 0)
-		return -1;
-	return fcntl(fd, F_SETLEASE, type);
 }
 
 static int sys_syncfs(int fd)

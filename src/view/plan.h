@@ -1,0 +1,25 @@
+/* view/plan.h - a plan with its sandboxes, as JSON and as a row. */
+#ifndef VIEW_PLAN_H
+#define VIEW_PLAN_H
+
+#include "hf/view/columns.h"
+#include "hf/view/json.h"
+#include "holdfast/plan.h"
+
+/* The shape "plan" of docs/JSON.md, with its sandboxes. NULL without memory. */
+json_t *hf_view_plan(const struct hf_plan_info *info);
+
+/* "dirty", "clean", or "unknown" for -1. */
+const char *hf_view_work(int dirty);
+
+#define HF_VIEW_PLAN_COLUMNS 6
+#define HF_VIEW_PLAN_STATE   1 /* the column that has the tone */
+
+extern const struct hf_view_column hf_view_plan_columns[HF_VIEW_PLAN_COLUMNS];
+
+/* Fills the cells, which the caller made with HF_BUF_INIT. */
+void hf_view_plan_cells(const struct hf_plan_info *info, struct hf_buf cells[HF_VIEW_PLAN_COLUMNS]);
+
+enum hf_view_tone hf_view_plan_tone(enum hf_plan_state state);
+
+#endif
