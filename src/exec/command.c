@@ -297,27 +297,48 @@ static void attend(const struct hf_command_signals *signals, pid_t pid, int pidf
 		continue;
 }
 
-static void run_apart(const struct hf_command *command, struct hf_command_result *ret)
+/*
+ * Numbers that the forked process keeps: a descriptor that the library has flocked means nothing in it
+ * (noinherit.h). It ends with us, so the flock does not outlive us. 0 or -errno.
+ */
+static int keep(int fd, int *ret)
+{
+	*ret = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	return fd >= 0 && *ret < 0 ? -errno : 0;
+}
+
+static void run_apart(const struct hf_command *given, struct hf_command_result *ret)
 {
 	AUTO(hf_command_signals_done) struct hf_command_signals signals = { .fd = -1 };
+	struct hf_command command = *given;
+	AUTO_FD in = -1;
+	AUTO_FD out = -1;
 	AUTO_FD report = -1;
 	AUTO_FD write_end = -1;
 	AUTO_FD pidfd = -1;
 	pid_t pid, parent = getpid();
 	int ends[2];
 
-	ret->error = pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
+	ret->error = keep(given->in, &in);
+	if (ret->error == 0)
+		ret->error = keep(given->out, &out);
+	if (ret->error == 0 && pipe2(ends, O_CLOEXEC) < 0)
+		ret->error = -errno;
 	if (ret->error < 0)
 		return;
 	report = ends[0];
 	write_end = ends[1];
+	command.in = in;
+	command.out = out;
 	ret->error = hf_command_signals_take(&signals);
 	if (ret->error < 0)
 		return;
 	pid = fork();
 	if (pid == 0)
-		apart_main(command, parent, write_end, &signals.mask);
+		apart_main(&command, parent, write_end, &signals.mask);
 	hf_auto_close(&write_end);
+	hf_auto_close(&in);
+	hf_auto_close(&out);
 	/* Ours and not yet waited for: the number is its own. */
 	pidfd = pid < 0 ? -1 : hf_sys.pidfd_open(pid, 0);
 	if (pidfd < 0) {

@@ -119,7 +119,7 @@ ended() { ! kill -0 "$1" 2>/dev/null || grep -q ') Z' "/proc/$1/stat"; }
     cat >both <<'B'
 sleep 300 >/dev/null 2>&1 3>&- & echo $! >mine
 sh -c 'sleep 300 & echo $! >orphan' >/dev/null 2>&1 3>&- &
-exec "$HOLDFAST" file edit f -- sh -c 'echo new; sh hide hid'
+exec "$HOLDFAST" file edit f -- sh -c 'sed s/old/new/; sh hide hid'
 B
     write_hide
     expect 0 bash both
