@@ -78,8 +78,8 @@ static int tell_conflict(struct hf_work *work, const struct hf_plan_report *repo
 
 	hf_plan_event(work->plans, HF_EV_PLAN_CONFLICT, work->record.name, fields, 3);
 	return FAIL(err, HF_E_CONFLICT, "commit", work->record.name,
-		    "%zu conflicts, the first: %.120s (%s)%s%.60s; nothing was changed",
-		    report->n_conflicts, first->path, first->kind, first->by[0] ? " by " : "", first->by);
+		    "%zu conflict%s, the first: %.120s (%s)%s%.60s; nothing was changed",
+		    report->n_conflicts, report->n_conflicts == 1 ? "" : "s", first->path, first->kind, first->by[0] ? " by " : "", first->by);
 }
 
 /* A target changed between the check and the rename: everything was undone. */

@@ -373,7 +373,9 @@ int hf_enter_begin(struct hf_plans *plans, const char *plan, unsigned flags, int
 
 	if (!enter)
 		return hf_fail_sys(err, ENOMEM, "memory", plan);
-	r = hf_plan_lock(plans, plan, wait_ns, &enter->lock, err);
+	r = hf_plan_heal(plans, plan, wait_ns, err);
+	if (r == 0)
+		r = hf_plan_lock(plans, plan, wait_ns, &enter->lock, err);
 	if (r == 0)
 		r = begin(enter, plan, err);
 	if (r < 0)

@@ -252,7 +252,9 @@ int hf_plan_add(struct hf_plans *plans, const char *plan, const char *sandbox, c
 	a.wanted = opts ? opts->strategy : HF_STRATEGY_AUTO;
 	a.flags = opts ? opts->flags : 0;
 	hf_copy_text(a.s.name, sizeof(a.s.name), sandbox);
-	r = hf_plan_lock(plans, plan, opts ? opts->wait_ns : 0, &lock, err);
+	r = hf_plan_heal(plans, plan, opts ? opts->wait_ns : 0, err);
+	if (r == 0)
+		r = hf_plan_lock(plans, plan, opts ? opts->wait_ns : 0, &lock, err);
 	if (r == 0)
 		r = hf_plan_load(plans, plan, &record, err);
 	if (r < 0)

@@ -268,3 +268,14 @@ int hf_plan_recover(struct hf_plans *plans, const char *plan, int64_t wait_ns, s
 
 	return r < 0 ? r : hf_work_recover(&work, err);
 }
+
+int hf_plan_heal(struct hf_plans *plans, const char *plan, int64_t wait_ns, struct hf_err *err)
+{
+	AUTO(hf_plan_record_done) struct hf_plan_record record = HF_PLAN_RECORD_INIT;
+	int r = hf_plan_load(plans, plan, &record, err);
+
+	/* A commit that still goes on has the lock: that is waited for, or said to be busy. */
+	if (r == 0 && record.state == HF_PLAN_PREPARED)
+		r = hf_plan_recover(plans, plan, wait_ns, err);
+	return r < 0 ? r : 0;
+}

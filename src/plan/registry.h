@@ -205,4 +205,12 @@ int hf_sandbox_is_dirty(int sandbox_fd, const struct hf_sandbox_record *sandbox)
 /* Removes a tree, mode 000 directories included, without following anything. 0 or -errno. */
 int hf_tree_remove(int dirfd, const char *name);
 
+/* -- recover.c -------------------------------------------------------------------- */
+
+/*
+ * Recovers the plan if it is PREPARED, for functions that have no work of their own with it. The
+ * caller does not hold the plan's lock yet.
+ */
+int hf_plan_heal(struct hf_plans *plans, const char *plan, int64_t wait_ns, struct hf_err *err);
+
 #endif

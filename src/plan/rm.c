@@ -48,9 +48,32 @@ static int remove_tree(struct hf_plans *plans, const char *plan, struct hf_err *
 		return r;
 	/* The record last: until then the plan is known, and known to be CLEANED. */
 	r = hf_tree_remove(fd, "s");
+	if (r == 0 || r == -ENOENT)
+		r = hf_tree_remove(fd, "discarded");
+	if (r == -ENOENT)
+		r = 0;
 	if (r == 0)
 		r = hf_tree_remove(plans->dirfd, key);
 	return r < 0 ? hf_fail_sys(err, -r, "remove", plan) : 0;
+}
+
+static int is_full(int r)
+{
+	return r == -ENOSPC || r == -EDQUOT;
+}
+
+/*
+ * On a full disk the record cannot say CLEANED. Then the sandboxes lose their name first, by one
+ * rename, so that after a crash no later commit takes what is left of them for work.
+ */
+static int make_room(struct hf_plans *plans, const char *plan, struct hf_err *err)
+{
+	AUTO_FD fd = -1;
+	int r = hf_plan_dir(plans, plan, 0, &fd, err);
+
+	if (r == 0 && hf_sys.renameat2(fd, "s", fd, "discarded", RENAME_NOREPLACE) < 0 && errno != EEXIST)
+		r = hf_fail_sys(err, errno, "rename", plan);
+	return r;
 }
 
 static int remove_locked(struct hf_plans *plans, struct hf_plan_record *record, uint64_t token,
@@ -62,7 +85,8 @@ static int remove_locked(struct hf_plans *plans, struct hf_plan_record *record, 
 	int dirty, r;
 
 	r = hf_plan_settle(plans, record, token, err);
-	if (r < 0)
+	/* What is discarded need not be settled: a full disk is no reason to keep it. */
+	if (r < 0 && !(flags & HF_PLAN_RM_DISCARD && is_full(r)))
 		return r;
 	dirty = is_dirty(plans, record);
 	if (dirty && !(flags & HF_PLAN_RM_DISCARD))
@@ -73,6 +97,8 @@ static int remove_locked(struct hf_plans *plans, struct hf_plan_record *record, 
 		r = hf_plan_become(record, HF_PLAN_CLEANED, NULL, err);
 		if (r == 0)
 			r = hf_plan_save(plans, record, token, 0, err);
+		if (flags & HF_PLAN_RM_DISCARD && is_full(r))
+			r = make_room(plans, record->name, err);
 		if (r < 0)
 			return r;
 	}
@@ -93,7 +119,9 @@ int hf_plan_rm(struct hf_plans *plans, const char *plan, unsigned flags, struct 
 		return r;
 	if (flags & ~(unsigned)HF_PLAN_RM_DISCARD)
 		return FAIL(err, -EINVAL, "arguments", plan, "unknown flag");
-	r = hf_plan_lock(plans, plan, 0, &lock, err);
+	r = hf_plan_heal(plans, plan, 0, err);
+	if (r == 0)
+		r = hf_plan_lock(plans, plan, 0, &lock, err);
 	if (r == 0)
 		r = hf_plan_load(plans, plan, &record, err);
 	return r < 0 ? r : remove_locked(plans, &record, hf_lock_token(lock), flags, err);

@@ -224,7 +224,7 @@ static int conflict(struct hf_work *work, const struct hf_plan_report *report, s
 
 	hf_plan_event(work->plans, HF_EV_PLAN_CONFLICT, work->record.name, fields, 3);
 	return FAIL(err, HF_E_CONFLICT, "undo", work->record.name,
-		    "%zu entries are not as the commit left them, the first: %.120s; nothing was changed",
+		    "not as the commit left them: %zu, the first: %.120s; nothing was changed",
 		    report->n_conflicts, first->path);
 }
 
