@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	compare(json, &rows, "lock run X -- true", ARGV(hf, "lock", "run", "bench", "--", "true"),
-		"flock F true", ARGV("flock", "bench.lock", "true"), 1.25);
+		"flock F true", ARGV("flock", "bench.lock", "true"), 0.95);
 	compare(json, &rows, "lock run X -- true", ARGV(hf, "lock", "run", "bench", "--", "true"),
 		"s6-setlock F true", ARGV("s6-setlock", "bench.lock", "true"), 0);
 	compare(json, &rows, "lock run X -- true", ARGV(hf, "lock", "run", "bench", "--", "true"),
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
 		ARGV("sqlite3", "bench.db", "begin exclusive; create table if not exists t(x); commit"),
 		0);
 	compare(json, &rows, "run X -- true", ARGV(hf, "run", "bench", "--", "true"), "timeout 10 true",
-		ARGV("timeout", "10", "true"), 2);
+		ARGV("timeout", "10", "true"), 1.75);
 	compare(json, &rows, "run X --tree walk -- true",
 		ARGV(hf, "run", "bench", "--tree", "walk", "--", "true"), "timeout 10 true",
 		ARGV("timeout", "10", "true"), 0);
