@@ -31,8 +31,9 @@
 
 static void attempt_done(struct hf_attempt *a)
 {
-	hf_attempt_stop_watching(a);
-	hf_noinherit_close(&a->watch[HF_WATCH_CHANNEL].fd);
+	for (nfds_t i = 0; i < a->n_watch; i++)
+		if (i != HF_WATCH_CANCEL)
+			hf_noinherit_close(&a->watch[i].fd);
 }
 
 /* The holder that is the same owner as the request's, or NULL. */
@@ -57,6 +58,24 @@ static int grant(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *er
 	if (r == 0)
 		a->token = token;
 	return r;
+}
+
+/*
+ * The lock is free and we are the first in the queue: as hf_queue_admit does, but we need not tell
+ * ourselves. 1 entered, 0 it is not that simple, negative on error.
+ */
+static int grant_first(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
+{
+	int r;
+
+	if (!a->queued || guard->record.first != a->entry.ticket || guard->record.n_holders > 0 ||
+	    a->entry.mode != HF_LOCK_EXCLUSIVE)
+		return 0;
+	if (a->entry.ttl_ms > 0)
+		hf_queue_nudge(guard, a->entry.ticket);
+	guard->record.first++;
+	r = grant(guard, a, err);
+	return r < 0 ? r : 1;
 }
 
 /* Enters again: counted. */
@@ -156,6 +175,9 @@ static int try_enter(struct hf_guard *guard, struct hf_attempt *a, struct hf_err
 		r = grant(guard, a, err);
 		return r < 0 ? r : 1;
 	}
+	r = grant_first(guard, a, err);
+	if (r != 0)
+		return r;
 	/* Everybody in their turn; it may be ours. */
 	r = hf_queue_admit(guard, err);
 	return r < 0 ? r : was_granted(guard, a);
@@ -305,6 +327,15 @@ static int may_not_wait(const struct hf_attempt *a)
 	       (a->request->wait_ns > 0 && hf_mono_left(a->deadline) == 0);
 }
 
+static void empty_channel(struct hf_attempt *a)
+{
+	uint64_t token = a->token;
+
+	while (hf_attempt_read_channel(a))
+		;
+	a->token = token;
+}
+
 /* Under the guard, which the caller finishes. As look_once. */
 static int enter_or_queue(struct hf_guard *guard, struct hf_attempt *a,
 			  struct hf_holder *ret_blocker, struct hf_err *err)
@@ -325,9 +356,10 @@ static int enter_or_queue(struct hf_guard *guard, struct hf_attempt *a,
 	/*
 	 * Found by looking, our token may still be in the channel, from where a revoke
 	 * would take it back although we have it: it is read before we let go of the guard.
+	 * The record says which token is ours, not what an earlier one left there.
 	 */
 	if (r == 1 && a->queued)
-		(void)hf_attempt_read_channel(a);
+		empty_channel(a);
 	if (r != 0)
 		return r;
 	if (may_not_wait(a))
@@ -344,6 +376,7 @@ static int look_once(struct hf_attempt *a, struct hf_holder *ret_blocker, struct
 	int r;
 
 	guard.cancel_fd = a->request->cancel_fd;
+	guard.died = a->died;
 	/* A wait without a deadline is one for the guard as well. */
 	r = hf_guard_take(a->locks, a->request->name, 1,
 			  a->request->wait_ns != 0 ? a->deadline

@@ -72,10 +72,12 @@ static void attend_to_told(struct hf_guard *guard)
 
 static void journal_losses(struct hf_guard *guard)
 {
-	for (size_t i = 0; i < guard->n_lost && guard->written && guard->locks->journal; i++) {
-		struct hf_field fields[] = { HF_FIELD_TEXT("holder", guard->lost[i].holder),
+	for (size_t i = 0; i < guard->n_lost && guard->written; i++) {
+		char holder[HF_HOLDER_TEXT_MAX];
+		struct hf_field fields[] = { HF_FIELD_TEXT("holder", holder),
 					     HF_FIELD_TEXT("reason", guard->lost[i].reason) };
 
+		hf_holder_text(&guard->lost[i].holder, holder, sizeof(holder));
 		(void)hf_journal_append(guard->locks->journal, guard->lost[i].event, guard->name,
 					fields, 2, 0, NULL);
 	}
@@ -118,18 +120,20 @@ void hf_guard_drop(struct hf_guard *guard)
 void hf_guard_note_loss(struct hf_guard *guard, enum hf_event event,
 			const struct hf_lock_holder *holder, const char *reason)
 {
-	struct hf_lost_holder *grown =
-		realloc(guard->lost, (guard->n_lost + 1) * sizeof(*guard->lost));
-	struct hf_lost_holder *lost;
-	struct hf_holder shown;
+	struct hf_lost_holder *grown, *lost;
 
+	if (!guard->locks->journal)
+		return;
+	grown = realloc(guard->lost, (guard->n_lost + 1) * sizeof(*guard->lost));
 	if (!grown)
 		return; /* the record is right all the same; only the event is missing */
 	guard->lost = grown;
 	lost = &grown[guard->n_lost++];
 	lost->event = event;
-	hf_holder_show(guard->locks, &guard->record, holder, &shown);
-	hf_holder_text(&shown, lost->holder, sizeof(lost->holder));
+	if (event == HF_EV_LOCK_TAKEN_OVER)
+		hf_holder_show_dead(guard->locks, &guard->record, holder, reason, &lost->holder);
+	else
+		hf_holder_show(guard->locks, &guard->record, holder, &lost->holder);
 	hf_copy_text(lost->reason, sizeof(lost->reason), reason);
 }
 

@@ -16,7 +16,7 @@
 /* A holder that lost the lock under this guard; journalled by hf_guard_finish. */
 struct hf_lost_holder {
 	enum hf_event event; /* HF_EV_LOCK_TAKEN_OVER, _EXPIRED, _BROKEN */
-	char holder[HF_HOLDER_TEXT_MAX];
+	struct hf_holder holder;
 	char reason[HF_EVIDENCE_MAX];
 };
 
@@ -32,6 +32,7 @@ struct hf_guard {
 	size_t n_lost;
 	int written; /* the record was: only then they are true */
 	int dirty;   /* the record was changed and not yet written; hf_guard_finish does it */
+	uint64_t died; /* the pidfs inode of a process whose end the caller has seen; 0: none */
 	int cancel_fd; /* ends the wait for the guard when it is readable; 0: none */
 	uint64_t told_ticket; /* the last waiter that was sent its token; 0: none */
 	int32_t told_pid;
@@ -90,6 +91,7 @@ static inline void hf_guard_init(struct hf_guard *guard)
 	guard->told_ticket = 0;
 	guard->dirty = 0;
 	guard->cancel_fd = 0;
+	guard->died = 0;
 }
 
 /* A guard that is dropped at the end of its scope. Not zeroed: its record is large. */
@@ -97,7 +99,10 @@ static inline void hf_guard_init(struct hf_guard *guard)
 	AUTO(hf_guard_drop) struct hf_guard name;  \
 	hf_guard_init(&name)
 
-/* Remembers that `holder` lost the lock, for the journal. */
+/*
+ * Remembers that `holder` lost the lock, for the journal. The reason of a takeover is the evidence
+ * of its death.
+ */
 void hf_guard_note_loss(struct hf_guard *guard, enum hf_event event,
 			const struct hf_lock_holder *holder, const char *reason);
 

@@ -121,6 +121,17 @@ int64_t hf_holder_lease_left(const struct hf_local *locks, const struct hf_lock_
 	return left < ttl ? left : ttl;
 }
 
+/* As hf_local_judge. A waiter that saw the holder's pidfd end need not open another one. */
+static int judge_holder(const struct hf_guard *guard, const struct hf_proc_id *id,
+			char evidence[HF_EVIDENCE_MAX])
+{
+	if (guard->died == 0 || id->pidfs_inode != guard->died ||
+	    strcmp(id->boot_id, guard->locks->here.boot_id) != 0)
+		return hf_local_judge(guard->locks, id, NULL, evidence);
+	(void)snprintf(evidence, HF_EVIDENCE_MAX, "pid %d has exited", (int)id->pid);
+	return HF_E_GONE;
+}
+
 int hf_record_reap(struct hf_guard *guard, int expired_too)
 {
 	struct hf_lock_record *record = &guard->record;
@@ -138,7 +149,7 @@ int hf_record_reap(struct hf_guard *guard, int expired_too)
 			holder->lease_end_ns = now + ttl;
 			guard->dirty = 1;
 		}
-		verdict = hf_local_judge(guard->locks, &holder->id, NULL, evidence);
+		verdict = judge_holder(guard, &holder->id, evidence);
 		/* Of two owners the first to go loses nothing: the other still has it. */
 		if (verdict == HF_E_GONE || verdict == HF_E_RECYCLED) {
 			/* Its exit was its release, as agreed: nothing was taken from anybody. */
@@ -163,11 +174,10 @@ int hf_record_reap(struct hf_guard *guard, int expired_too)
 	return removed;
 }
 
-void hf_holder_show(const struct hf_local *locks, const struct hf_lock_record *record,
-		    const struct hf_lock_holder *holder, struct hf_holder *ret)
+/* All but its liveness. */
+static void describe(const struct hf_local *locks, const struct hf_lock_record *record,
+		     const struct hf_lock_holder *holder, struct hf_holder *ret)
 {
-	int verdict;
-
 	memset(ret, 0, sizeof(*ret));
 	ret->id = holder->id;
 	ret->thread = holder->thread;
@@ -179,6 +189,23 @@ void hf_holder_show(const struct hf_local *locks, const struct hf_lock_record *r
 		    : holder->flags & HF_HOLDER_SHARED ? HF_LOCK_SHARED
 						       : HF_LOCK_EXCLUSIVE;
 	ret->count = holder->count;
+}
+
+void hf_holder_show_dead(const struct hf_local *locks, const struct hf_lock_record *record,
+			 const struct hf_lock_holder *holder, const char *evidence,
+			 struct hf_holder *ret)
+{
+	describe(locks, record, holder, ret);
+	ret->liveness = HF_DEAD;
+	hf_copy_text(ret->evidence, sizeof(ret->evidence), evidence);
+}
+
+void hf_holder_show(const struct hf_local *locks, const struct hf_lock_record *record,
+		    const struct hf_lock_holder *holder, struct hf_holder *ret)
+{
+	int verdict;
+
+	describe(locks, record, holder, ret);
 	verdict = hf_local_judge(locks, &holder->id, NULL, ret->evidence);
 	ret->liveness = verdict == 0 ? HF_ALIVE : verdict == HF_E_UNKNOWN ? HF_UNKNOWN : HF_DEAD;
 }

@@ -34,6 +34,11 @@ int hf_record_shares_token(const struct hf_lock_record *record, uint32_t index);
 void hf_holder_show(const struct hf_local *locks, const struct hf_lock_record *record,
 		    const struct hf_lock_holder *holder, struct hf_holder *ret);
 
+/* The same of one that is known to be dead, by `evidence`. */
+void hf_holder_show_dead(const struct hf_local *locks, const struct hf_lock_record *record,
+			 const struct hf_lock_holder *holder, const char *evidence,
+			 struct hf_holder *ret);
+
 /* "pid 4711 (make) since 12:03:10, alive: pid 4711 runs (…)" for messages and events. */
 void hf_holder_text(const struct hf_holder *holder, char *out, size_t cap);
 

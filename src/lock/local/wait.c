@@ -41,9 +41,8 @@
 
 void hf_attempt_stop_watching(struct hf_attempt *a)
 {
-	hf_auto_close(&a->watch[HF_WATCH_AHEAD].fd);
-	for (nfds_t i = HF_WATCH_FIRST; i < a->n_watch; i++)
-		hf_auto_close(&a->watch[i].fd);
+	for (nfds_t i = HF_WATCH_AHEAD; i < a->n_watch; i++)
+		hf_local_close_late(a->locks, &a->watch[i].fd);
 	a->n_watch = HF_WATCH_FIRST;
 }
 
@@ -59,10 +58,12 @@ static int watch_process(struct hf_attempt *a, const struct hf_proc_id *id)
 	int fd = -1;
 	int verdict = hf_local_judge(a->locks, id, &fd, evidence);
 
-	if (verdict == 0)
+	if (verdict == 0) {
+		a->inodes[a->n_watch] = id->pidfs_inode;
 		a->watch[a->n_watch++] = (struct pollfd){ .fd = fd, .events = POLLIN };
-	else if (verdict == HF_E_UNKNOWN)
+	} else if (verdict == HF_E_UNKNOWN) {
 		a->clock_ns = smaller(a->clock_ns, UNKNOWN_CLOCK_NS);
+	}
 	return verdict != HF_E_GONE && verdict != HF_E_RECYCLED;
 }
 
@@ -133,8 +134,11 @@ static int decide(struct hf_guard *guard, struct hf_attempt *a)
 
 int hf_attempt_watch(struct hf_guard *guard, struct hf_attempt *a)
 {
-	int r = decide(guard, a);
+	int r;
 
+	/* There may be no descriptors left but those. */
+	hf_local_close_now(a->locks);
+	r = decide(guard, a);
 	a->look_at = hf_mono_in(a->clock_ns < 0 ? INT64_MAX : a->clock_ns);
 	return r;
 }
@@ -158,8 +162,17 @@ static int to_poll_ms(int64_t ns)
 	return ns < 0 ? -1 : ns / HF_MSEC < INT_MAX ? (int)((ns + HF_MSEC - 1) / HF_MSEC) : INT_MAX;
 }
 
-/* One poll. 1 when it gave a reason to look; *ret_idle: nothing but time has passed. */
-static int sleep_once(struct hf_attempt *a, int *ret_idle)
+/* The inode of a process among the watched that has ended, or 0. */
+static uint64_t find_dead(const struct hf_attempt *a)
+{
+	for (nfds_t i = HF_WATCH_FIRST; i < a->n_watch; i++)
+		if (a->watch[i].revents & POLLIN)
+			return a->inodes[i];
+	return 0;
+}
+
+/* One poll. 1 when it gave a reason to look; *ret_n: what poll returned. */
+static int sleep_once(struct hf_attempt *a, int *ret_n)
 {
 	struct pollfd *ahead = &a->watch[HF_WATCH_AHEAD];
 	int64_t ns = a->request->wait_ns < 0 ? -1 : hf_mono_left(a->deadline);
@@ -170,7 +183,8 @@ static int sleep_once(struct hf_attempt *a, int *ret_idle)
 	ns = smaller(ns, hf_mono_left(a->suspect));
 	ahead->revents = a->watch[HF_WATCH_CANCEL].revents = 0;
 	n = hf_sys.poll(a->watch, a->n_watch, to_poll_ms(ns));
-	*ret_idle = n == 0;
+	*ret_n = n;
+	a->died = n > 0 ? find_dead(a) : 0;
 	a->cancelled = n > 0 && a->watch[HF_WATCH_CANCEL].revents != 0;
 	if (n == 1 && ahead->revents) {
 		/* We are second now, if that. */
@@ -185,14 +199,14 @@ static int sleep_once(struct hf_attempt *a, int *ret_idle)
 
 enum hf_woken hf_attempt_sleep(struct hf_attempt *a)
 {
-	int idle;
+	int n;
 
-	while (!sleep_once(a, &idle))
+	while (!sleep_once(a, &n))
 		;
-	if (hf_attempt_read_channel(a))
+	if ((n <= 0 || a->watch[HF_WATCH_CHANNEL].revents != 0) && hf_attempt_read_channel(a))
 		return HF_WOKEN_GRANTED;
 	/* Where it is time for something else as well, that comes first. */
-	return idle && hf_mono_left(a->suspect) == 0 && hf_mono_left(a->look_at) > 0 &&
+	return n == 0 && hf_mono_left(a->suspect) == 0 && hf_mono_left(a->look_at) > 0 &&
 			       (a->request->wait_ns < 0 || hf_mono_left(a->deadline) > 0)
 		       ? HF_WOKEN_SUSPECT
 		       : HF_WOKEN_LOOK;

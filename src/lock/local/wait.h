@@ -26,6 +26,8 @@ struct hf_attempt {
 	/* [HF_WATCH_CHANNEL], [HF_WATCH_CANCEL], the channel two places ahead, owner, holders. */
 	struct pollfd watch[HF_WATCH_FIRST + 1 + HF_LOCK_SLOTS_MAX];
 	nfds_t n_watch;
+	uint64_t inodes[HF_WATCH_FIRST + 1 + HF_LOCK_SLOTS_MAX]; /* of the processes there (pidfs) */
+	uint64_t died; /* that of one whose end was seen in the last sleep; 0: none */
 	int64_t clock_ns;      /* look again after this; -1: no need */
 	struct hf_mono look_at; /* when that is */
 	int cancelled;         /* the caller's descriptor ended the sleep */
@@ -51,7 +53,7 @@ int hf_attempt_read_channel(struct hf_attempt *a);
 /* The token of a holder that has had its time to notice, to be revoked; or 0. */
 uint64_t hf_attempt_overdue(const struct hf_attempt *a);
 
-/* Closes what is watched, except for our channel. */
+/* No longer watches anything but our channel; what that was is closed later. */
 void hf_attempt_stop_watching(struct hf_attempt *a);
 
 #endif
