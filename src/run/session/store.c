@@ -24,6 +24,7 @@
  * over zeros changes no metadata, which makes its sync a third cheaper. Full, it is made anew.
  */
 #define RECORD_BYTES (64 * 1024)
+#define PART_BYTES   (8 * 1024)
 
 int hf_sessions_open(struct hf_state *state, struct hf_journal *journal,
 		     struct hf_sessions **ret_sessions, struct hf_err *err)
@@ -310,11 +311,13 @@ struct save {
 };
 
 /* The file anew with this line only. */
-static int rewrite(const struct save *save, char *text)
+static int rewrite(const struct save *save)
 {
+	AUTO_FREE char *text = calloc(1, RECORD_BYTES);
 	int r;
 
-	memset(text, 0, RECORD_BYTES);
+	if (!text)
+		return -ENOMEM;
 	memcpy(text, save->line->s, save->line->len);
 	r = hf_replace_file(save->dirfd, RECORD, RECORD_NEW, text, RECORD_BYTES, HF_REPLACE_SYNC);
 	if (r < 0)
@@ -323,18 +326,43 @@ static int rewrite(const struct save *save, char *text)
 	return 0;
 }
 
+/* Are they all zero? */
+static int is_blank(const char *text, size_t len)
+{
+	return len == 0 || (text[0] == '\0' && memcmp(text, text + 1, len - 1) == 0);
+}
+
 /*
  * Where the next line goes, or -1: the file has to be made anew. It must have its size, room,
- * and nothing but zeros behind its lines; a power cut may leave parts of a line there.
+ * and nothing but zeros behind its lines; a power cut may leave parts of a line there. *ret_torn:
+ * the last line lacks its newline.
+ *
+ * Read part by part: memory for all of it, new for each save, would be most of what a save costs.
  */
-static off_t find_end(const char *text, ssize_t n, size_t need)
+static off_t find_end(int fd, const struct stat *st, size_t need, int *ret_torn)
 {
-	size_t end = n == RECORD_BYTES ? strnlen(text, RECORD_BYTES) : RECORD_BYTES;
+	char part[PART_BYTES];
+	off_t end = -1;
 
-	if (end + need > RECORD_BYTES)
+	*ret_torn = 0;
+	if (st->st_size != RECORD_BYTES)
 		return -1;
-	/* All like the first, which is one. */
-	return memcmp(text + end, text + end + 1, RECORD_BYTES - end - 1) == 0 ? (off_t)end : -1;
+	for (off_t at = 0; at < RECORD_BYTES; at += PART_BYTES) {
+		size_t len = 0;
+
+		if (hf_pread_all(fd, part, sizeof(part), at) != sizeof(part))
+			return -1;
+		if (end < 0) {
+			len = strnlen(part, sizeof(part));
+			if (len > 0)
+				*ret_torn = part[len - 1] != '\n';
+			if (len < sizeof(part))
+				end = at + (off_t)len;
+		}
+		if (!is_blank(part + len, sizeof(part) - len))
+			return -1;
+	}
+	return end >= 0 && (size_t)end + need <= RECORD_BYTES ? end : -1;
 }
 
 /* A save leaves so many times its own length free, for the notes that come before the next one. */
@@ -343,30 +371,22 @@ static off_t find_end(const char *text, ssize_t n, size_t need)
 static int append_line(void *arg)
 {
 	const struct save *save = arg;
-	AUTO_FREE char *text = malloc(RECORD_BYTES + 1);
+	size_t need = (save->line->len + 2) * (save->is_note ? 1 : 1 + NOTES_ROOM), done;
 	AUTO_FD fd = -1;
-	size_t torn = 0, done;
-	ssize_t n;
-	off_t end;
-	int r;
+	struct stat st;
+	int torn = 0, r = hf_open_private(save->dirfd, RECORD, O_RDWR, save->name, &fd, &st, NULL);
+	off_t end = r < 0 ? -1 : find_end(fd, &st, need, &torn);
 
-	if (!text)
-		return hf_fail_sys(save->err, ENOMEM, "memory", save->name);
-	n = read_file(save->dirfd, O_RDWR, save->name, text, &fd, NULL);
-	end = n < 0 ? -1 : find_end(text, n, (save->line->len + 2) * (save->is_note ? 1 : 1 + NOTES_ROOM));
 	if (end < 0 && save->is_note) {
-		r = n < 0 ? (int)n : -ENOSPC;
+		r = r < 0 ? r : -ENOSPC;
 	} else if (end < 0) {
-		r = rewrite(save, text);
+		r = rewrite(save);
 	} else {
 		/* A line that lacked only its newline was never acknowledged: it must not
 		 * become valid by getting one. */
-		if (end > 0 && text[end - 1] != '\n') {
-			memcpy(text, "!\n", 2);
-			torn = 2;
-		}
-		memcpy(text + torn, save->line->s, save->line->len);
-		r = hf_pwrite_all(fd, text, torn + save->line->len, end, &done);
+		r = torn ? hf_pwrite_all(fd, "!\n", 2, end, &done) : 0;
+		if (r == 0)
+			r = hf_pwrite_all(fd, save->line->s, save->line->len, end + 2 * torn, &done);
 		if (r == 0)
 			*save->ret_fd = fd_take(&fd);
 	}
