@@ -723,6 +723,62 @@ static void one_release_wakes_exactly_one_of_ten(void **state)
 	assert_idle("x");
 }
 
+static int (*real_pidfd_open)(pid_t pid, unsigned flags);
+static ssize_t (*real_write_quiet)(int fd, const void *from, size_t len);
+static int woken; /* this process has slept and was woken */
+
+static int poll_and_note(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	int r = real_poll(fds, n, timeout_ms);
+
+	woken |= r > 0 && timeout_ms != 0;
+	return r;
+}
+
+static int pidfd_open_and_count(pid_t pid, unsigned flags)
+{
+	*wakes += woken;
+	return real_pidfd_open(pid, flags);
+}
+
+static ssize_t write_and_count(int fd, const void *from, size_t len)
+{
+	*wakes += woken;
+	return real_write_quiet(fd, from, len);
+}
+
+static void count_questions(void)
+{
+	count_wakes();
+	hf_sys.poll = poll_and_note;
+	real_pidfd_open = hf_sys.pidfd_open;
+	hf_sys.pidfd_open = pidfd_open_and_count;
+	real_write_quiet = hf_sys.write_quiet;
+	hf_sys.write_quiet = write_and_count;
+}
+
+/* Each would be between the death and the next holder. */
+static void waiter_that_saw_its_holder_die_neither_asks_again_nor_tells_itself_L4(void **state)
+{
+	struct worker *holder = worker("x", 0), *next = worker("x", -1);
+
+	(void)state;
+	no_looks_for_a_deadlock();
+	holder->keep = next->keep = 1;
+	next->prepare = count_questions;
+	start(holder);
+	AWAIT(holder->got);
+	start_in_queue(next, "x", 1);
+	await_quiet(next->pid);
+	kill(holder->pid, SIGKILL);
+	AWAIT(next->got);
+	assert_int_equal(next->wakes, 0);
+	(void)reap_worker(holder);
+	next->go = 1;
+	finish(next);
+	assert_idle("x");
+}
+
 /* -- leases while others wait -------------------------------------------------- */
 
 static void waiter_gets_what_a_hung_holder_let_expire_L4_L5(void **state)
@@ -1337,6 +1393,7 @@ int main(void)
 		WAIT_TEST(idle_waiter_makes_no_system_calls),
 		WAIT_TEST(waiter_behind_one_who_waited_sleeps_without_a_clock),
 		WAIT_TEST(one_release_wakes_exactly_one_of_ten),
+		WAIT_TEST(waiter_that_saw_its_holder_die_neither_asks_again_nor_tells_itself_L4),
 		WAIT_TEST(waiter_gets_what_a_hung_holder_let_expire_L4_L5),
 		WAIT_TEST(waiter_notices_a_lease_that_was_given_or_shortened_later),
 		WAIT_TEST(waiter_gets_what_was_broken),

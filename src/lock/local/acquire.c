@@ -32,10 +32,8 @@
 static void attempt_done(struct hf_attempt *a)
 {
 	for (nfds_t i = 0; i < a->n_watch; i++)
-		if (i == HF_WATCH_CHANNEL)
+		if (i != HF_WATCH_CANCEL)
 			hf_noinherit_close(&a->watch[i].fd);
-		else if (i != HF_WATCH_CANCEL)
-			hf_auto_close(&a->watch[i].fd);
 }
 
 /* The holder that is the same owner as the request's, or NULL. */
