@@ -29,7 +29,7 @@ int hf_run_supervise_staged(struct hf_state *state, const char *name, const stru
 				 &report, err);
 	if (r == 0 || r == HF_E_BUSY || r == HF_E_TIMEOUT)
 		*ret_report = report;
-	return r;
+	return hf_err_wrap(err, r, "session", name);
 }
 
 int hf_run_supervise(struct hf_state *state, const char *name, const struct hf_run_opts *opts,
@@ -52,7 +52,7 @@ int hf_run_start(struct hf_state *state, const char *name, const struct hf_run_o
 	if (r == 0)
 		r = hf_detach(state, name, opts, &news, err);
 	if (r < 0)
-		return r;
+		return hf_err_wrap(err, r, "session", name);
 	if (news.kind == HF_LINK_STARTED)
 		news.result = 0;
 	if (opts->resumed && news.report.resumed[0])
@@ -61,5 +61,5 @@ int hf_run_start(struct hf_state *state, const char *name, const struct hf_run_o
 		*ret_report = news.report;
 	if (news.result < 0 && err)
 		*err = news.err;
-	return news.result;
+	return hf_err_wrap(err, news.result, "session", name);
 }

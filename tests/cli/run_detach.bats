@@ -71,6 +71,21 @@ logged() { hf logs "$1" | grep -q "$2"; }
     expect 2 hf run z --detach --ttl 1ms -- true
 }
 
+@test "what fails inside says of which session: stop, wait, logs, reap, run" {
+    for verb in stop wait logs reap; do
+        run hf "$verb" nobody
+        [ "$verb" = reap ] && [ "$status" -eq 0 ] || says "session 'nobody': "
+    done
+    HOLDFAST_LIBEXEC=/no/such expect 125 hf run nobody --detach -- true
+    says "session 'nobody': /no/such/holdfast-supervise: "
+    expect 3 hf run nobody --cwd /no/such -- true
+    says "session 'nobody': "
+    running x
+    expect 1 hf wait x -w 10ms
+    says "session 'x': "
+    let_go x
+}
+
 @test "L12: HOLDFAST_LIBEXEC is absolute, its program is there, is ours, and nobody else can change it" {
     mkdir libexec
     export HOLDFAST_LIBEXEC=libexec

@@ -141,9 +141,8 @@ static int await_end(struct hf_sessions *sessions, const char *name,
 	}
 }
 
-int hf_session_wait(struct hf_sessions *sessions, const char *name,
-		    const struct hf_wait_opts *opts, hf_session_fn *fn, void *arg,
-		    struct hf_err *err)
+static int wait_for(struct hf_sessions *sessions, const char *name, const struct hf_wait_opts *opts,
+		    hf_session_fn *fn, void *arg, struct hf_err *err)
 {
 	struct patience patience = patience_of(opts ? opts->wait_ns : -1);
 	struct hf_session_record record;
@@ -159,6 +158,13 @@ int hf_session_wait(struct hf_sessions *sessions, const char *name,
 		return r;
 	hf_session_show(sessions, &record, fn, arg);
 	return 0;
+}
+
+int hf_session_wait(struct hf_sessions *sessions, const char *name,
+		    const struct hf_wait_opts *opts, hf_session_fn *fn, void *arg,
+		    struct hf_err *err)
+{
+	return hf_err_wrap(err, wait_for(sessions, name, opts, fn, arg, err), "session", name);
 }
 
 static int refuse(struct hf_sessions *sessions, const char *name, const struct hf_err *err)
@@ -216,8 +222,7 @@ static int stop_remains(struct hf_sessions *sessions, const char *name, struct h
 	return killed > 0 ? HF_STOP_KILLED : HF_STOP_ALREADY_GONE;
 }
 
-int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns,
-		    struct hf_err *err)
+static int stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns, struct hf_err *err)
 {
 	struct hf_session_record record, after;
 	struct hf_err why = HF_ERR_INIT;
@@ -274,4 +279,10 @@ int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grac
 	if (r < 0)
 		return r;
 	return after.kills ? HF_STOP_KILLED : HF_STOP_STOPPED;
+}
+
+int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns,
+		    struct hf_err *err)
+{
+	return hf_err_wrap(err, stop(sessions, name, grace_ns, err), "session", name);
 }
