@@ -125,26 +125,14 @@ static const char *read_stored(int fd, const struct stat *st, const char *name, 
 	return why;
 }
 
-/* Puts it away, whatever it is, and says so once (L8, L12). */
 static int quarantine(struct hf_sessions *sessions, int dirfd, const char *name, const char *why,
 		      struct hf_err *err)
 {
-	char key[HF_NAME_KEY_MAX], moved[HF_QUARANTINE_NAME_MAX], label[HF_NAME_KEY_MAX + 16],
-		file[HF_NAME_KEY_MAX + 48];
-	struct hf_field fields[] = { HF_FIELD_TEXT("file", file), HF_FIELD_TEXT("moved_to", moved),
-				     HF_FIELD_TEXT("reason", why) };
-	int r = hf_name_key(name, strlen(name), key, err);
+	int r = hf_session_put_away(sessions, dirfd, name, COMMAND, why, err);
 
-	if (r < 0)
-		return r;
-	(void)snprintf(label, sizeof(label), "sessions.%s", key);
-	(void)snprintf(file, sizeof(file), "sessions/%s/%s", key, COMMAND);
-	r = hf_state_quarantine_from(sessions->state, dirfd, label, COMMAND, moved, err);
-	if (r < 0)
-		return r;
-	hf_session_event(sessions, HF_EV_RECORD_QUARANTINED, name, fields, 3);
-	return FAIL(err, HF_E_FORMAT, "resume", name,
-		    "what was stored of it was put away: %s; give command and options again, behind --", why);
+	return r < 0 ? r
+		     : FAIL(err, HF_E_FORMAT, "resume", name,
+			    "what was stored of it was put away: %s; give command and options again, behind --", why);
 }
 
 int hf_stored_load(struct hf_sessions *sessions, const char *name, int put_away, struct hf_stored *ret,

@@ -15,6 +15,7 @@
 #include "hf/run/supervisor/order.h"
 #include "hf/run/supervisor/supervise.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/fdpass.h"
 #include "hf/sys/io.h"
 #include "hf/sys/state.h"
 #include "holdfast/exit.h"
@@ -39,35 +40,18 @@ static int receive(int fd, void *to, size_t len)
 	return 1;
 }
 
-/* Sends all, with the descriptor `fd` (-1: none) beside the first byte. 0 or -errno; never a SIGPIPE. */
+/* Sends all, with the descriptor `fd` (-1: none) beside the first byte. 0 or -errno. */
 static int send_all(int to, const void *from, size_t len, int fd)
 {
 	size_t done = 0;
 
 	while (done < len) {
-		union {
-			struct cmsghdr align;
-			char bytes[CMSG_SPACE(sizeof(int))];
-		} control = { 0 };
-		struct iovec data = { .iov_base = (char *)(uintptr_t)from + done, .iov_len = len - done };
-		struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
-		ssize_t n;
+		ssize_t n = hf_send_fd(to, (const char *)from + done, len - done, 0, fd);
 
-		if (fd >= 0) {
-			struct cmsghdr *header = &control.align;
-
-			message.msg_control = control.bytes;
-			message.msg_controllen = sizeof(control.bytes);
-			header->cmsg_level = SOL_SOCKET;
-			header->cmsg_type = SCM_RIGHTS;
-			header->cmsg_len = CMSG_LEN(sizeof(int));
-			memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-		}
-		n = sendmsg(to, &message, MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
+		if (n == -EINTR)
 			continue;
 		if (n < 0)
-			return -errno;
+			return (int)n;
 		done += (size_t)n;
 		fd = -1;
 	}
@@ -166,26 +150,12 @@ static void send_news(void *arg, const struct hf_link_news *news)
 /* The first message: a length, and beside it the state directory. 1, or 0 when it is none. */
 static int receive_head(int socket, struct hf_order_head *ret, int *ret_fd)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec data = { .iov_base = ret, .iov_len = sizeof(*ret) };
-	struct msghdr message = { .msg_iov = &data,
-				  .msg_iovlen = 1,
-				  .msg_control = control.bytes,
-				  .msg_controllen = sizeof(control.bytes) };
-	struct cmsghdr *header;
 	ssize_t n;
 
 	do {
-		n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
-	} while (n < 0 && errno == EINTR);
-	header = n == sizeof(*ret) ? CMSG_FIRSTHDR(&message) : NULL;
-	if (!header || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int)))
-		return 0;
-	memcpy(ret_fd, CMSG_DATA(header), sizeof(*ret_fd));
-	return ret->len > 0 && ret->len <= HF_OPTIONS_JSON_MAX;
+		n = hf_recv_fd(socket, ret, sizeof(*ret), MSG_WAITALL, ret_fd);
+	} while (n == -EINTR);
+	return n == sizeof(*ret) && *ret_fd >= 0 && ret->len > 0 && ret->len <= HF_OPTIONS_JSON_MAX;
 }
 
 /* Keeps nothing of the caller's but the socket: what waits for the end of a pipe must not wait for a session. */

@@ -26,6 +26,7 @@
 #include "hf/run/options.h"
 #include "hf/run/supervisor/supervise.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/fdpass.h"
 #include "hf/sys/io.h"
 #include "hf/sys/poll.h"
 
@@ -47,24 +48,7 @@ static void order(struct hf_supervisor *s, int sig, int from_terminal, pid_t gro
 /* 1 and *ret_fd (or -1); 0 when there is none now. */
 static int receive(struct hf_supervisor *s, struct hf_link_news *ret, int *ret_fd)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec data = { .iov_base = ret, .iov_len = sizeof(*ret) };
-	struct msghdr message = { .msg_iov = &data,
-				  .msg_iovlen = 1,
-				  .msg_control = control.bytes,
-				  .msg_controllen = sizeof(control.bytes) };
-	struct cmsghdr *header;
-
-	*ret_fd = -1;
-	if (recvmsg(s->link, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != sizeof(*ret))
-		return 0;
-	header = CMSG_FIRSTHDR(&message);
-	if (header && header->cmsg_type == SCM_RIGHTS)
-		memcpy(ret_fd, CMSG_DATA(header), sizeof(*ret_fd));
-	return 1;
+	return hf_recv_fd(s->link, ret, sizeof(*ret), MSG_DONTWAIT, ret_fd) == sizeof(*ret);
 }
 
 static void suspend(struct hf_supervisor *s)
