@@ -198,6 +198,9 @@ void cli_print_row(const struct cli *cli, const struct hf_view_column *columns, 
 /* Opens the state directory once. Returns NULL after saying why, status in *ret_status. */
 struct hf_state *cli_state(struct cli *cli, unsigned flags, int *ret_status);
 
+/* The journal; NULL when there is none, which is said: everything works without it. */
+struct hf_journal *cli_journal(const struct cli *cli, struct hf_state *state);
+
 _Noreturn void cli_die_oom(void);
 
 #endif

@@ -1,11 +1,11 @@
 /* cli/cmd_file_block.c - file block: the text between two marker lines. */
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "file.h"
 #include "hf/base/cleanup.h"
+#include "hf/sys/poll.h"
 
 #define CHUNK ((size_t)64 << 10)
 
@@ -34,15 +34,14 @@ static int read_text(const struct cli *cli, int64_t limit_ns, struct hf_buf *ret
 
 	for (;;) {
 		struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
-		int64_t left = hf_mono_left(deadline) / HF_MSEC;
 		ssize_t n;
 
-		if (left == 0) {
+		if (hf_mono_left(deadline) == 0) {
 			cli_say(cli, "the text did not end on standard input; --deadline gives it more "
 				     "time, --text TEXT or < FILE gives it at once");
 			return EXIT_NO;
 		}
-		if (poll(&input, 1, left < INT32_MAX ? (int)left : INT32_MAX) <= 0)
+		if (hf_poll_until(&input, 1, deadline) <= 0)
 			continue;
 		if (hf_buf_reserve(ret, CHUNK) < 0)
 			cli_die_oom();

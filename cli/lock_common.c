@@ -60,8 +60,6 @@ const char *lock_why(const struct hf_err *err, char text[HF_ERR_TEXT_MAX])
 
 int lock_open(struct cli *cli, struct lock_context *ret)
 {
-	struct hf_err err = HF_ERR_INIT;
-	char text[HF_ERR_TEXT_MAX];
 	int status = EXIT_DONE;
 	struct hf_state *state = cli_state(cli, 0, &status);
 
@@ -69,12 +67,7 @@ int lock_open(struct cli *cli, struct lock_context *ret)
 	ret->locks = NULL;
 	if (!state)
 		return status;
-	/* Locks work without their journal; that it is missing is said. */
-	if (hf_journal_open(state, NULL, &ret->journal, &err) < 0) {
-		(void)hf_err_format(&err, text, sizeof(text));
-		cli_say(cli, "no journal: %s", text);
-		ret->journal = NULL;
-	}
+	ret->journal = cli_journal(cli, state);
 	if (hf_locks_open(state, ret->journal, &ret->locks, &ret->err) < 0) {
 		ret->locks = NULL;
 		return cli_fail(cli, &ret->err);

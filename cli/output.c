@@ -9,6 +9,7 @@
 
 #include "hf/base/cleanup.h"
 #include "cli.h"
+#include "holdfast/journal.h"
 #include "hf/view/json.h"
 
 /*
@@ -223,4 +224,17 @@ struct hf_state *cli_state(struct cli *cli, unsigned flags, int *ret_status)
 		*ret_status = cli_fail(cli, &err);
 	}
 	return cli->state;
+}
+
+struct hf_journal *cli_journal(const struct cli *cli, struct hf_state *state)
+{
+	struct hf_journal *journal = NULL;
+	struct hf_err err = HF_ERR_INIT;
+	char text[HF_ERR_TEXT_MAX];
+
+	if (hf_journal_open(state, NULL, &journal, &err) == 0)
+		return journal;
+	(void)hf_err_format(&err, text, sizeof(text));
+	cli_say(cli, "no journal: %s", text);
+	return NULL;
 }

@@ -8,19 +8,12 @@
 
 int plan_open(struct cli *cli, struct plan_context *ret)
 {
-	struct hf_err err = HF_ERR_INIT;
-	char text[HF_ERR_TEXT_MAX];
 	int status = EXIT_DONE;
 	struct hf_state *state = cli_state(cli, 0, &status);
 
 	if (!state)
 		return status;
-	/* Plans work without their journal; that it is missing is said. */
-	if (hf_journal_open(state, NULL, &ret->journal, &err) < 0) {
-		(void)hf_err_format(&err, text, sizeof(text));
-		cli_say(cli, "no journal: %s", text);
-		ret->journal = NULL;
-	}
+	ret->journal = cli_journal(cli, state);
 	if (hf_plans_open(state, ret->journal, &ret->plans, &ret->err) < 0)
 		return cli_fail(cli, &ret->err);
 	return EXIT_DONE;

@@ -56,7 +56,8 @@
  *
  * Ownership: a context is freed by hf_sessions_free, before the state and journal it was
  * opened with. Threads: a context is used by one thread at a time.
- * Fork: hf_run_start forks, and leaves no child behind: what it starts belongs to init.
+ * Fork: hf_run_start starts the program holdfast-supervise and leaves no child behind: the supervisor belongs to init. It
+ * may be called by a process with threads; nothing of the caller's memory and none of its descriptors goes along.
  * hf_run_supervise makes the calling process the supervisor (see there). Nothing else
  * forks. A child may only free what it inherited.
  * Needs /proc, and pidfds for every signal.
@@ -260,7 +261,13 @@ HF_API int hf_run_supervise(struct hf_state *state, const char *name,
  * The same in the background, with a supervisor of its own in a new session of the
  * terminal's sense, standard input from /dev/null and output to the log. Returns when
  * the command is running, or why it is not: as above, or 0 with the outcome
- * HF_OUTCOME_NOT_STARTED.
+ * HF_OUTCOME_NOT_STARTED. Directory, umask, environment, signal mask and ignored signals are the caller's.
+ *
+ * The supervisor is the program holdfast-supervise: in the directory $HOLDFAST_LIBEXEC (an absolute path), else in
+ * ../libexec beside the program or shared library that this function is in, else where it was installed. Also:
+ *   -ENOENT          it is not there
+ *   HF_E_UNTRUSTED   another user owns it, or others than its owner can change it
+ *   HF_E_FORMAT      it is of another version than the library
  */
 HF_API int hf_run_start(struct hf_state *state, const char *name, const struct hf_run_opts *opts,
 			struct hf_run_report *ret_report, struct hf_err *err) HF_MUST_CHECK;

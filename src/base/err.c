@@ -80,6 +80,25 @@ int hf_fail(struct hf_err *err, int code, const char *op, const char *subject, c
 	return code;
 }
 
+int hf_err_wrap(struct hf_err *err, int code, const char *kind, const char *name)
+{
+	char context[sizeof(err->subject)], inner[sizeof(err->subject)];
+
+	if (!err || code >= 0 || err->code != code || code == -EINVAL || code == HF_E_NAME || !name)
+		return code;
+	(void)snprintf(context, sizeof(context), "%s '%s'", kind, name);
+	if (strncmp(err->subject, context, strlen(context)) == 0)
+		return code;
+	memcpy(inner, err->subject, sizeof(inner));
+	hf_copy_text(err->subject, sizeof(err->subject), context);
+	if (inner[0] && strcmp(inner, name) != 0) {
+		size_t len = strlen(err->subject);
+
+		(void)snprintf(err->subject + len, sizeof(err->subject) - len, ": %s", inner);
+	}
+	return code;
+}
+
 size_t hf_err_format(const struct hf_err *err, char *out, size_t cap)
 {
 	const struct hf_err_info *info = hf_err_info(err->code);

@@ -26,6 +26,13 @@ int hf_fail_sys(struct hf_err *err, int sys, const char *op, const char *subject
 int hf_fail(struct hf_err *err, int code, const char *op, const char *subject, const char *format,
 	    ...) __attribute__((format(printf, 5, 6)));
 
+/*
+ * Names, on the way up, what the failure is part of: with "session" and "fix-160" the subject "pid 4711" becomes
+ * "session 'fix-160': pid 4711", and the subject "fix-160" becomes "session 'fix-160'". Wrapping twice changes nothing more.
+ * Nothing happens when `code` is no failure, or when it is about the arguments (-EINVAL, HF_E_NAME). Returns `code`.
+ */
+int hf_err_wrap(struct hf_err *err, int code, const char *kind, const char *name);
+
 /* Copies `text` into a fixed field, cut to fit. */
 void hf_copy_text(char *out, size_t cap, const char *text);
 

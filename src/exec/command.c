@@ -15,6 +15,7 @@
 #include "hf/exec/tree.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/poll.h"
 #include "holdfast/clock.h"
 
 #define KILL_AGAIN_NS (20 * HF_MSEC) /* processes that appeared meanwhile */
@@ -157,9 +158,8 @@ static void sleep_a_while(struct running *run)
 {
 	struct pollfd fds[] = { { .fd = run->signals.fd, .events = POLLIN },
 				{ .fd = run->output, .events = POLLIN } };
-	int64_t left = hf_mono_left(run->until) / HF_MSEC;
 
-	if (hf_sys.poll(fds, 2, left < INT32_MAX ? (int)left + 1 : INT32_MAX) <= 0)
+	if (hf_poll_until(fds, 2, run->until) <= 0)
 		return;
 	if (fds[0].revents)
 		pass_signals(run);

@@ -133,13 +133,12 @@ int hf_backup_rotate(const struct hf_file *file, struct hf_err *err)
 void hf_backup_recover(const struct hf_file *file)
 {
 	char name[NAME_MAX + 1];
-	struct stat kept, now;
+	struct stat kept;
 
 	hf_temp_old_name(file, name);
 	if (hf_stat_at(file->dirfd, name, &kept) < 0 || !S_ISREG(kept.st_mode))
 		return;
-	if (hf_stat_at(file->dirfd, file->leaf, &now) == 0 && now.st_ino == kept.st_ino &&
-	    now.st_dev == kept.st_dev)
+	if (hf_is_named(file->dirfd, file->leaf, &kept))
 		hf_backup_forget(file);
 	else
 		(void)hf_backup_rotate(file, NULL);

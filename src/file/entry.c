@@ -126,7 +126,7 @@ static int same_directory(int a, int b)
 
 	if (hf_stat_at(a, "", &x) < 0 || hf_stat_at(b, "", &y) < 0)
 		return -EIO;
-	return x.st_ino == y.st_ino && x.st_dev == y.st_dev;
+	return hf_is_same_file(&x, &y);
 }
 
 /*

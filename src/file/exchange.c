@@ -11,6 +11,7 @@
 #include "hf/file/intent.h"
 #include "hf/file/lease.h"
 #include "hf/file/temp.h"
+#include "hf/proc/judge.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/noinherit.h"
@@ -237,8 +238,7 @@ static int is_left(const struct hf_intent *intent, int has_temp)
 {
 	struct hf_proc_id self;
 
-	if (!has_temp && hf_proc_self(&self, NULL) == 0 && self.pid == intent->process.pid &&
-	    self.start_ticks == intent->process.start_ticks)
+	if (!has_temp && hf_proc_self(&self, NULL) == 0 && hf_proc_equal(&self, &intent->process))
 		return 1;
 	/* A living one went on without the lock and may be in the middle of it. */
 	return hf_proc_liveness(&intent->process, 0, NULL) == HF_DEAD;

@@ -155,7 +155,7 @@ int hf_sidecar_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret
 	(void)snprintf(shown, sizeof(shown), "%.*s.%s.lock",
 		       (int)(strlen(file->path) - strlen(file->leaf)), file->path, file->leaf);
 	for (int i = 0; i < REPLACED_MAX; i++) {
-		struct stat st, now;
+		struct stat st;
 		AUTO_FLOCK_FD fd = open_sidecar(file, name, shown, &st, err);
 		int r;
 
@@ -167,8 +167,7 @@ int hf_sidecar_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret
 		if (r < 0)
 			return hf_fail_sys(err, -r, "flock", shown);
 		/* Unlinked while we waited, by a tool that does so: that lock is nobody's. */
-		if (hf_stat_at(file->dirfd, name, &now) == 0 && now.st_ino == st.st_ino &&
-		    now.st_dev == st.st_dev) {
+		if (hf_is_named(file->dirfd, name, &st)) {
 			file->sidecar = fd_take(&fd);
 			return 0;
 		}

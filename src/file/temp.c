@@ -51,15 +51,6 @@ void hf_temp_old_name(const struct hf_file *file, char out[NAME_MAX + 1])
 	temp_name(file, "old", out);
 }
 
-/* Does `name` still mean the file that `fd` is? */
-static int is_named(const struct hf_file *file, const char *name, int fd)
-{
-	struct stat named, st;
-
-	return hf_stat_at(file->dirfd, name, &named) == 0 && hf_stat_at(fd, "", &st) == 0 &&
-	       named.st_ino == st.st_ino && named.st_dev == st.st_dev;
-}
-
 int hf_temp_claim(const struct hf_file *file, const char *name)
 {
 	AUTO_FLOCK_FD fd = -1;
@@ -72,7 +63,8 @@ int hf_temp_claim(const struct hf_file *file, const char *name)
 	/* The umask of its writer took the right to read it. */
 	if (fd == -EACCES && hf_mend_mode(file->dirfd, name, S_IFREG, 0400) > 0)
 		fd = hf_noinherit_open(file->dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-	if (fd < 0 || hf_sys.flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_named(file, name, fd))
+	if (fd < 0 || hf_sys.flock(fd, LOCK_EX | LOCK_NB) < 0 || hf_stat_at(fd, "", &st) < 0 ||
+	    !hf_is_named(file->dirfd, name, &st))
 		return -1;
 	return fd_take(&fd);
 }

@@ -12,6 +12,7 @@
 #include "hf/journal/scan.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/poll.h"
 #include "hf/sys/state.h"
 
 struct hf_journal_reader {
@@ -114,7 +115,7 @@ static int start_watching(struct hf_journal_reader *reader, struct hf_err *err)
 int hf_journal_wait(struct hf_journal_reader *reader, int64_t timeout_ns, struct hf_err *err)
 {
 	char events[4096] __attribute__((aligned(8)));
-	struct hf_mono deadline = hf_mono_in(timeout_ns < 0 ? INT64_MAX : timeout_ns);
+	struct hf_mono deadline = hf_mono_limit(timeout_ns);
 	struct pollfd p = { .events = POLLIN };
 	int r;
 
@@ -123,19 +124,11 @@ int hf_journal_wait(struct hf_journal_reader *reader, int64_t timeout_ns, struct
 	if (r != 0)
 		return r;
 	p.fd = reader->inotify;
-	for (;;) {
-		int64_t left_ms = hf_mono_left(deadline) / HF_MSEC;
-		int n;
-
-		n = hf_sys.poll(&p, 1, timeout_ns < 0 ? -1 : left_ms < INT_MAX ? (int)left_ms + 1
-									      : INT_MAX);
-		if (n < 0)
-			return FAIL_SYS(err, "poll", "journal");
-		if (n > 0)
-			break;
-		if (hf_mono_left(deadline) == 0)
-			return 0;
-	}
+	r = hf_poll_until(&p, 1, deadline);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "poll", "journal");
+	if (r == 0)
+		return 0;
 	/* The events themselves do not matter, nor whether some were lost: look again. */
 	while (hf_sys.read(reader->inotify, events, sizeof(events)) > 0)
 		continue;

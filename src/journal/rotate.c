@@ -20,14 +20,6 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
-static int is_active(const struct hf_journal *journal, const struct stat *ours)
-{
-	struct stat st;
-
-	return hf_sys.fstatat(journal->dirfd, HF_SEGMENT_ACTIVE, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       st.st_dev == ours->st_dev && st.st_ino == ours->st_ino;
-}
-
 /*
  * Names the sealed segment by its first number. Where damage or a stray file has
  * taken that place, by the next free one: it must come behind all others, and
@@ -67,7 +59,7 @@ int hf_journal_rotate(struct hf_journal *journal)
 
 	if (hf_sys.fstat(journal->fd, &st) < 0)
 		return -errno;
-	if (!is_active(journal, &st)) {
+	if (!hf_is_named(journal->dirfd, HF_SEGMENT_ACTIVE, &st)) {
 		/* Renamed or replaced already; only our descriptor was old. */
 		hf_journal_close_active(journal);
 		return 0;

@@ -189,3 +189,12 @@ int hf_proc_open(const struct hf_proc_id *id, unsigned flags, int *ret_pidfd, st
 	*ret_pidfd = pidfd;
 	return 0;
 }
+
+int hf_proc_equal(const struct hf_proc_id *a, const struct hf_proc_id *b)
+{
+	if (a->pid != b->pid || a->pid_ns != b->pid_ns || strcmp(a->boot_id, b->boot_id) != 0)
+		return 0;
+	if (a->pidfs_inode && b->pidfs_inode)
+		return a->pidfs_inode == b->pidfs_inode;
+	return a->start_ticks == b->start_ticks && a->time_ns == b->time_ns;
+}

@@ -18,4 +18,7 @@ int hf_proc_judge(const struct hf_proc_id *id, unsigned flags, int *ret_pidfd,
 int hf_proc_judge_at(const struct hf_proc_id *id, const struct hf_here *here, unsigned flags,
 		     int *ret_pidfd, char evidence[HF_EVIDENCE_MAX]);
 
+/* Do they name the same process? The pidfs inode decides where both have one. */
+int hf_proc_equal(const struct hf_proc_id *a, const struct hf_proc_id *b);
+
 #endif

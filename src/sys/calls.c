@@ -12,6 +12,7 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -111,6 +112,32 @@ static pid_t sys_clone_into(int cgroup_fd, int *ret_pidfd)
 	else
 		hf_noinherit_after_fork();
 	return pid;
+}
+
+/*
+ * Starts a program in a new session, with our environment and `stdin_fd` as its standard input. Nothing of ours runs
+ * in the child and no memory is copied, so other threads may hold any lock.
+ */
+static int sys_spawn_session(const char *path, char *const *argv, int stdin_fd, pid_t *ret_pid)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	int r = posix_spawn_file_actions_init(&actions);
+
+	if (r == 0) {
+		r = posix_spawnattr_init(&attributes);
+		if (r == 0) {
+			r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+			if (r == 0)
+				r = posix_spawn_file_actions_adddup2(&actions, stdin_fd, STDIN_FILENO);
+			if (r == 0)
+				r = posix_spawn(ret_pid, path, &actions, &attributes, argv, environ);
+			(void)posix_spawnattr_destroy(&attributes);
+		}
+		(void)posix_spawn_file_actions_destroy(&actions);
+	}
+	errno = r;
+	return r == 0 ? 0 : -1;
 }
 
 static int sys_pidfd_send_signal(int pidfd, int sig)

@@ -67,6 +67,18 @@ int hf_stat_at(int dirfd, const char *name, struct stat *ret)
 	return 0;
 }
 
+int hf_is_same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+int hf_is_named(int dirfd, const char *name, const struct stat *st)
+{
+	struct stat named;
+
+	return hf_stat_at(dirfd, name, &named) == 0 && hf_is_same_file(&named, st);
+}
+
 int hf_check_private(const struct stat *st, const char *shown, struct hf_err *err)
 {
 	if (!S_ISREG(st->st_mode))

@@ -60,6 +60,12 @@ int hf_open_as_it_is(int dirfd, const char *name, int flags, const char *shown, 
  */
 int hf_stat_at(int dirfd, const char *name, struct stat *ret);
 
+/* Is that the same file: device and inode? */
+int hf_is_same_file(const struct stat *a, const struct stat *b);
+
+/* Does `name` (the entry itself) still mean the file that hf_stat_at gave *st of? */
+int hf_is_named(int dirfd, const char *name, const struct stat *st);
+
 /* The check of hf_open_private on what hf_stat_at gave. */
 int hf_check_private(const struct stat *st, const char *shown, struct hf_err *err);
 

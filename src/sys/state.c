@@ -126,6 +126,25 @@ int hf_state_open(const char *path, unsigned flags, struct hf_state **ret_state,
 	return 0;
 }
 
+int hf_state_adopt(int fd, const char *path, struct hf_state **ret_state, struct hf_err *err)
+{
+	AUTO(auto_state_free) struct hf_state *state = calloc(1, sizeof(*state));
+	int r;
+
+	if (!state)
+		return hf_fail_sys(err, ENOMEM, "memory", path);
+	state->dirfd = -1;
+	state->path = strdup(path);
+	if (!state->path)
+		return hf_fail_sys(err, ENOMEM, "memory", path);
+	r = hf_private_dir(fd, ".", path, &state->dirfd, err);
+	if (r < 0)
+		return r;
+	state->shared = is_network_fs(state->dirfd);
+	*ret_state = ptr_take(&state);
+	return 0;
+}
+
 int hf_state_subdir(const struct hf_state *state, const char *name, int create, int *ret_fd,
 		    struct hf_err *err)
 {

@@ -39,6 +39,12 @@ int hf_state_check_format(const struct hf_state *state, int create, struct hf_er
  */
 int hf_state_try(const char *given, struct hf_err *err);
 
+/*
+ * A handle of the directory that `fd` is open on, as another process opened it; `path` is its path for messages and children.
+ * The handle has a descriptor of its own.
+ */
+int hf_state_adopt(int fd, const char *path, struct hf_state **ret_state, struct hf_err *err);
+
 /* -- directories of ours ----------------------------------------------------------- */
 
 /*

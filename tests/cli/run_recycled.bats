@@ -49,6 +49,8 @@ is_mismatch() {
 @test "pid reuse: stop says identity-mismatch and signals nobody; all three (L6)" {
     recycled "supervisor keeper leader" '"$HOLDFAST" stop t'
     is_mismatch
+    # The pid alone would tell nobody which session that was.
+    says "session 't': pid "
     [ "$(events session_refused t)" = 1 ]
 }
 

@@ -85,7 +85,8 @@ as_root() { [ "$(id -u)" = 0 ] || skip "needs root"; }
     as_root
     # A place that another user can reach.
     cd "$(mktemp -d)" && chmod 755 . && cp "$HOLDFAST" holdfast && mkdir theirs && chown 65534 theirs
-    ordinary() { setpriv --reuid=65534 --regid=65534 --clear-groups env HOLDFAST_DIR="$PWD/theirs/state" timeout 30 "$@"; }
+    cp "$(dirname "$HOLDFAST")/../libexec/holdfast-supervise" .
+    ordinary() { setpriv --reuid=65534 --regid=65534 --clear-groups env HOLDFAST_DIR="$PWD/theirs/state" HOLDFAST_LIBEXEC="$PWD" timeout 30 "$@"; }
     is_up() { ordinary ./holdfast ps t --json >shown 2>/dev/null && jq -e '.sessions[0].state == "running"' shown >/dev/null; }
     ordinary ./holdfast run t --detach --tree walk -- sleep 1000
     wait_until 10 is_up

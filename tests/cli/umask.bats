@@ -9,8 +9,10 @@ setup() {
     program=$HOLDFAST
     if [ "$(id -u)" = 0 ]; then
         # Its own copy: the build may lie where only root can look.
-        cp "$HOLDFAST" "$work/holdfast"
-        program=$work/holdfast
+        mkdir "$work/bin" "$work/libexec"
+        cp "$HOLDFAST" "$work/bin/holdfast"
+        cp "$(dirname "$HOLDFAST")/../libexec/holdfast-supervise" "$work/libexec/"
+        program=$work/bin/holdfast
         own "$work"
         as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
     fi

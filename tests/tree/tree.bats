@@ -241,6 +241,14 @@ copy_tree() {
     meson setup build/release --buildtype=release -Dtests=false -Dstatic=true --prefix "$BATS_TEST_TMPDIR/prefix" >/dev/null
     make install BUILD=build/release PREFIX="$BATS_TEST_TMPDIR/prefix" >"$BATS_TEST_TMPDIR/log" 2>&1 || { cat "$BATS_TEST_TMPDIR/log"; return 1; }
     [ "$("$BATS_TEST_TMPDIR/prefix/bin/holdfast" lock run x -- echo yes)" = yes ]
+    # In the background: the installed program starts the installed supervisor.
+    "$BATS_TEST_TMPDIR/prefix/bin/holdfast" run x --detach -- sleep 60
+    supervisor=$("$BATS_TEST_TMPDIR/prefix/bin/holdfast" ps x --json | jq '.sessions[0].supervisor.pid')
+    [ "$(readlink "/proc/$supervisor/exe")" = "$BATS_TEST_TMPDIR/prefix/libexec/holdfast-supervise" ]
+    "$BATS_TEST_TMPDIR/prefix/bin/holdfast" stop x --grace 0
+    # A prefix that was moved still finds it, and so does a program in another place by the path that was compiled in.
+    cp "$BATS_TEST_TMPDIR/prefix/bin/holdfast" "$BATS_TEST_TMPDIR/alone"
+    "$BATS_TEST_TMPDIR/alone" run x --detach -- true
     run readelf -S "$BATS_TEST_TMPDIR/prefix/bin/holdfast"
     [[ "$output" != *.symtab* && "$output" != *.interp* ]] || { echo "$output"; cat "$BATS_TEST_TMPDIR/log"; return 1; }
     [ "$(find "$BATS_TEST_TMPDIR/prefix" -type f | wc -l)" -gt 50 ]

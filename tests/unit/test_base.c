@@ -219,6 +219,36 @@ static void failing_fills_and_cuts_every_field(void **state)
 	assert_string_equal(err.detail, "");
 }
 
+static void a_failure_names_what_it_is_part_of(void **state)
+{
+	struct hf_err err = HF_ERR_INIT;
+	char line[HF_ERR_TEXT_MAX], name[300];
+
+	(void)state;
+	assert_int_equal(hf_err_wrap(NULL, HF_E_GONE, "session", "x"), HF_E_GONE);
+	assert_int_equal(hf_err_wrap(&err, 7, "session", "x"), 7);
+	assert_string_equal(err.subject, "");
+	(void)hf_fail(&err, HF_E_GONE, "open", "pid 4711", "no such process");
+	/* Twice, as on a way up through two functions. */
+	assert_int_equal(hf_err_wrap(&err, HF_E_GONE, "session", "fix-160"), HF_E_GONE);
+	assert_int_equal(hf_err_wrap(&err, HF_E_GONE, "session", "fix-160"), HF_E_GONE);
+	(void)hf_err_format(&err, line, sizeof(line));
+	assert_string_equal(line, "session 'fix-160': pid 4711: the process has ended: no such process");
+	(void)hf_fail(&err, HF_E_BUSY, "lock", "fix-160", "%s", "");
+	(void)hf_err_wrap(&err, HF_E_BUSY, "session", "fix-160");
+	assert_string_equal(err.subject, "session 'fix-160'");
+	/* What is wrong with an argument is not part of anything; an older failure is not this one. */
+	(void)hf_fail(&err, HF_E_NAME, "name", "..", "%s", "");
+	(void)hf_err_wrap(&err, HF_E_NAME, "session", "..");
+	(void)hf_err_wrap(&err, HF_E_GONE, "session", "..");
+	assert_string_equal(err.subject, "..");
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	(void)hf_fail(&err, HF_E_GONE, "open", "pid 4711", "%s", "");
+	(void)hf_err_wrap(&err, HF_E_GONE, "session", name);
+	assert_int_equal(strlen(err.subject), sizeof(err.subject) - 1);
+}
+
 static void failure_is_never_reported_as_success(void **state)
 {
 	(void)state;
@@ -972,6 +1002,7 @@ int main(void)
 		HF_TEST(every_listed_code_has_its_entry),
 		HF_TEST(codes_are_distinct_and_no_errno),
 		HF_TEST(exit_status_follows_the_contract),
+		HF_TEST(a_failure_names_what_it_is_part_of),
 		HF_TEST(message_leaves_out_what_is_empty),
 		HF_TEST(control_bytes_in_messages_become_question_marks),
 		HF_TEST(c1_controls_in_messages_do_not_reach_the_terminal),

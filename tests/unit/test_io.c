@@ -1,6 +1,7 @@
 /* tests/unit/test_io.c - opening what is ours, whole reads and whole writes. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -17,6 +18,7 @@
 #include "hf/sys/flock.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
+#include "hf/sys/poll.h"
 #include "hf/sys/replace.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -749,6 +751,63 @@ static void replaced_file_is_old_or_new_whatever_fails(void **state)
 	close(dirfd);
 }
 
+static int asked_ms;
+
+static int note_timeout(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	(void)fds, (void)n;
+	asked_ms = timeout_ms;
+	return 1;
+}
+
+static void poll_ends_when_its_deadline_has_passed_and_not_before(void **state)
+{
+	struct hf_mono deadline = hf_mono_in(3 * HF_MSEC / 2), far = hf_mono_in(INT64_C(4000000) * HF_SEC);
+	struct pollfd none = { .fd = -1 };
+
+	(void)state;
+	assert_int_equal(hf_poll_until(&none, 1, deadline), 0);
+	assert_int_equal(hf_mono_left(deadline), 0);
+	assert_int_equal(hf_poll_until(NULL, 0, deadline), 0);
+	hf_fault_arm(&(struct hf_fault){ .call = "poll", .at = 1, .error = EINTR });
+	assert_int_equal(hf_poll_until(&none, 1, deadline), -EINTR);
+	hf_fault_disarm();
+	/* Longer than poll can be told, and without an end. */
+	hf_sys.poll = note_timeout;
+	assert_int_equal(hf_poll_until(&none, 1, far), 1);
+	assert_int_equal(asked_ms, INT_MAX);
+	assert_int_equal(hf_poll_until(&none, 1, HF_MONO_NEVER), 1);
+	assert_int_equal(asked_ms, -1);
+	assert_int_equal(hf_poll_until(&none, 1, hf_mono_limit(-1)), 1);
+	assert_int_equal(asked_ms, -1);
+	assert_int_equal(hf_poll_until(&none, 1, hf_mono_in(INT64_MAX)), 1);
+	assert_int_equal(asked_ms, -1);
+	hf_sys = real_calls;
+	assert_true(hf_mono_earlier(far, HF_MONO_NEVER).ns == far.ns);
+	assert_true(hf_mono_earlier(far, deadline).ns == deadline.ns);
+}
+
+static void name_means_the_file_until_it_is_replaced(void **state)
+{
+	int dir = open(hf_test_path(""), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(dir, "one", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	struct stat st;
+
+	(void)state;
+	assert_true(dir >= 0 && fd >= 0);
+	assert_int_equal(hf_stat_at(fd, "", &st), 0);
+	assert_int_equal(hf_is_named(dir, "one", &st), 1);
+	assert_int_equal(symlinkat("one", dir, "link"), 0);
+	assert_int_equal(hf_is_named(dir, "link", &st), 0);
+	assert_int_equal(renameat(dir, "one", dir, "two"), 0);
+	assert_int_equal(hf_is_named(dir, "one", &st), 0);
+	assert_int_equal(hf_is_named(dir, "two", &st), 1);
+	(void)close(openat(dir, "one", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+	assert_int_equal(hf_is_named(dir, "one", &st), 0);
+	(void)close(fd);
+	(void)close(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -783,6 +842,8 @@ int main(void)
 		TEST(what_is_made_has_its_mode_whatever_the_umask),
 		TEST(flock_is_had_at_once_after_waiting_or_not_in_time),
 		TEST(replaced_file_is_old_or_new_whatever_fails),
+		TEST(poll_ends_when_its_deadline_has_passed_and_not_before),
+		TEST(name_means_the_file_until_it_is_replaced),
 	};
 
 	real_calls = hf_sys;

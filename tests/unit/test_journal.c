@@ -19,6 +19,7 @@
 #include "helper/faults.h"
 #include "helper/test.h"
 #include "holdfast/journal.h"
+#include "hf/journal/find.h"
 #include "hf/journal/line.h"
 
 #define EVENTS   "state/journal/events.jsonl"
@@ -1428,6 +1429,49 @@ static void waiting_ends_when_a_signal_comes(void **state)
 	hf_journal_reader_free(reader);
 }
 
+struct wanted {
+	const char *name;
+	int shown;
+	uint64_t seq;
+};
+
+static int is_wanted(void *arg, const struct hf_record *record)
+{
+	struct wanted *wanted = arg;
+
+	wanted->shown++;
+	if (!record->name || strcmp(record->name, wanted->name) != 0)
+		return 0;
+	wanted->seq = record->seq;
+	return 1;
+}
+
+static void the_first_event_that_is_meant_is_found(void **state)
+{
+	struct hf_journal *journal = NULL;
+	struct hf_field field[] = { HF_FIELD_TEXT("text", "here") };
+	struct wanted wanted = { .name = "b" };
+
+	(void)state;
+	/* There is no journal yet. */
+	assert_int_equal(hf_journal_find(hf_test_state(), "here", is_wanted, &wanted, ERR), 0);
+	ASSERT_OK(hf_journal_open(hf_test_state(), NULL, &journal, ERR));
+	ASSERT_OK(hf_journal_append(journal, HF_EV_NOTE, "a", field, 1, 0, ERR));
+	ASSERT_OK(hf_journal_append(journal, HF_EV_NOTE, "b", field, 1, 0, ERR));
+	ASSERT_OK(hf_journal_append(journal, HF_EV_NOTE, "b", field, 1, 0, ERR));
+	assert_int_equal(hf_journal_find(hf_test_state(), "here", is_wanted, &wanted, ERR), 1);
+	assert_int_equal(wanted.shown, 2);
+	assert_int_equal(wanted.seq, hf_journal_last_seq(journal) - 1);
+	/* What lacks the needle is not even shown; what is not accepted is not found. */
+	wanted = (struct wanted){ .name = "b" };
+	assert_int_equal(hf_journal_find(hf_test_state(), "there", is_wanted, &wanted, ERR), 0);
+	assert_int_equal(wanted.shown, 0);
+	wanted.name = "c";
+	assert_int_equal(hf_journal_find(hf_test_state(), "here", is_wanted, &wanted, ERR), 0);
+	assert_int_equal(wanted.shown, 3);
+	hf_journal_free(journal);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1472,6 +1516,7 @@ int main(void)
 		HF_TEST(follower_may_start_before_the_journal_exists),
 		HF_TEST(waiting_ends_at_its_time_and_does_not_poll),
 		HF_TEST(waiting_ends_when_a_signal_comes),
+		HF_TEST(the_first_event_that_is_meant_is_found),
 	};
 
 	return hf_run_tests("journal", tests);

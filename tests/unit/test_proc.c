@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "helper/proc_helper.h"
+#include "hf/proc/judge.h"
 #include "hf/proc/stat.h"
 
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
@@ -1512,6 +1513,37 @@ static void calls_leave_the_process_as_it_was_L13(void **state)
 	assert_int_equal(info.si_pid, 0);
 }
 
+static void identities_are_equal_by_inode_or_by_start(void **state)
+{
+	struct hf_proc_id a, b;
+
+	(void)state;
+	ASSERT_OK(hf_proc_self(&a, ERR));
+	b = a;
+	assert_true(hf_proc_equal(&a, &b));
+	b.pid++;
+	assert_false(hf_proc_equal(&a, &b));
+	b = a;
+	b.boot_id[0] ^= 1;
+	assert_false(hf_proc_equal(&a, &b));
+	b = a;
+	b.pid_ns++;
+	assert_false(hf_proc_equal(&a, &b));
+	/* The inode decides where both have one. */
+	b = a;
+	a.pidfs_inode = b.pidfs_inode = 7;
+	b.start_ticks++;
+	assert_true(hf_proc_equal(&a, &b));
+	b.pidfs_inode = 8;
+	assert_false(hf_proc_equal(&a, &b));
+	b.pidfs_inode = 0;
+	assert_false(hf_proc_equal(&a, &b));
+	b.start_ticks--;
+	assert_true(hf_proc_equal(&a, &b));
+	b.time_ns++;
+	assert_false(hf_proc_equal(&a, &b));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1559,6 +1591,7 @@ int main(void)
 		PROC_TEST(no_failing_call_lets_a_signal_reach_self_or_ancestors_L6),
 		PROC_TEST(no_failing_call_opens_a_wrong_process_L6),
 		PROC_TEST(calls_leave_the_process_as_it_was_L13),
+		PROC_TEST(identities_are_equal_by_inode_or_by_start),
 	};
 
 	proc_test_begin();

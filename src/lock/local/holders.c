@@ -18,11 +18,7 @@
 
 int hf_proc_same(const struct hf_proc_id *a, const struct hf_proc_id *b)
 {
-	if (a->pid != b->pid || a->pid_ns != b->pid_ns || strcmp(a->boot_id, b->boot_id) != 0)
-		return 0;
-	if (a->pidfs_inode && b->pidfs_inode)
-		return a->pidfs_inode == b->pidfs_inode;
-	return a->start_ticks == b->start_ticks && a->time_ns == b->time_ns;
+	return hf_proc_equal(a, b);
 }
 
 int hf_local_judge(const struct hf_local *locks, const struct hf_proc_id *id, int *ret_pidfd,

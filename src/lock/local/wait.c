@@ -33,6 +33,7 @@
 #include "hf/lock/local/queue.h"
 #include "hf/lock/local/wait.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/poll.h"
 
 #define SLOW_CLOCK_NS (60 * HF_SEC)
 
@@ -156,12 +157,6 @@ int hf_attempt_read_channel(struct hf_attempt *a)
 	return 0;
 }
 
-/* Rounded up, so that the deadline has passed when we wake for it. */
-static int to_poll_ms(int64_t ns)
-{
-	return ns < 0 ? -1 : ns / HF_MSEC < INT_MAX ? (int)((ns + HF_MSEC - 1) / HF_MSEC) : INT_MAX;
-}
-
 /* The inode of a process among the watched that has ended, or 0. */
 static uint64_t find_dead(const struct hf_attempt *a)
 {
@@ -175,14 +170,14 @@ static uint64_t find_dead(const struct hf_attempt *a)
 static int sleep_once(struct hf_attempt *a, int *ret_n)
 {
 	struct pollfd *ahead = &a->watch[HF_WATCH_AHEAD];
-	int64_t ns = a->request->wait_ns < 0 ? -1 : hf_mono_left(a->deadline);
+	struct hf_mono until = a->request->wait_ns < 0 ? HF_MONO_NEVER : a->deadline;
 	int n;
 
 	if (a->clock_ns >= 0)
-		ns = smaller(ns, hf_mono_left(a->look_at));
-	ns = smaller(ns, hf_mono_left(a->suspect));
+		until = hf_mono_earlier(until, a->look_at);
+	until = hf_mono_earlier(until, a->suspect);
 	ahead->revents = a->watch[HF_WATCH_CANCEL].revents = 0;
-	n = hf_sys.poll(a->watch, a->n_watch, to_poll_ms(ns));
+	n = hf_poll_until(a->watch, a->n_watch, until);
 	*ret_n = n;
 	a->died = n > 0 ? find_dead(a) : 0;
 	a->cancelled = n > 0 && a->watch[HF_WATCH_CANCEL].revents != 0;
@@ -194,7 +189,7 @@ static int sleep_once(struct hf_attempt *a, int *ret_n)
 		return 0;
 	}
 	/* A signal is the caller's business: it has the cancel descriptor for that. */
-	return n >= 0 || errno != EINTR;
+	return n != -EINTR;
 }
 
 enum hf_woken hf_attempt_sleep(struct hf_attempt *a)

@@ -15,29 +15,12 @@
 #include "hf/run/session/owner.h"
 #include "hf/run/supervisor/remains.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/fdpass.h"
 
 void hf_keeper_tell(struct hf_keeper *k, const struct hf_link_news *news, int fd)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec data = { .iov_base = (void *)(uintptr_t)news, .iov_len = sizeof(*news) };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
-
-	if (fd >= 0) {
-		struct cmsghdr *header;
-
-		message.msg_control = control.bytes;
-		message.msg_controllen = sizeof(control.bytes);
-		header = CMSG_FIRSTHDR(&message);
-		header->cmsg_level = SOL_SOCKET;
-		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-	}
 	/* Only the last word is waited for: a supervisor that is stopped must not stop us. */
-	(void)sendmsg(k->link, &message, MSG_NOSIGNAL | (news->kind == HF_LINK_ENDED ? 0 : MSG_DONTWAIT));
+	(void)hf_send_fd(k->link, news, sizeof(*news), news->kind == HF_LINK_ENDED ? 0 : MSG_DONTWAIT, fd);
 }
 
 /* -- who we are ------------------------------------------------------------------- */

@@ -21,6 +21,7 @@
 #include "hf/run/keeper/keeper.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/poll.h"
 
 /*
  * A reader that takes nothing for so long loses what was left when all had ended. One
@@ -244,13 +245,8 @@ static void renew(struct hf_keeper *k)
 
 /* -- the poll ------------------------------------------------------------------- */
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-/* One sleep, at most `ns`, and what it brought. */
-static void turn(struct hf_keeper *k, int64_t ns)
+/* One sleep, at most to `until`, and what it brought. */
+static void turn(struct hf_keeper *k, struct hf_mono until)
 {
 	int alone = k->over == HF_CAUSE_SUPERVISOR;
 	struct pollfd fds[7] = { { .fd = k->signals, .events = POLLIN },
@@ -259,10 +255,8 @@ static void turn(struct hf_keeper *k, int64_t ns)
 	nfds_t n = 3 + hf_output_poll(&k->output, fds + 3);
 
 	if (!k->lost)
-		ns = smaller(ns, hf_mono_left(k->renew_at));
-	/* Rounded up, so that what we wake for is due. */
-	(void)hf_sys.poll(fds, n,
-			  ns / HF_MSEC >= INT_MAX ? -1 : (int)((ns + HF_MSEC - 1) / HF_MSEC));
+		until = hf_mono_earlier(until, k->renew_at);
+	(void)hf_poll_until(fds, n, until);
 	hf_output_pump(&k->output);
 	if (fds[0].revents)
 		take_signals(k);
@@ -275,16 +269,16 @@ static void turn(struct hf_keeper *k, int64_t ns)
 	renew(k);
 }
 
-/* How long until a limit is reached; ends the tree when one is. */
-static int64_t check_limits(struct hf_keeper *k, const struct hf_limits *limits)
+/* When the next limit is reached; ends the tree when one is. */
+static struct hf_mono check_limits(struct hf_keeper *k, const struct hf_limits *limits)
 {
-	int64_t left = INT64_MAX;
+	struct hf_mono next = HF_MONO_NEVER;
 
 	if (k->ending.phase != HF_ENDING_QUIET)
-		return left;
+		return next;
 	if (limits->has_deadline) {
-		left = hf_mono_left(limits->deadline);
-		if (left == 0)
+		next = limits->deadline;
+		if (hf_mono_left(next) == 0)
 			end(k, HF_CAUSE_DEADLINE, k->o.grace_ns);
 	}
 	if (limits->idle_ns > 0) {
@@ -292,9 +286,9 @@ static int64_t check_limits(struct hf_keeper *k, const struct hf_limits *limits)
 
 		if (quiet <= 0)
 			end(k, HF_CAUSE_IDLE, k->o.grace_ns);
-		left = smaller(left, quiet > 0 ? quiet : 0);
+		next = hf_mono_earlier(next, hf_mono_in(quiet > 0 ? quiet : 0));
 	}
-	return left;
+	return next;
 }
 
 static void begin_watch(struct hf_keeper *k, const struct hf_child *child)
@@ -331,7 +325,7 @@ static void drain(struct hf_keeper *k, int forced)
 		if (taken != before)
 			limit = hf_mono_in(patience);
 		before = taken;
-		turn(k, hf_mono_left(limit));
+		turn(k, limit);
 	}
 	hf_output_drain(&k->output);
 }
@@ -408,7 +402,7 @@ struct hf_watched hf_keeper_watch(struct hf_keeper *k, const struct hf_child *ch
 	begin_watch(k, child);
 	hf_locks_set_patience(k->sessions->locks, RECORD_WAIT_NS);
 	while (hf_tree_reap(&k->tree)) {
-		int64_t ns = INT64_MAX;
+		struct hf_mono next = HF_MONO_NEVER;
 
 		if (k->tree.leader_exited && !k->ending.leader_gone) {
 			if (!note_exit(k, &watched))
@@ -416,9 +410,9 @@ struct hf_watched hf_keeper_watch(struct hf_keeper *k, const struct hf_child *ch
 			continue; /* it may have taken the SIGCHLD of the last one */
 		}
 		if (!k->ending.leader_gone)
-			ns = check_limits(k, limits);
+			next = check_limits(k, limits);
 		act(k, hf_ending_time(&k->ending, hf_mono_now()));
-		turn(k, smaller(ns, hf_ending_due(&k->ending, hf_mono_now())));
+		turn(k, hf_mono_earlier(next, hf_mono_in(hf_ending_due(&k->ending, hf_mono_now()))));
 	}
 	/* Nothing outlived it. */
 	if (!k->ending.leader_gone) {
@@ -443,7 +437,7 @@ int hf_keeper_sleep(struct hf_keeper *k, int64_t ns)
 	begin_watch(k, NULL);
 	while (k->over == HF_CAUSE_NONE && hf_mono_left(until) > 0) {
 		(void)hf_tree_reap(&k->tree);
-		turn(k, hf_mono_left(until));
+		turn(k, until);
 	}
 	return k->over != HF_CAUSE_NONE;
 }

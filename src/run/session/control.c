@@ -9,6 +9,7 @@
 #include "hf/base/fail.h"
 #include "hf/run/session/inspect.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/poll.h"
 
 /* On top of the grace time: for the kill, and for the record. */
 #define PATIENCE_NS (10 * HF_SEC)
@@ -32,7 +33,6 @@ static int open_kept(struct hf_sessions *sessions, const struct hf_session_recor
 /* How long a caller waits, and what ends it earlier. */
 struct patience {
 	struct hf_mono deadline;
-	int is_endless;
 	int cancel_fd; /* -1: none */
 };
 
@@ -44,9 +44,7 @@ static int64_t bounded(int64_t grace_ns)
 
 static struct patience patience_of(int64_t ns)
 {
-	return (struct patience){ .deadline = hf_mono_in(ns < 0 ? INT64_MAX : ns),
-				  .is_endless = ns < 0,
-				  .cancel_fd = -1 };
+	return (struct patience){ .deadline = hf_mono_limit(ns), .cancel_fd = -1 };
 }
 
 /* Sleeps until the process (-1: none) has exited. 0, HF_E_TIMEOUT, HF_E_CANCELLED. */
@@ -57,11 +55,7 @@ static int await_exit(int pidfd, const struct patience *patience, const char *na
 				{ .fd = patience->cancel_fd, .events = POLLIN } };
 
 	for (;;) {
-		int64_t ns = patience->is_endless ? -1 : hf_mono_left(patience->deadline);
-		int n = hf_sys.poll(fds, 2,
-				    ns < 0 || ns / HF_MSEC >= INT_MAX
-					    ? -1
-					    : (int)((ns + HF_MSEC - 1) / HF_MSEC));
+		int n = hf_poll_until(fds, 2, patience->deadline);
 
 		if (n > 0 && fds[0].revents)
 			return 0;
@@ -70,8 +64,8 @@ static int await_exit(int pidfd, const struct patience *patience, const char *na
 		if (n == 0)
 			return FAIL(err, HF_E_TIMEOUT, "wait", name, "it has not ended yet");
 		/* A signal is the caller's business: it has the cancel descriptor for that. */
-		if (errno != EINTR)
-			return FAIL_SYS(err, "poll", name);
+		if (n != -EINTR)
+			return hf_fail_sys(err, -n, "poll", name);
 	}
 }
 
@@ -82,7 +76,7 @@ static int pause_to_look(const struct patience *patience, const char *name, stru
 	int r;
 
 	moment.cancel_fd = patience->cancel_fd;
-	if (!patience->is_endless && hf_mono_left(patience->deadline) == 0)
+	if (hf_mono_left(patience->deadline) == 0)
 		return FAIL(err, HF_E_TIMEOUT, "wait", name, "it has not ended yet");
 	r = await_exit(-1, &moment, name, err);
 	return r == HF_E_TIMEOUT ? 0 : r;
@@ -147,9 +141,8 @@ static int await_end(struct hf_sessions *sessions, const char *name,
 	}
 }
 
-int hf_session_wait(struct hf_sessions *sessions, const char *name,
-		    const struct hf_wait_opts *opts, hf_session_fn *fn, void *arg,
-		    struct hf_err *err)
+static int wait_for(struct hf_sessions *sessions, const char *name, const struct hf_wait_opts *opts,
+		    hf_session_fn *fn, void *arg, struct hf_err *err)
 {
 	struct patience patience = patience_of(opts ? opts->wait_ns : -1);
 	struct hf_session_record record;
@@ -165,6 +158,13 @@ int hf_session_wait(struct hf_sessions *sessions, const char *name,
 		return r;
 	hf_session_show(sessions, &record, fn, arg);
 	return 0;
+}
+
+int hf_session_wait(struct hf_sessions *sessions, const char *name,
+		    const struct hf_wait_opts *opts, hf_session_fn *fn, void *arg,
+		    struct hf_err *err)
+{
+	return hf_err_wrap(err, wait_for(sessions, name, opts, fn, arg, err), "session", name);
 }
 
 static int refuse(struct hf_sessions *sessions, const char *name, const struct hf_err *err)
@@ -222,8 +222,7 @@ static int stop_remains(struct hf_sessions *sessions, const char *name, struct h
 	return killed > 0 ? HF_STOP_KILLED : HF_STOP_ALREADY_GONE;
 }
 
-int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns,
-		    struct hf_err *err)
+static int stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns, struct hf_err *err)
 {
 	struct hf_session_record record, after;
 	struct hf_err why = HF_ERR_INIT;
@@ -280,4 +279,10 @@ int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grac
 	if (r < 0)
 		return r;
 	return after.kills ? HF_STOP_KILLED : HF_STOP_STOPPED;
+}
+
+int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns,
+		    struct hf_err *err)
+{
+	return hf_err_wrap(err, stop(sessions, name, grace_ns, err), "session", name);
 }

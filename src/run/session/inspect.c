@@ -304,11 +304,17 @@ static int show_one(struct hf_sessions *sessions, const char *name, hf_session_f
 	return r < 0 ? r : 0;
 }
 
-int hf_session_look(struct hf_sessions *sessions, const char *name, hf_session_fn *fn, void *arg,
-		    struct hf_err *err)
+static int look(struct hf_sessions *sessions, const char *name, hf_session_fn *fn, void *arg,
+		struct hf_err *err)
 {
 	return fn ? show_one(sessions, name, fn, arg, err)
 		  : FAIL(err, -EINVAL, "arguments", "hf_session_look", "NULL");
+}
+
+int hf_session_look(struct hf_sessions *sessions, const char *name, hf_session_fn *fn, void *arg,
+		    struct hf_err *err)
+{
+	return hf_err_wrap(err, look(sessions, name, fn, arg, err), "session", name);
 }
 
 struct list {

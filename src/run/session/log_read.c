@@ -135,8 +135,8 @@ static int go_to(struct hf_log *log, uint64_t at, struct hf_err *err)
 	return r;
 }
 
-int hf_session_log(struct hf_sessions *sessions, const char *name, unsigned number,
-		   struct hf_log **ret_log, struct hf_err *err)
+static int open_log(struct hf_sessions *sessions, const char *name, unsigned number, struct hf_log **ret_log,
+		    struct hf_err *err)
 {
 	AUTO(free_log) struct hf_log *log = NULL;
 	AUTO_FD dirfd = -1;
@@ -160,6 +160,12 @@ int hf_session_log(struct hf_sessions *sessions, const char *name, unsigned numb
 		return r;
 	*ret_log = ptr_take(&log);
 	return 0;
+}
+
+int hf_session_log(struct hf_sessions *sessions, const char *name, unsigned number,
+		   struct hf_log **ret_log, struct hf_err *err)
+{
+	return hf_err_wrap(err, open_log(sessions, name, number, ret_log, err), "session", name);
 }
 
 /* 1 when there is a later part. */

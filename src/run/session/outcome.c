@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/journal/line.h"
-#include "hf/journal/scan.h"
+#include "hf/journal/find.h"
 #include "hf/run/session/store.h"
 
 /* Counts, compares it with the attempt before, and makes it the outcome on record. */
@@ -50,45 +49,46 @@ void hf_session_conclude(struct hf_sessions *sessions, struct hf_session_record 
 
 typedef void found_fn(const struct hf_record *event, struct hf_session_record *record);
 
-static int is_about(const struct hf_record *event, enum hf_event kind,
-		    const struct hf_session_record *record)
+/* What is looked for, and what to do with it. */
+struct told {
+	enum hf_event kind;
+	struct hf_session_record *record;
+	found_fn *found; /* may be NULL */
+};
+
+static int is_about(const struct hf_record *event, const struct told *told)
 {
+	const struct hf_session_record *record = told->record;
 	int64_t token = 0, attempt = record->attempt;
 
 	/* A name that is not UTF-8 is not in the journal as it is. */
-	return event->info && event->info->event == kind && event->name &&
+	return event->info && event->info->event == told->kind && event->name &&
 	       (strcmp(event->name, record->name) == 0 || strstr(event->name, "\xef\xbf\xbd")) &&
 	       hf_record_int(event, "token", &token) && (uint64_t)token == record->token &&
-	       (kind != HF_EV_SESSION_ENDED ||
+	       (told->kind != HF_EV_SESSION_ENDED ||
 		(hf_record_int(event, "attempt", &attempt) && attempt == (int64_t)record->attempt));
+}
+
+static int take_event(void *arg, const struct hf_record *event)
+{
+	struct told *told = arg;
+
+	if (!is_about(event, told))
+		return 0;
+	if (told->found)
+		told->found(event, told->record);
+	return 1;
 }
 
 /* 1 when there is such an event of that attempt; `found` (may be NULL) is called with it. */
 static int is_told(const struct hf_sessions *sessions, enum hf_event kind,
 		   struct hf_session_record *record, found_fn *found)
 {
-	AUTO(hf_scan_done) struct hf_scan scan = { .dirfd = -1, .fd = -1, .left_fd = -1 };
-	struct hf_scan_line line;
+	struct told told = { .kind = kind, .record = record, .found = found };
 	char needle[40];
-	int r, told = 0;
 
-	if (!sessions->journal || hf_scan_open(sessions->state, &scan, NULL) < 0)
-		return 0;
-	/* Only lines that hold the number are parsed: a journal may be long. */
 	(void)snprintf(needle, sizeof(needle), "\"token\":%llu", (unsigned long long)record->token);
-	while (!told && (r = hf_scan_next(&scan, &line, NULL)) != HF_SCAN_END && r >= 0) {
-		struct hf_record event;
-		json_t *root = NULL;
-
-		if (r != HF_SCAN_LINE || !memmem(line.text, line.len, needle, strlen(needle)) ||
-		    hf_line_decode(line.text, line.len, &event, &root) < 0)
-			continue;
-		told = is_about(&event, kind, record);
-		if (told && found)
-			found(&event, record);
-		json_decref(root);
-	}
-	return told;
+	return sessions->journal && hf_journal_find(sessions->state, needle, take_event, &told, NULL) == 1;
 }
 
 static void adopt(const struct hf_record *event, struct hf_session_record *record)

@@ -134,27 +134,35 @@ void hf_session_set_marks(const struct hf_sessions *sessions, struct hf_session_
 
 /* -- the record ---------------------------------------------------------------- */
 
-/* Puts the record away, whatever it is, and says so once (L8, L12). */
-static int quarantine(struct hf_sessions *sessions, int dirfd, const char *name, const char *why,
-		      struct hf_err *err)
+int hf_session_put_away(struct hf_sessions *sessions, int dirfd, const char *name, const char *entry, const char *why,
+			struct hf_err *err)
 {
 	char key[HF_NAME_KEY_MAX], moved[HF_QUARANTINE_NAME_MAX], label[HF_NAME_KEY_MAX + 16],
 		file[HF_NAME_KEY_MAX + 48];
 	struct hf_field fields[] = { HF_FIELD_TEXT("file", file), HF_FIELD_TEXT("moved_to", moved),
 				     HF_FIELD_TEXT("reason", why) };
 	int r = check_call(sessions, name, key, err);
-	AUTO_FD note = -1;
 
 	if (r < 0)
 		return r;
 	(void)snprintf(label, sizeof(label), "sessions.%s", key);
-	(void)snprintf(file, sizeof(file), "sessions/%s/%s", key, RECORD);
-	r = hf_state_quarantine_from(sessions->state, dirfd, label, RECORD, moved, err);
+	(void)snprintf(file, sizeof(file), "sessions/%s/%s", key, entry);
+	r = hf_state_quarantine_from(sessions->state, dirfd, label, entry, moved, err);
+	if (r == 0)
+		hf_session_event(sessions, HF_EV_RECORD_QUARANTINED, name, fields, 3);
+	return r;
+}
+
+static int quarantine(struct hf_sessions *sessions, int dirfd, const char *name, const char *why,
+		      struct hf_err *err)
+{
+	AUTO_FD note = -1;
+	int r = hf_session_put_away(sessions, dirfd, name, RECORD, why, err);
+
 	if (r < 0)
 		return r;
 	/* For the next look, while its keeper lives; without it that one says "starting". */
 	(void)hf_open_private(dirfd, PUT_AWAY, O_WRONLY | O_CREAT, PUT_AWAY, &note, NULL, NULL);
-	hf_session_event(sessions, HF_EV_RECORD_QUARANTINED, name, fields, 3);
 	return FAIL(err, HF_E_FORMAT, "session", name, "its record was put away: %s", why);
 }
 

@@ -88,4 +88,11 @@ int hf_session_is_reaped(struct hf_sessions *sessions, struct hf_session_record 
 void hf_session_event(const struct hf_sessions *sessions, enum hf_event event, const char *name,
 		      const struct hf_field *fields, size_t n);
 
+/*
+ * Moves the entry `entry` of the session's directory to quarantine, whatever it is, with one event (L8, L12).
+ * 0 or -errno.
+ */
+int hf_session_put_away(struct hf_sessions *sessions, int dirfd, const char *name, const char *entry, const char *why,
+			struct hf_err *err);
+
 #endif

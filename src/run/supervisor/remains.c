@@ -83,7 +83,7 @@ int hf_sessions_sweep(struct hf_sessions *sessions)
 	return sessions ? hf_cgroup_sweep() : 0;
 }
 
-int hf_session_reap(struct hf_sessions *sessions, const char *name, struct hf_err *err)
+static int reap(struct hf_sessions *sessions, const char *name, struct hf_err *err)
 {
 	struct hf_lock_opts opts = { .size = sizeof(opts), .ttl_ns = HF_RUN_TTL_NS };
 	struct hf_session_record old;
@@ -101,4 +101,9 @@ int hf_session_reap(struct hf_sessions *sessions, const char *name, struct hf_er
 	hf_lock_free(lock);
 	(void)hf_cgroup_sweep();
 	return r < 0 ? r : killed;
+}
+
+int hf_session_reap(struct hf_sessions *sessions, const char *name, struct hf_err *err)
+{
+	return hf_err_wrap(err, reap(sessions, name, err), "session", name);
 }

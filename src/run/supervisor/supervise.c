@@ -26,10 +26,12 @@
 #include "hf/run/options.h"
 #include "hf/run/supervisor/supervise.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/fdpass.h"
 #include "hf/sys/io.h"
+#include "hf/sys/poll.h"
 
 /* A shell that puts us in front does not say so when we were running. */
-#define LOOK_IN_FRONT_MS 300
+#define LOOK_IN_FRONT_NS (300 * HF_MSEC)
 
 /* For a look at the lease. */
 #define LOOK_NS (100 * HF_MSEC)
@@ -46,24 +48,7 @@ static void order(struct hf_supervisor *s, int sig, int from_terminal, pid_t gro
 /* 1 and *ret_fd (or -1); 0 when there is none now. */
 static int receive(struct hf_supervisor *s, struct hf_link_news *ret, int *ret_fd)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec data = { .iov_base = ret, .iov_len = sizeof(*ret) };
-	struct msghdr message = { .msg_iov = &data,
-				  .msg_iovlen = 1,
-				  .msg_control = control.bytes,
-				  .msg_controllen = sizeof(control.bytes) };
-	struct cmsghdr *header;
-
-	*ret_fd = -1;
-	if (recvmsg(s->link, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != sizeof(*ret))
-		return 0;
-	header = CMSG_FIRSTHDR(&message);
-	if (header && header->cmsg_type == SCM_RIGHTS)
-		memcpy(ret_fd, CMSG_DATA(header), sizeof(*ret_fd));
-	return 1;
+	return hf_recv_fd(s->link, ret, sizeof(*ret), MSG_DONTWAIT, ret_fd) == sizeof(*ret);
 }
 
 static void suspend(struct hf_supervisor *s)
@@ -264,18 +249,17 @@ static void watch_keeper(struct hf_supervisor *s)
 	s->look = hf_mono_in(s->o.ttl_ns);
 
 	for (;;) {
+		struct hf_mono until = s->look;
 		nfds_t n = 3;
-		int64_t ms;
 
 		fds[0] = (struct pollfd){ .fd = s->keeper_fd, .events = POLLIN };
 		fds[1] = (struct pollfd){ .fd = s->link, .events = POLLIN };
 		fds[2] = (struct pollfd){ .fd = s->signals, .events = POLLIN };
 		hf_terminal_raw(&s->terminal);
 		n += hf_terminal_poll(&s->terminal, &fds[3]);
-		ms = hf_mono_left(s->look) / HF_MSEC + 1;
-		if (s->terminal.pty >= 0 && !s->terminal.is_raw && ms > LOOK_IN_FRONT_MS)
-			ms = LOOK_IN_FRONT_MS;
-		(void)hf_sys.poll(fds, n, ms > INT_MAX ? INT_MAX : (int)ms);
+		if (s->terminal.pty >= 0 && !s->terminal.is_raw)
+			until = hf_mono_earlier(until, hf_mono_in(LOOK_IN_FRONT_NS));
+		(void)hf_poll_until(fds, n, until);
 		if (fds[2].revents)
 			pass_signals(s);
 		if (n > 3 && fds[3].revents)

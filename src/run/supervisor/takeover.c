@@ -13,12 +13,12 @@
 #include "holdfast/exit.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/proc/judge.h"
 #include "hf/run/keeper/keeper.h"
 #include "hf/run/supervisor/supervise.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
-#define STATUS_AROUND HF_EXIT_AROUND
 #define KEEPER_KILLED "the keeper was killed"
 
 /* All that is below us ends here; it was the keeper's, and nobody else looks after it. */
@@ -55,7 +55,7 @@ static void complete_record(struct hf_supervisor *s, struct hf_sessions *session
 		return;
 	if (s->tree.killed > 0)
 		hf_session_event(sessions, HF_EV_SESSION_KILLED, s->name, killed, 2);
-	hf_session_complete(sessions, record, STATUS_AROUND, KEEPER_KILLED);
+	hf_session_complete(sessions, record, HF_EXIT_AROUND, KEEPER_KILLED);
 	(void)hf_session_save(sessions, record, record->token, NULL);
 }
 
@@ -68,7 +68,7 @@ static void fill_last(struct hf_supervisor *s, const struct hf_session_record *r
 	s->last.kind = HF_LINK_ENDED;
 	s->last.result = 0;
 	report->outcome = ended ? record->outcome : HF_OUTCOME_ABANDONED;
-	report->exit_status = ended ? record->exit_status : STATUS_AROUND;
+	report->exit_status = ended ? record->exit_status : HF_EXIT_AROUND;
 	hf_copy_text(report->cause, sizeof(report->cause), ended ? record->cause : KEEPER_KILLED);
 }
 
@@ -87,14 +87,10 @@ struct place {
 static void find_place(void *arg, const struct hf_lock_info *info)
 {
 	struct place *place = arg;
-	char self[HF_PROC_TEXT_MAX], other[HF_PROC_TEXT_MAX];
 
-	(void)hf_proc_format(&place->self, self);
-	for (size_t i = 0; i < info->n_holders; i++) {
-		(void)hf_proc_format(&info->holders[i].id, other);
-		if (strcmp(self, other) == 0)
+	for (size_t i = 0; i < info->n_holders; i++)
+		if (hf_proc_equal(&place->self, &info->holders[i].id))
 			place->token = info->holders[i].token;
-	}
 }
 
 /* The place in the group, of which we are the second owner, as of the name. */
