@@ -6,7 +6,7 @@ setup() {
     TOP=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     cd "$TOP" || return 1
     export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state"
-    layers='base: sys:base name:base,sys proc:base,sys journal:base,sys lock:base,sys,name,proc,journal exec:base,sys,name,proc,journal run:base,sys,name,proc,journal,lock,exec file:base,sys,name,proc,journal,lock,exec plan:base,sys,name,proc,journal,lock,exec view:base,sys,name,proc,journal,lock,exec,run,file'
+    layers='base: sys:base name:base,sys proc:base,sys journal:base,sys lock:base,sys,name,proc,journal exec:base,sys,name,proc,journal run:base,sys,name,proc,journal,lock,exec file:base,sys,name,proc,journal,lock,exec plan:base,sys,name,proc,journal,lock,exec view:base,sys,name,proc,journal,lock,exec,run,file,plan'
 }
 
 # flags LAYER: the include directories that the build gives it
@@ -219,7 +219,7 @@ compiles() {
 # copy_tree DIR: what is under version control, or what a release holds
 copy_tree() {
     mkdir -p "$1"
-    cp -r Makefile meson.build meson_options.txt src cli include docs tools "$1/"
+    cp -r Makefile meson.build meson_options.txt src cli libexec include docs tools "$1/"
     rm -rf "$1/src/layer"
 }
 
@@ -229,7 +229,7 @@ copy_tree() {
         meson setup "$BATS_TEST_TMPDIR/$place/tree/build" "$BATS_TEST_TMPDIR/$place/tree" -Dtests=false >/dev/null
         ninja -C "$BATS_TEST_TMPDIR/$place/tree/build" >/dev/null
     done
-    for file in cli/holdfast src/libholdfast.so src/libholdfast.a; do
+    for file in cli/holdfast libexec/holdfast-supervise src/libholdfast.so src/libholdfast.a; do
         cmp "$BATS_TEST_TMPDIR/one/tree/build/$file" "$BATS_TEST_TMPDIR/two/deeper/tree/build/$file"
     done
     run ! grep -qF "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/one/tree/build/cli/holdfast"
