@@ -187,6 +187,9 @@ def replay(old, new, acknowledged):
                 image[offset:offset + len(data)] = data
             verdict = judge(image, over, old, new)
             found[verdict] = found.get(verdict, 0) + 1
+            # A mutant is found by its first wrong image.
+            if MUTANT != "0" and verdict not in ("old", "new"):
+                return flushes, found
             if variant == 0 and not pending:
                 break
         for _, offset, data, _ in pending:
