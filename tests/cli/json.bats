@@ -3,7 +3,7 @@ load session_helper
 
 DOC="$BATS_TEST_DIRNAME/../../docs/JSON.md"
 
-# What the examples are about: a session that runs and whose run before failed, a lock with one who waits, a file.
+# What the examples are about: a session that runs and whose run before failed, a lock with one who waits, a file, a plan.
 stage() {
     hf run fix-160 -- bash -c 'exit 9' >/dev/null 2>&1 || true
     hf run fix-160 --detach --deadline 1h -- sleep 600 >/dev/null
@@ -14,6 +14,13 @@ stage() {
     spawn "$HOLDFAST" lock run build -- true
     wait_until 10 bash -c '[ "$("$0" --json lock list | jq "[.locks[].waiters[]] | length")" = 1 ]' "$HOLDFAST"
     echo '{"runs":1}' >agents.json
+    # A plan with one change, whose target changed meanwhile.
+    mkdir app
+    echo 1 >app/main.c
+    hf -q plan new upgrade
+    hf -q plan add upgrade app app --strategy copy
+    echo 22 >"$(hf plan path upgrade app)/main.c"
+    echo 3 >app/main.c
 }
 
 # The kinds of an object's members, and of the first member of each list.
@@ -46,7 +53,7 @@ example() { awk -v command="\$ holdfast $1" '$0 == command { on = 1; next } on &
     [ "$(wc -l <members)" -gt 80 ]
     while IFS= read -r member; do
         # Counted by the name of an event, not a member of its own.
-        case $member in note | lock_skipped | session_*) continue ;; esac
+        case $member in note | lock_skipped | plan_added | session_*) continue ;; esac
         grep -q "\`$member\`" "$DOC" || { echo "not explained: $member"; return 1; }
     done <members
 }

@@ -14,12 +14,12 @@ teardown() {
     rm -rf "$W"
 }
 
-powercut() { # FS MUTANT NOISE
-    LIMIT=${POWERCUT_LIMIT:-30} timeout 600 python3 "$BATS_TEST_DIRNAME/powercut/powercut.py" "$1" "$2" "$3" 1
+powercut() { # FLUSHES FS MUTANT NOISE
+    LIMIT=${POWERCUT_LIMIT:-$1} timeout 600 python3 "$BATS_TEST_DIRNAME/powercut/powercut.py" "$2" "$3" "$4" 1
 }
 
 @test "L10: a power cut anywhere in a commit leaves all old or all new" {
-    run powercut ext4 0 1
+    run powercut 15 ext4 0 1
     echo "$output"
     [ "$status" -eq 0 ]
     [[ "$output" == *'"commit": "syncs 2"'* ]]
@@ -29,7 +29,7 @@ powercut() { # FS MUTANT NOISE
 
 @test "L10: the power cuts find a commit that leaves out its first sync" {
     for try in 1 2 3; do
-        run powercut ext4 1 1
+        run powercut 30 ext4 1 1
         echo "$output"
         [[ "$output" == *mixed* || "$output" == *lost* || "$output" == *failed* ]] && return 0
     done
@@ -38,7 +38,7 @@ powercut() { # FS MUTANT NOISE
 
 @test "L10: the power cuts find a commit that syncs its intent but not its new versions" {
     for try in 1 2 3; do
-        run powercut ext4 2 1
+        run powercut 30 ext4 2 1
         echo "$output"
         [[ "$output" == *mixed* || "$output" == *lost* || "$output" == *failed* ]] && return 0
     done

@@ -379,6 +379,7 @@ static void a_sandbox_in_use_when_power_failed_is_errored_and_torn(void **state)
 	AUTO(hf_plan_record_done) struct hf_plan_record r = HF_PLAN_RECORD_INIT, again = HF_PLAN_RECORD_INIT;
 	char word[] = "true", *argv[] = { word, NULL };
 	struct hf_plan_enter_opts opts = { .size = sizeof(opts), .argv = argv };
+	struct hf_plan_commit_opts forced = { .size = sizeof(forced), .flags = HF_PLAN_COMMIT_TORN };
 	struct hf_plan_entered entered;
 	struct hf_plan_info info;
 
@@ -390,13 +391,16 @@ static void a_sandbox_in_use_when_power_failed_is_errored_and_torn(void **state)
 	assert_int_equal(r.state, HF_PLAN_ERRORED);
 	assert_int_equal(r.torn, 1);
 	assert_non_null(strstr(r.reason, "may be torn"));
+	assert_non_null(strstr(r.reason, "commit with --force or"));
 	/* The verdict stays, is not given twice, and is in the way. */
 	ASSERT_OK(settle(plans, &again));
 	assert_int_equal(again.torn, 1);
 	assert_string_equal(again.sandboxes[0].entered_boot, "");
 	ASSERT_ERR(hf_plan_enter(plans, "p", &opts, &entered, ERR), HF_E_TORN);
 	ASSERT_ERR(hf_plan_rm(plans, "p", 0, ERR), HF_E_DIRTY);
-	ASSERT_OK(hf_plan_rm(plans, "p", HF_PLAN_RM_DISCARD, ERR));
+	ASSERT_ERR(hf_plan_commit(plans, "p", NULL, NULL, ERR), HF_E_TORN);
+	ASSERT_OK(hf_plan_commit(plans, "p", &forced, NULL, ERR));
+	ASSERT_OK(hf_plan_rm(plans, "p", 0, ERR));
 }
 
 static void the_verdict_torn_survives_a_crash_before_the_marker_is_gone_L10(void **state)

@@ -208,6 +208,32 @@ static void an_intent_whose_paths_lead_out_is_refused_L12(void **state)
 	}
 }
 
+/* -- leases ----------------------------------------------------------------------------------------- */
+
+static void a_lease_that_breaks_does_not_end_the_caller_L13(void **state)
+{
+	const char *path = hf_test_path("leased");
+	struct timespec soon = { .tv_sec = 20 };
+	sigset_t urgent, old;
+	int fd;
+
+	(void)state;
+	put(path, "x");
+	sigemptyset(&urgent);
+	sigaddset(&urgent, SIGURG);
+	assert_int_equal(pthread_sigmask(SIG_BLOCK, &urgent, &old), 0);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(hf_sys.set_lease(fd, F_RDLCK), 0);
+	/* The kernel's default is SIGIO, whose default ends the process (trap 26). */
+	assert_int_equal(open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC), -1);
+	assert_int_equal(errno, EWOULDBLOCK);
+	assert_int_equal(sigtimedwait(&urgent, NULL, &soon), SIGURG);
+	assert_int_equal(hf_sys.set_lease(fd, F_UNLCK), 0);
+	(void)close(fd);
+	assert_int_equal(pthread_sigmask(SIG_SETMASK, &old, NULL), 0);
+}
+
 /* -- threads ------------------------------------------------------------------------------------------- */
 
 static void *commit_thread(void *arg)
@@ -251,6 +277,7 @@ int main(void)
 		PLAN_TEST(a_promise_without_its_token_is_not_kept_L5),
 		PLAN_TEST(bytes_that_are_no_intent_are_put_away_and_touch_nothing_L12),
 		PLAN_TEST(an_intent_whose_paths_lead_out_is_refused_L12),
+		PLAN_TEST(a_lease_that_breaks_does_not_end_the_caller_L13),
 		PLAN_TEST(of_eight_threads_exactly_one_commits_L11),
 	};
 
