@@ -24,13 +24,6 @@
 #include "holdfast/exit.h"
 #include "holdfast/state.h"
 
-/* Their meaning is in holdfast/exit.h. */
-#define EXIT_DONE    HF_EXIT_DONE
-#define EXIT_NO      HF_EXIT_NO
-#define EXIT_USAGE   HF_EXIT_USAGE
-#define EXIT_REFUSED HF_EXIT_REFUSED
-#define EXIT_OS      HF_EXIT_OS
-
 struct cli {
 	const char *dir; /* --dir, or NULL */
 	int json;        /* --json */
@@ -126,8 +119,8 @@ struct option_spec {
 /*
  * Reads options, ours and the global ones, in any order up to "--", and leaves
  * the other words in argv[0..]. Returns how many there are, between `min` and
- * `max`; or -1 after it has said what is wrong (exit with EXIT_USAGE); or -2
- * after it has shown the help (exit with EXIT_DONE). With OPTIONS_THEN_COMMAND as
+ * `max`; or -1 after it has said what is wrong (exit with HF_EXIT_USAGE); or -2
+ * after it has shown the help (exit with HF_EXIT_DONE). With OPTIONS_THEN_COMMAND as
  * `max`, the second word begins a command, with or without "--" before it, and what
  * follows is the command's.
  */
@@ -169,7 +162,7 @@ int cli_fail(const struct cli *cli, const struct hf_err *err);
 /* The same beside what was found all the same: with --json the error becomes part of `object`. */
 int cli_fail_beside(const struct cli *cli, const struct hf_err *err, json_t *object);
 
-/* "holdfast NOUN VERB: …" and where the help is; returns EXIT_USAGE. */
+/* "holdfast NOUN VERB: …" and where the help is; returns HF_EXIT_USAGE. */
 int cli_usage(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Prints a JSON object as one line with "v":1 in front, and drops the reference. */

@@ -182,7 +182,7 @@ static void check_rooms(struct doctor *doctor, const struct hf_state *state)
 	}
 }
 
-/* Returns the status that a refused directory has, else EXIT_DONE. */
+/* Returns the status that a refused directory has, else HF_EXIT_DONE. */
 static int check_directory(struct doctor *doctor)
 {
 	struct hf_state *state = NULL;
@@ -202,7 +202,7 @@ static int check_directory(struct doctor *doctor)
 			(void)snprintf(text, sizeof(text),
 				       "%s: not there yet; made when it is first needed", path);
 			add_row(doctor, "directory", FOUND_OK, text, NULL, NULL);
-			return EXIT_DONE;
+			return HF_EXIT_DONE;
 		}
 	}
 	if (r < 0) {
@@ -218,7 +218,7 @@ static int check_directory(struct doctor *doctor)
 	check_journal(doctor, state);
 	check_quarantine(doctor, state);
 	hf_state_free(state);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 int cmd_doctor(struct cli *cli, int argc, char **argv)
@@ -244,10 +244,10 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
 		add_row(&doctor, sandbox_probes[i].name, found, text, sandbox_probes[i].gives,
 			sandbox_probes[i].instead);
 	}
-	if (status == EXIT_DONE && doctor.worst == FOUND_FAIL)
-		status = EXIT_OS;
-	else if (status == EXIT_DONE && doctor.worst == FOUND_WARN)
-		status = EXIT_NO;
+	if (status == HF_EXIT_DONE && doctor.worst == FOUND_FAIL)
+		status = HF_EXIT_OS;
+	else if (status == HF_EXIT_DONE && doctor.worst == FOUND_WARN)
+		status = HF_EXIT_NO;
 	if (cli->json) {
 		json_t *object = json_object();
 

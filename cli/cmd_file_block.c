@@ -17,11 +17,11 @@ static const char *const styles[] = {
 static int read_style(const struct cli *cli, const char *word, enum hf_block_style *ret)
 {
 	if (!word)
-		return EXIT_DONE;
+		return HF_EXIT_DONE;
 	for (unsigned i = HF_STYLE_HTML; i < sizeof(styles) / sizeof(styles[0]); i++) {
 		if (strcmp(styles[i], word) == 0) {
 			*ret = (enum hf_block_style)i;
-			return EXIT_DONE;
+			return HF_EXIT_DONE;
 		}
 	}
 	return cli_usage(cli, "--style is html, hash, slash, dash or c, not '%s'", word);
@@ -39,7 +39,7 @@ static int read_text(const struct cli *cli, int64_t limit_ns, struct hf_buf *ret
 		if (hf_mono_left(deadline) == 0) {
 			cli_say(cli, "the text did not end on standard input; --deadline gives it more "
 				     "time, --text TEXT or < FILE gives it at once");
-			return EXIT_NO;
+			return HF_EXIT_NO;
 		}
 		if (hf_poll_until(&input, 1, deadline) <= 0)
 			continue;
@@ -48,10 +48,10 @@ static int read_text(const struct cli *cli, int64_t limit_ns, struct hf_buf *ret
 		n = read(STDIN_FILENO, ret->s + ret->len, CHUNK);
 		if (n < 0 && errno != EINTR) {
 			cli_say(cli, "standard input: %s", strerrordesc_np(errno));
-			return EXIT_OS;
+			return HF_EXIT_OS;
 		}
 		if (n == 0)
-			return EXIT_DONE;
+			return HF_EXIT_DONE;
 		ret->len += n > 0 ? (size_t)n : 0;
 		if (ret->len > HF_BLOCK_TEXT_MAX)
 			return cli_usage(cli, "the text has more than %d MiB", HF_BLOCK_TEXT_MAX >> 20);
@@ -93,9 +93,9 @@ int cmd_file_block(struct cli *cli, int argc, char **argv)
 	work.path = argv[0];
 	block.id = argv[1];
 	status = read_style(cli, style, &block.style);
-	if (status == EXIT_DONE && !text && !remove)
+	if (status == HF_EXIT_DONE && !text && !remove)
 		status = read_text(cli, work.o.limit_ns, &input);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	if (remove) {
 		work.o.create = 1; /* what is not there has no block; nothing is made */

@@ -30,7 +30,7 @@ static int judge(const struct file_work *work, const struct edit *edit,
 	const char *name = edit->command[0];
 
 	if (result->write_error)
-		return file_abandon(work, EXIT_OS, "its new content cannot be written: %s",
+		return file_abandon(work, HF_EXIT_OS, "its new content cannot be written: %s",
 				    strerrordesc_np(-result->write_error));
 	if (result->timed_out)
 		return file_abandon(work, result->status, "%s took too long and was ended; --deadline "
@@ -38,14 +38,14 @@ static int judge(const struct file_work *work, const struct edit *edit,
 	if (result->signal)
 		return file_abandon(work, result->status, "signal %d came, %s was ended",
 				    result->signal, name);
-	if (result->status > STATUS_SIGNAL)
+	if (result->status > HF_EXIT_SIGNAL)
 		return file_abandon(work, result->status, "%s was killed by signal %d", name,
-				    result->status - STATUS_SIGNAL);
+				    result->status - HF_EXIT_SIGNAL);
 	if (result->status != 0)
 		return file_abandon(work, result->status, "%s failed with exit status %d", name,
 				    result->status);
 	if (size_of(new_fd) == 0 && size_of(old_fd) > 0 && !edit->allow_empty)
-		return file_abandon(work, EXIT_NO, "%s wrote nothing; --allow-empty takes that", name);
+		return file_abandon(work, HF_EXIT_NO, "%s wrote nothing; --allow-empty takes that", name);
 	return 0;
 }
 

@@ -29,7 +29,7 @@ int cmd_file_with(struct cli *cli, int argc, char **argv)
 	fd = hf_file_lock_fd(work.file);
 	if (fd >= 0 && fcntl(fd, F_SETFD, 0) < 0) {
 		cli_say(cli, "the lock file cannot be kept open: %s", strerrordesc_np(errno));
-		return STATUS_AROUND;
+		return HF_EXIT_AROUND;
 	}
 	command_environment(cli, hf_file_lock_name(work.file), hf_file_token(work.file));
 	return command_become(cli, argv + 1);

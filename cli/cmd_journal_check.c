@@ -117,7 +117,7 @@ int cmd_journal_stats(struct cli *cli, int argc, char **argv)
 	struct hf_err err = HF_ERR_INIT;
 	struct hf_record record;
 	struct hf_state *state;
-	int status = EXIT_DONE, r;
+	int status = HF_EXIT_DONE, r;
 	int n = cli_options(cli, specs, argc, argv, 0, 0);
 
 	if (n < 0)
@@ -139,7 +139,7 @@ int cmd_journal_stats(struct cli *cli, int argc, char **argv)
 		print_stats_json(&stats);
 	else
 		print_stats(&stats);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 static const char *const problem_words[] = {
@@ -189,7 +189,7 @@ int cmd_journal_verify(struct cli *cli, int argc, char **argv)
 	struct hf_verify_result result;
 	struct hf_err err = HF_ERR_INIT;
 	struct hf_state *state;
-	int status = EXIT_DONE;
+	int status = HF_EXIT_DONE;
 	int n = cli_options(cli, NULL, argc, argv, 0, 0);
 
 	if (n < 0)
@@ -229,5 +229,5 @@ int cmd_journal_verify(struct cli *cli, int argc, char **argv)
 			printf(", %llu counted as lost", (unsigned long long)result.lost);
 		putchar('\n');
 	}
-	return result.problems ? EXIT_NO : EXIT_DONE;
+	return result.problems ? HF_EXIT_NO : HF_EXIT_DONE;
 }

@@ -90,7 +90,7 @@ static int open_reader(struct cli *cli, int argc, char **argv, struct filter *fi
 		       struct hf_journal_reader **ret_reader)
 {
 	struct hf_err err = HF_ERR_INIT;
-	int status = EXIT_DONE, r = read_filter(cli, argc, argv, filter);
+	int status = HF_EXIT_DONE, r = read_filter(cli, argc, argv, filter);
 	struct hf_state *state;
 
 	if (r < 0)

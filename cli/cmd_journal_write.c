@@ -11,7 +11,7 @@ static const char *type_word(enum hf_type type)
 	return type == HF_TEXT ? "text" : type == HF_INT ? "number" : "true|false";
 }
 
-/* Turns KEY=VALUE into a field of the event. Returns 0 or EXIT_USAGE after saying why. */
+/* Turns KEY=VALUE into a field of the event. Returns 0 or HF_EXIT_USAGE after saying why. */
 static int read_field(const struct cli *cli, const struct hf_event_info *info, char *word,
 		      struct hf_field *ret)
 {
@@ -51,7 +51,7 @@ static int emit(struct cli *cli, const struct hf_event_info *info, const char *n
 {
 	struct hf_journal *journal;
 	struct hf_err err = HF_ERR_INIT;
-	int status = EXIT_DONE, r;
+	int status = HF_EXIT_DONE, r;
 	struct hf_state *state = cli_state(cli, 0, &status);
 
 	if (!state)
@@ -159,5 +159,5 @@ int cmd_journal_events(struct cli *cli, int argc, char **argv)
 	} else {
 		json_decref(list);
 	}
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }

@@ -18,7 +18,7 @@ static int print_token(const struct cli *cli, const char *name, uint64_t token)
 	} else {
 		printf("%llu\n", (unsigned long long)token);
 	}
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 int cmd_lock_acquire(struct cli *cli, int argc, char **argv)
@@ -46,11 +46,11 @@ int cmd_lock_acquire(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	status = lock_options_check(cli, &o);
-	if (status == EXIT_DONE)
+	if (status == HF_EXIT_DONE)
 		status = lock_owner(cli, pid, &owner);
-	if (status == EXIT_DONE)
+	if (status == HF_EXIT_DONE)
 		status = lock_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	opts = lock_options_for(&o, &owner, reentrant ? HF_LOCK_REENTRANT : 0);
 	r = hf_lock_acquire(context.locks, argv[0], &opts, &lock, &blocker, &err);
@@ -64,7 +64,7 @@ int cmd_lock_acquire(struct cli *cli, int argc, char **argv)
 		lock_journal_timeout(&context, HF_EV_LOCK_FAIL_OPEN, argv[0],
 				     hf_mono_now().ns - start.ns, &blocker, &err);
 		cli_say(cli, "going on WITHOUT the lock '%s': %s", argv[0], lock_why(&err, text));
-		return EXIT_DONE;
+		return HF_EXIT_DONE;
 	}
 	if (!lock_is_timeout(r))
 		return cli_fail(cli, &err);
@@ -78,7 +78,7 @@ static int read_token(const struct cli *cli, const char *text, uint64_t *ret)
 {
 	if (hf_parse_u64(text, strlen(text), UINT64_MAX, ret) < 0 || *ret == 0)
 		return cli_usage(cli, "'%s' is not a token", text);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 int cmd_lock_release(struct cli *cli, int argc, char **argv)
@@ -93,7 +93,7 @@ int cmd_lock_release(struct cli *cli, int argc, char **argv)
 	AUTO(lock_close) struct lock_context context = { 0 };
 	struct hf_err err = HF_ERR_INIT;
 	struct hf_proc_id owner = { 0 };
-	int status = EXIT_DONE, n = cli_options(cli, specs, argc, argv, 1, 1);
+	int status = HF_EXIT_DONE, n = cli_options(cli, specs, argc, argv, 1, 1);
 
 	if (n < 0)
 		return cli_options_status(n);
@@ -103,13 +103,13 @@ int cmd_lock_release(struct cli *cli, int argc, char **argv)
 		status = read_token(cli, token_text, &token);
 	else
 		status = lock_owner(cli, pid, &owner);
-	if (status == EXIT_DONE)
+	if (status == HF_EXIT_DONE)
 		status = lock_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	if (hf_lock_release_as(context.locks, argv[0], token, &owner, &err) < 0)
 		return cli_fail(cli, &err);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 int cmd_lock_renew(struct cli *cli, int argc, char **argv)
@@ -133,13 +133,13 @@ int cmd_lock_renew(struct cli *cli, int argc, char **argv)
 	if (ttl_ns == 0)
 		return cli_usage(cli, "--ttl is more than 0");
 	status = read_token(cli, token_text, &token);
-	if (status == EXIT_DONE)
+	if (status == HF_EXIT_DONE)
 		status = lock_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	if (hf_lock_renew_token(context.locks, argv[0], token, ttl_ns < 0 ? 0 : ttl_ns, &err) < 0)
 		return cli_fail(cli, &err);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 int cmd_lock_check(struct cli *cli, int argc, char **argv)
@@ -152,15 +152,15 @@ int cmd_lock_check(struct cli *cli, int argc, char **argv)
 	};
 	AUTO(lock_close) struct lock_context context = { 0 };
 	struct hf_err err = HF_ERR_INIT;
-	int status = EXIT_DONE, n = cli_options(cli, specs, argc, argv, 1, 1);
+	int status = HF_EXIT_DONE, n = cli_options(cli, specs, argc, argv, 1, 1);
 
 	if (n < 0)
 		return cli_options_status(n);
 	if (token_text)
 		status = read_token(cli, token_text, &token);
-	if (status == EXIT_DONE)
+	if (status == HF_EXIT_DONE)
 		status = lock_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	if (hf_lock_check_token(context.locks, argv[0], token, &err) < 0)
 		return cli_fail(cli, &err);
@@ -173,7 +173,7 @@ int cmd_lock_check(struct cli *cli, int argc, char **argv)
 	} else if (!cli->quiet) {
 		puts(token ? "current" : "held");
 	}
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 int cmd_lock_break(struct cli *cli, int argc, char **argv)
@@ -192,7 +192,7 @@ int cmd_lock_break(struct cli *cli, int argc, char **argv)
 	if (!reason || !reason[0])
 		return cli_usage(cli, "--reason is needed: a living holder loses its lock");
 	status = lock_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	r = hf_lock_break(context.locks, argv[0], reason, &err);
 	if (r < 0)
@@ -207,5 +207,5 @@ int cmd_lock_break(struct cli *cli, int argc, char **argv)
 		cli_say(cli, "%d holder(s) of '%s' lost it; their tokens are refused from now on", r,
 			argv[0]);
 	}
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }

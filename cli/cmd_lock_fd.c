@@ -74,7 +74,7 @@ int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	status = lock_options_check(cli, &o);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	if (hf_parse_u64(argv[0], strlen(argv[0]), INT32_MAX, &fd) < 0 ||
 	    fcntl((int)fd, F_GETFD) < 0)
@@ -83,7 +83,7 @@ int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 	r = hf_flock_until((int)fd, o.shared ? LOCK_SH : LOCK_EX,
 			   hf_mono_in(o.wait_ns < 0 ? INT64_MAX : o.wait_ns), &backoff);
 	if (r >= 0)
-		return EXIT_DONE;
+		return HF_EXIT_DONE;
 	if (r != -ETIMEDOUT) {
 		(void)hf_fail_sys(&err, -r, "flock", name);
 		return cli_fail(cli, &err);
@@ -94,7 +94,7 @@ int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 	if (o.on_timeout == ON_TIMEOUT_PROCEED &&
 	    journal_timeout(cli, HF_EV_LOCK_FAIL_OPEN, name, waited, &err)) {
 		cli_say(cli, "%s: going on WITHOUT the lock", name);
-		return EXIT_DONE;
+		return HF_EXIT_DONE;
 	}
 	if (o.on_timeout == ON_TIMEOUT_SKIP)
 		(void)journal_timeout(cli, HF_EV_LOCK_SKIPPED, name, waited, &err);

@@ -235,7 +235,7 @@ static int run_becoming(struct run *run)
 	struct hf_holder blocker = { 0 };
 	struct hf_err err = HF_ERR_INIT;
 	struct hf_lock *lock = NULL;
-	int go = 1, status = EXIT_DONE;
+	int go = 1, status = HF_EXIT_DONE;
 	int r = hf_lock_acquire(run->context.locks, run->name, &opts, &lock, &blocker, &err);
 
 	if (r < 0)
@@ -260,19 +260,19 @@ static int run_leased(struct run *run)
 	struct renewal renewal = { .ttl_ns = run->o.ttl_ns };
 	struct hf_lock_opts opts;
 	struct hf_proc_id id;
-	int r, go = 1, status = EXIT_DONE;
+	int r, go = 1, status = HF_EXIT_DONE;
 
 	r = hf_command_signals_take(&leased.signals);
 	if (r == 0)
 		r = start_leased(run->cli, run->name, run->command, &leased);
 	if (r < 0) {
 		cli_say(run->cli, "cannot start: %s", strerrordesc_np(-r));
-		return STATUS_AROUND;
+		return HF_EXIT_AROUND;
 	}
 	/* From now on we do nothing but wait for it; so says our name. */
 	(void)prctl(PR_SET_NAME, HF_COMM_LEASE);
 	if (hf_proc_identify((int32_t)leased.child.pid, &id, &err) < 0)
-		return cli_fail(run->cli, &err), STATUS_AROUND;
+		return cli_fail(run->cli, &err), HF_EXIT_AROUND;
 	/* While we only wait for the lock, a signal ends us as it would end any process. */
 	(void)sigprocmask(SIG_SETMASK, &leased.signals.mask, NULL);
 	opts = lock_options_for(&run->o, &id, HF_LOCK_FREE_ON_EXIT);
@@ -288,7 +288,7 @@ static int run_leased(struct run *run)
 	}
 	hf_command_signals_done(&leased.signals);
 	if (hf_command_signals_take(&leased.signals) < 0)
-		return STATUS_AROUND;
+		return HF_EXIT_AROUND;
 	renewal.next = hf_mono_in(renewal.lock ? renewal.ttl_ns / 3 : INT64_MAX / 2);
 	renewal.lost_at = hf_mono_in(renewal.ttl_ns);
 	/* Killed just now, it is not our end as well. */
@@ -299,7 +299,7 @@ static int run_leased(struct run *run)
 	if (r < 0)
 		status = command_not_executed(run->cli, run->command[0], r);
 	if (renewal.lost)
-		status = EXIT_REFUSED;
+		status = HF_EXIT_REFUSED;
 	else if (renewal.lock)
 		(void)hf_lock_release(renewal.lock, NULL);
 	hf_lock_free(renewal.lock);
@@ -329,13 +329,13 @@ int cmd_lock_run(struct cli *cli, int argc, char **argv)
 	run.name = argv[0];
 	run.command = argv + 1;
 	status = lock_options_check(cli, &run.o);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	status = lock_open(cli, &run.context);
 	/* Fail-open covers a broken store, as long as the journal can say so (L8). */
-	if (status != EXIT_DONE && run.o.on_timeout == ON_TIMEOUT_PROCEED && run.context.journal)
+	if (status != HF_EXIT_DONE && run.o.on_timeout == ON_TIMEOUT_PROCEED && run.context.journal)
 		return run_without(&run);
-	if (status != EXIT_DONE) {
+	if (status != HF_EXIT_DONE) {
 		lock_close(&run.context);
 		return command_status_around(status);
 	}

@@ -59,7 +59,7 @@ int cmd_lock_list(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	status = lock_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	if (cli->json) {
 		object = json_object();
@@ -71,7 +71,7 @@ int cmd_lock_list(struct cli *cli, int argc, char **argv)
 		return cli_fail_beside(cli, &err, object); /* the others were shown */
 	if (cli->json)
 		cli_print_json(object);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 static void explain_holder(const struct hf_holder *holder)
@@ -154,7 +154,7 @@ int cmd_why(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	status = lock_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	r = hf_lock_look(context.locks, argv[0], explain, &show, &err);
 	if (r < 0 && r != HF_E_NOT_HELD)
@@ -172,5 +172,5 @@ int cmd_why(struct cli *cli, int argc, char **argv)
 		cli_set(object, "events", show.list);
 		cli_print_json(object);
 	}
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }

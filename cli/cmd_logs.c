@@ -57,7 +57,7 @@ static void put_end(struct logs *logs)
 	(void)fwrite(out.s, 1, out.len, stdout);
 }
 
-/* Copies what there is. EXIT_DONE, or the status after saying why; *ret_gone: nobody reads it. */
+/* Copies what there is. HF_EXIT_DONE, or the status after saying why; *ret_gone: nobody reads it. */
 static int copy_rest(struct logs *logs, int *ret_gone)
 {
 	struct hf_err err = HF_ERR_INIT;
@@ -70,10 +70,10 @@ static int copy_rest(struct logs *logs, int *ret_gone)
 		logs->shown = 1;
 		*ret_gone = put(logs, chunk, (size_t)n) < 0;
 		if (*ret_gone)
-			return EXIT_DONE;
+			return HF_EXIT_DONE;
 	}
 	*ret_gone = fflush(stdout) != 0;
-	return n < 0 ? cli_fail(logs->cli, &err) : EXIT_DONE;
+	return n < 0 ? cli_fail(logs->cli, &err) : HF_EXIT_DONE;
 }
 
 struct follow {
@@ -108,7 +108,7 @@ static int follow(struct logs *logs)
 			return cli_fail(logs->cli, &err);
 		/* What was written before it ended is there now. */
 		status = copy_rest(logs, &gone);
-		if (status != EXIT_DONE || gone || state.ended)
+		if (status != HF_EXIT_DONE || gone || state.ended)
 			return status;
 		if (hf_proc_open(&state.keeper, 0, &pidfd, NULL) < 0 &&
 		    hf_proc_open(&state.supervisor, 0, &pidfd, NULL) < 0) {
@@ -121,7 +121,7 @@ static int follow(struct logs *logs)
 		do {
 			(void)poll(fds, 2, -1);
 			status = copy_rest(logs, &gone);
-			if (status != EXIT_DONE || gone)
+			if (status != HF_EXIT_DONE || gone)
 				return status;
 		} while (!(fds[1].revents & POLLIN));
 	}
@@ -137,7 +137,7 @@ static int show(struct logs *logs, uint64_t lines, int follows)
 	if (follows)
 		return follow(logs);
 	status = copy_rest(logs, &gone);
-	return status == EXIT_DONE && gone ? EXIT_OS : status;
+	return status == HF_EXIT_DONE && gone ? HF_EXIT_OS : status;
 }
 
 static void say_no_log(struct logs *logs, int previous)
@@ -175,12 +175,12 @@ int cmd_logs(struct cli *cli, int argc, char **argv)
 		return cli_usage(cli, "the log of the run before does not grow");
 	logs.name = argv[0];
 	status = session_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	r = hf_session_log(context.sessions, logs.name, previous ? 1 : 0, &logs.log, &err);
 	if (r == -ENOENT) {
 		say_no_log(&logs, previous);
-		return EXIT_NO;
+		return HF_EXIT_NO;
 	}
 	if (r < 0)
 		return cli_fail(cli, &err);

@@ -35,7 +35,7 @@ int cmd_name_sanitize(struct cli *cli, int argc, char **argv)
 	(void)hf_name_sanitize(argv[0], strlen(argv[0]), out, len + 1);
 	print_form(cli, argv[0], "sanitized", out);
 	free(out);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 int cmd_name_key(struct cli *cli, int argc, char **argv)
@@ -49,7 +49,7 @@ int cmd_name_key(struct cli *cli, int argc, char **argv)
 	if (hf_name_key(argv[0], strlen(argv[0]), key, &err) < 0)
 		return cli_fail(cli, &err);
 	print_form(cli, argv[0], "key", key);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 int cmd_name_unkey(struct cli *cli, int argc, char **argv)
@@ -74,5 +74,5 @@ int cmd_name_unkey(struct cli *cli, int argc, char **argv)
 		(void)fwrite(name, 1, (size_t)len, stdout);
 		putchar('\n');
 	}
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }

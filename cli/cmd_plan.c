@@ -18,7 +18,7 @@ int cmd_plan_new(struct cli *cli, int argc, char **argv)
 	int n = cli_options(cli, specs, argc, argv, 1, 1);
 	int status = n < 0 ? cli_options_status(n) : plan_open(cli, &context);
 
-	if (n < 0 || status != EXIT_DONE)
+	if (n < 0 || status != HF_EXIT_DONE)
 		return status;
 	if (opts.session && !opts.session[0])
 		opts.session = NULL;
@@ -31,7 +31,7 @@ int cmd_plan_new(struct cli *cli, int argc, char **argv)
 		cli_set(object, "state", json_string(hf_plan_state_word(HF_PLAN_CREATED)));
 		cli_print_json(object);
 	}
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 int cmd_plan_add(struct cli *cli, int argc, char **argv)
@@ -58,7 +58,7 @@ int cmd_plan_add(struct cli *cli, int argc, char **argv)
 	opts.strategy = (enum hf_strategy)strategy;
 	opts.flags = git_outside ? HF_PLAN_ADD_GIT_OUTSIDE : 0;
 	status = plan_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	if (hf_plan_add(context.plans, argv[0], argv[1], argv[2], &opts, &added, &context.err) < 0)
 		return cli_fail(cli, &context.err);
@@ -75,13 +75,13 @@ int cmd_plan_add(struct cli *cli, int argc, char **argv)
 		cli_set(object, "path", cli_text(path));
 		cli_set(object, "same_path", json_boolean(added.same_path));
 		cli_print_json(object);
-		return EXIT_DONE;
+		return HF_EXIT_DONE;
 	}
 	cli_say(cli, "sandbox '%s': %s%s%s", argv[1], hf_strategy_word(added.strategy),
 		added.why[0] ? "; " : "", added.why);
 	if (!added.same_path)
 		cli_say(cli, "work in %s (not in the target itself); see 'plan path'", path);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 static void say_entered(void *arg, const struct hf_plan_entered *entered)
@@ -118,7 +118,7 @@ int cmd_plan_enter(struct cli *cli, int argc, char **argv)
 	opts.arg = cli;
 	opts.flags = no_rename ? HF_PLAN_ENTER_NO_RENAME : 0;
 	status = plan_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return command_status_around(status);
 	(void)fflush(stdout);
 	if (hf_plan_enter(context.plans, argv[0], &opts, &entered, &context.err) < 0)
@@ -137,7 +137,7 @@ int cmd_plan_path(struct cli *cli, int argc, char **argv)
 	int n = cli_options(cli, NULL, argc, argv, 2, 2);
 	int status = n < 0 ? cli_options_status(n) : plan_open(cli, &context);
 
-	if (n < 0 || status != EXIT_DONE)
+	if (n < 0 || status != HF_EXIT_DONE)
 		return status;
 	if (hf_plan_path(context.plans, argv[0], argv[1], &path, &context.err) < 0)
 		return cli_fail(cli, &context.err);
@@ -149,7 +149,7 @@ int cmd_plan_path(struct cli *cli, int argc, char **argv)
 	} else {
 		puts(path);
 	}
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 int cmd_plan_rm(struct cli *cli, int argc, char **argv)
@@ -163,7 +163,7 @@ int cmd_plan_rm(struct cli *cli, int argc, char **argv)
 	int n = cli_options(cli, specs, argc, argv, 1, 1);
 	int status = n < 0 ? cli_options_status(n) : plan_open(cli, &context);
 
-	if (n < 0 || status != EXIT_DONE)
+	if (n < 0 || status != HF_EXIT_DONE)
 		return status;
 	if (hf_plan_rm(context.plans, argv[0], discard ? HF_PLAN_RM_DISCARD : 0, &context.err) < 0)
 		return cli_fail(cli, &context.err);
@@ -174,7 +174,7 @@ int cmd_plan_rm(struct cli *cli, int argc, char **argv)
 		cli_set(object, "removed", json_true());
 		cli_print_json(object);
 	}
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 struct collected {
@@ -218,7 +218,7 @@ int cmd_plan_gc(struct cli *cli, int argc, char **argv)
 	int status = n < 0 ? cli_options_status(n) : plan_open(cli, &context);
 	int r;
 
-	if (n < 0 || status != EXIT_DONE)
+	if (n < 0 || status != HF_EXIT_DONE)
 		return status;
 	opts.flags = collected.dry_run ? HF_PLAN_GC_DRY_RUN : 0;
 	collected.list = json_array();
@@ -237,5 +237,5 @@ int cmd_plan_gc(struct cli *cli, int argc, char **argv)
 	} else {
 		json_decref(collected.list);
 	}
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }

@@ -37,7 +37,7 @@ static int read_fences(const struct cli *cli, char *const *words, struct hf_plan
 			cli_die_oom();
 	}
 	*ret_n = i;
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 static json_t *conflicts_json(const struct hf_plan_report *report)
@@ -117,7 +117,7 @@ static int tell(const struct cli *cli, const char *plan, const char *done, int r
 		cli_say(cli, "plan '%s': %s: %llu added, %llu changed, %llu deleted", plan, done,
 			(unsigned long long)report->added, (unsigned long long)report->changed,
 			(unsigned long long)report->deleted);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 static int run_commit(struct cli *cli, const char *plan, struct commit_options *o, int undo)
@@ -136,11 +136,11 @@ static int run_commit(struct cli *cli, const char *plan, struct commit_options *
 	struct hf_err err = HF_ERR_INIT;
 	int r, status = read_fences(cli, o->fence, fences, &opts.n_fences);
 
-	if (status == EXIT_DONE)
+	if (status == HF_EXIT_DONE)
 		status = plan_read_ignore(cli, o->ignore_from, &o->ignore);
-	if (status == EXIT_DONE)
+	if (status == HF_EXIT_DONE)
 		status = plan_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	opts.ignore = (const char *const *)o->ignore;
 	r = undo ? hf_plan_undo(context.plans, plan, &opts, &report, &err)
@@ -213,7 +213,7 @@ int cmd_plan_rollback(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	status = plan_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	if (hf_plan_rollback(context.plans, argv[0], wait_ns, &err) < 0)
 		return cli_fail(cli, &err);
@@ -221,7 +221,7 @@ int cmd_plan_rollback(struct cli *cli, int argc, char **argv)
 		cli_print_json(report_json(argv[0], "rolled back", &none));
 	else
 		cli_say(cli, "plan '%s': rolled back", argv[0]);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 /* -- recover -------------------------------------------------------------------------------------- */
@@ -258,7 +258,7 @@ static int recover_one(struct cli *cli, struct hf_plans *plans, const char *plan
 	} else if (r) {
 		cli_say(cli, "plan '%s': recovered; 'holdfast plan show %s' says how", plan, plan);
 	}
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 int cmd_plan_recover(struct cli *cli, int argc, char **argv)
@@ -276,7 +276,7 @@ int cmd_plan_recover(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	status = plan_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	if (n == 1)
 		return recover_one(cli, context.plans, argv[0], wait_ns);
@@ -285,7 +285,7 @@ int cmd_plan_recover(struct cli *cli, int argc, char **argv)
 	for (size_t i = 0; i < rec.n; i++) {
 		int one = recover_one(cli, context.plans, rec.names[i], wait_ns);
 
-		status = status == EXIT_DONE ? one : status;
+		status = status == HF_EXIT_DONE ? one : status;
 		free(rec.names[i]);
 	}
 	free(rec.names);

@@ -125,7 +125,7 @@ static int take(void *arg, const struct hf_change *c)
 	} else if (diff->o->patch) {
 		int status = plan_patch(diff->cli, c);
 
-		if (status != EXIT_DONE && diff->status == EXIT_DONE)
+		if (status != HF_EXIT_DONE && diff->status == HF_EXIT_DONE)
 			diff->status = status;
 	} else {
 		print_line(diff, c);
@@ -190,9 +190,9 @@ int cmd_plan_diff(struct cli *cli, int argc, char **argv)
 		return cli_usage(cli, "--stat, --patch and --name-only exclude each other; -z needs "
 				      "--name-only");
 	status = plan_read_ignore(cli, o.ignore_from, &o.ignore);
-	if (status == EXIT_DONE)
+	if (status == HF_EXIT_DONE)
 		status = plan_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	opts.wait_ns = o.wait_ns;
 	opts.ignore = (const char *const *)o.ignore;

@@ -88,20 +88,20 @@ int cmd_plan_list(struct cli *cli, int argc, char **argv)
 	json_t *object;
 	int r;
 
-	if (n < 0 || status != EXIT_DONE)
+	if (n < 0 || status != HF_EXIT_DONE)
 		return status;
 	show.list = json_array();
 	r = hf_plan_list(context.plans, list_one, &show, &context.err);
 	if (!cli->json) {
 		json_decref(show.list);
-		return r < 0 ? cli_fail(cli, &context.err) : EXIT_DONE;
+		return r < 0 ? cli_fail(cli, &context.err) : HF_EXIT_DONE;
 	}
 	object = json_object();
 	cli_set(object, "plans", show.list);
 	if (r < 0)
 		return cli_fail_beside(cli, &context.err, object);
 	cli_print_json(object);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 int cmd_plan_show(struct cli *cli, int argc, char **argv)
@@ -111,11 +111,11 @@ int cmd_plan_show(struct cli *cli, int argc, char **argv)
 	int n = cli_options(cli, NULL, argc, argv, 1, 1);
 	int status = n < 0 ? cli_options_status(n) : plan_open(cli, &context);
 
-	if (n < 0 || status != EXIT_DONE)
+	if (n < 0 || status != HF_EXIT_DONE)
 		return status;
 	if (hf_plan_look(context.plans, argv[0], print_plan, &show, &context.err) < 0)
 		return cli_fail(cli, &context.err);
 	if (cli->json)
 		cli_print_json(show.object);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }

@@ -37,7 +37,7 @@ int cmd_proc_id(struct cli *cli, int argc, char **argv)
 	} else {
 		puts(text);
 	}
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 /* Reads an identity from the command line; says what is wrong with it. */
@@ -46,7 +46,7 @@ static int read_id(const struct cli *cli, const char *text, struct hf_proc_id *r
 	struct hf_err err = HF_ERR_INIT;
 
 	if (hf_proc_parse(text, strlen(text), ret, &err) == 0)
-		return EXIT_DONE;
+		return HF_EXIT_DONE;
 	if (text[0] && text[strspn(text, "0123456789")] == '\0')
 		cli_say(cli, "'%s' is a pid, which may be anybody's by now; give an identity, made "
 			     "by 'holdfast proc id %s' while the process was the right one",
@@ -59,9 +59,9 @@ int cmd_proc_check(struct cli *cli, int argc, char **argv)
 	static const struct {
 		const char *word;
 		int status;
-	} answers[] = { [HF_ALIVE] = { "alive", EXIT_DONE },
-			[HF_DEAD] = { "dead", EXIT_NO },
-			[HF_UNKNOWN] = { "unknown", EXIT_REFUSED } };
+	} answers[] = { [HF_ALIVE] = { "alive", HF_EXIT_DONE },
+			[HF_DEAD] = { "dead", HF_EXIT_NO },
+			[HF_UNKNOWN] = { "unknown", HF_EXIT_REFUSED } };
 	char evidence[HF_EVIDENCE_MAX];
 	struct hf_proc_id id;
 	enum hf_liveness answer;
@@ -71,7 +71,7 @@ int cmd_proc_check(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	status = read_id(cli, argv[0], &id);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	answer = hf_proc_liveness(&id, 0, evidence);
 	if (cli->json) {
@@ -114,7 +114,7 @@ static void journal_signal(struct cli *cli, const char *target, const char *sig_
 	struct hf_journal *journal = NULL;
 	struct hf_err err = HF_ERR_INIT;
 	char reason[HF_ERR_TEXT_MAX] = "", text[HF_ERR_TEXT_MAX];
-	int status = EXIT_DONE;
+	int status = HF_EXIT_DONE;
 	struct hf_state *state = cli_state(cli, 0, &status);
 
 	if (!state)
@@ -152,7 +152,7 @@ int cmd_proc_signal(struct cli *cli, int argc, char **argv)
 	else if (sig != SIGTERM)
 		(void)snprintf(sig_name, sizeof(sig_name), "%d", sig);
 	status = read_id(cli, argv[0], &id);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	r = hf_proc_signal(&id, sig, 0, &err);
 	if (sig != 0)
@@ -166,5 +166,5 @@ int cmd_proc_signal(struct cli *cli, int argc, char **argv)
 		cli_set(object, "pid", json_integer(id.pid));
 		cli_print_json(object);
 	}
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }

@@ -39,7 +39,7 @@ static int show_all(struct cli *cli, struct session_context *context, const char
 {
 	struct show show = { .cli = cli, .list = json_array() };
 	struct hf_err err = HF_ERR_INIT;
-	int status = EXIT_DONE;
+	int status = HF_EXIT_DONE;
 	int r = name ? hf_session_look(context->sessions, name, show_one, &show, &err)
 		     : hf_session_list(context->sessions, show_one, &show, &err);
 
@@ -72,13 +72,13 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	status = session_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	for (uint64_t i = 1;; i++) {
 		if (watch && cli->colour)
 			fputs("\033[H\033[2J", stdout);
 		status = show_all(cli, &context, n > 0 ? argv[0] : NULL);
-		if (!watch || status != EXIT_DONE || i == times || fflush(stdout) != 0)
+		if (!watch || status != HF_EXIT_DONE || i == times || fflush(stdout) != 0)
 			return status;
 		(void)poll(NULL, 0, (int)(interval_ns / HF_MSEC < 86400000 ? interval_ns / HF_MSEC : 86400000));
 	}

@@ -41,7 +41,7 @@ static int check_words(struct run *run)
 						    : HF_TERM_TREE;
 	if (run->o.term == HF_TERM_TREE && strcmp(term, "tree") != 0)
 		return cli_usage(run->cli, "--term is leader or tree, not '%s'", term);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 /* --env NAME takes the value from here. */
@@ -67,7 +67,7 @@ static int check_env(struct run *run)
 			cli_die_oom();
 		run->env[i] = run->env_set[run->n_set++];
 	}
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 static void free_env(struct run *run)
@@ -187,13 +187,13 @@ static int skip(struct run *run, const struct hf_run_report *report, const struc
 {
 	struct lock_context lock = { 0 };
 
-	if (lock_open(run->cli, &lock) == EXIT_DONE)
+	if (lock_open(run->cli, &lock) == HF_EXIT_DONE)
 		lock_journal_timeout(&lock, HF_EV_LOCK_SKIPPED, run->name,
 				     err->code == HF_E_BUSY ? 0 : run->lock.wait_ns, &report->blocker,
 				     err);
 	lock_close(&lock);
 	cli_say(run->cli, "skipped: session '%s': %s", run->name, err->detail);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 /* Somebody has the name: who, for how long, with what, and what to do about it. */
@@ -207,7 +207,7 @@ static int say_busy(struct run *run, const struct hf_run_report *report, const s
 		return skip(run, report, err);
 	if (run->cli->json)
 		busy.object = hf_view_conflict(run->name, &report->blocker, err, status);
-	if (session_open(run->cli, &context) != EXIT_DONE ||
+	if (session_open(run->cli, &context) != HF_EXIT_DONE ||
 	    hf_session_look(context.sessions, run->name, say_session, &busy, NULL) < 0 || !busy.known)
 		cli_say(run->cli, "'%s' is locked, but not by a session", run->name);
 	cli_say(run->cli, "held by %s", err->detail);
@@ -233,7 +233,7 @@ static int fail(struct run *run, int r, const struct hf_run_report *report, cons
 	status = cli_fail(run->cli, err);
 	if (r == HF_E_LIMIT)
 		return (int)run->lock.busy_status;
-	return status == EXIT_OS ? STATUS_AROUND : status;
+	return status == HF_EXIT_OS ? HF_EXIT_AROUND : status;
 }
 
 static int tell(const struct run *run, const struct hf_run_report *report)
@@ -280,11 +280,11 @@ static int start(struct run *run, char **command)
 {
 	struct hf_run_report report = { 0 };
 	struct hf_err err = HF_ERR_INIT;
-	int status = EXIT_DONE, r;
+	int status = HF_EXIT_DONE, r;
 	struct hf_state *state = cli_state(run->cli, 0, &status);
 
 	if (!state)
-		return status == EXIT_OS ? STATUS_AROUND : status;
+		return status == HF_EXIT_OS ? HF_EXIT_AROUND : status;
 	fill_options(run, command);
 	r = run->detach ? hf_run_start(state, run->name, &run->o, &report, &err)
 			: hf_run_supervise(state, run->name, &run->o, &report, &err);
@@ -348,11 +348,11 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 	argv[n] = NULL; /* the words were moved together; there is room behind the last */
 	run.name = argv[0];
 	status = lock_options_check(cli, &run.lock);
-	if (status == EXIT_DONE)
+	if (status == HF_EXIT_DONE)
 		status = check_limits(&run);
-	if (status == EXIT_DONE)
+	if (status == HF_EXIT_DONE)
 		status = check_env(&run);
-	if (status == EXIT_DONE)
+	if (status == HF_EXIT_DONE)
 		status = start(&run, argv + 1);
 	free_env(&run);
 	return status;

@@ -32,7 +32,7 @@ static int stop_status(int r)
 {
 	if (r < 0)
 		return hf_err_exit_status(r);
-	return r == HF_STOP_ALREADY_GONE ? EXIT_NO : EXIT_DONE;
+	return r == HF_STOP_ALREADY_GONE ? HF_EXIT_NO : HF_EXIT_DONE;
 }
 
 int cmd_stop(struct cli *cli, int argc, char **argv)
@@ -50,7 +50,7 @@ int cmd_stop(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	status = session_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	/* On the command line 0 means at once, and nothing means the session's own. */
 	r = hf_session_stop(context.sessions, argv[0],
@@ -91,7 +91,7 @@ static void tell_end(void *arg, const struct hf_session_info *info)
 	cli_keep_status(waited->cli);
 	waited->status = info->exit_status;
 	if (info->state == HF_SESSION_DEAD_UNREAPED) {
-		waited->status = STATUS_AROUND;
+		waited->status = HF_EXIT_AROUND;
 		cli_say(waited->cli, "session '%s': its supervisor and keeper are gone; 'holdfast reap %s' "
 				     "ends what they left", info->name, info->name);
 	}
@@ -102,7 +102,7 @@ static void tell_end(void *arg, const struct hf_session_info *info)
 int cmd_wait(struct cli *cli, int argc, char **argv)
 {
 	struct waited waited = { .cli = cli };
-	uint64_t late_status = EXIT_NO;
+	uint64_t late_status = HF_EXIT_NO;
 	struct hf_wait_opts opts = { .size = sizeof(opts), .wait_ns = -1 };
 	const struct option_spec specs[] = {
 		{ "wait", 'w', OPTION_DURATION, &opts.wait_ns, "DUR", "at most DUR (else for ever)" },
@@ -118,7 +118,7 @@ int cmd_wait(struct cli *cli, int argc, char **argv)
 	if (late_status > 255)
 		return cli_usage(cli, "-E goes from 0 to 255");
 	status = session_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	r = hf_session_wait(context.sessions, argv[0], &opts, tell_end, &waited, &err);
 	if (r == 0)
@@ -166,7 +166,7 @@ static void reap_if_dead(void *arg, const struct hf_session_info *info)
 
 int cmd_reap(struct cli *cli, int argc, char **argv)
 {
-	struct reaping reaping = { .cli = cli, .status = EXIT_DONE };
+	struct reaping reaping = { .cli = cli, .status = HF_EXIT_DONE };
 	AUTO(session_close) struct session_context context = { 0 };
 	struct hf_err err = HF_ERR_INIT;
 	int status, n = cli_options(cli, NULL, argc, argv, 0, 1);
@@ -174,7 +174,7 @@ int cmd_reap(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	status = session_open(cli, &context);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	reaping.sessions = context.sessions;
 	reaping.list = json_array();
@@ -183,7 +183,7 @@ int cmd_reap(struct cli *cli, int argc, char **argv)
 		reap_one(&reaping, argv[0]);
 	else if (hf_session_list(context.sessions, reap_if_dead, &reaping, &err) < 0)
 		reaping.status = cli_fail(cli, &err);
-	if (cli->json && reaping.status == EXIT_DONE) {
+	if (cli->json && reaping.status == HF_EXIT_DONE) {
 		json_t *object = json_object();
 
 		cli_set(object, "reaped", json_incref(reaping.list));

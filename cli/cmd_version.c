@@ -18,5 +18,5 @@ int cmd_version(struct cli *cli, int argc, char **argv)
 	} else {
 		printf("holdfast %s\n", hf_version());
 	}
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }

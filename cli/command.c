@@ -15,12 +15,12 @@
 
 int command_status_around(int status)
 {
-	return status == EXIT_OS ? STATUS_AROUND : status;
+	return status == HF_EXIT_OS ? HF_EXIT_AROUND : status;
 }
 
 int command_status_of(int code, int status)
 {
-	return code == CLD_EXITED ? status : STATUS_SIGNAL + status;
+	return code == CLD_EXITED ? status : HF_EXIT_SIGNAL + status;
 }
 
 int command_not_executed(const struct cli *cli, const char *name, int error)
@@ -66,7 +66,7 @@ struct filter_result command_filter(const struct cli *cli, const struct filter *
 					    .grace_ns = GRACE_NS,
 					    .enter = enter_filter };
 	struct hf_command_result ended;
-	struct filter_result result = { .status = STATUS_AROUND };
+	struct filter_result result = { .status = HF_EXIT_AROUND };
 
 	(void)fflush(stdout);
 	hf_command_run(&command, &ended);
@@ -82,9 +82,9 @@ struct filter_result command_filter(const struct cli *cli, const struct filter *
 	result.signal = ended.signal;
 	result.write_error = ended.write_error;
 	if (ended.timed_out)
-		result.status = STATUS_DEADLINE;
+		result.status = HF_EXIT_TIMED_OUT;
 	else if (ended.signal)
-		result.status = STATUS_SIGNAL + ended.signal;
+		result.status = HF_EXIT_SIGNAL + ended.signal;
 	else if (ended.exec_error < 0)
 		result.status = command_not_executed(cli, filter->command[0], ended.exec_error);
 	else

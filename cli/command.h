@@ -7,10 +7,6 @@
 
 #include "cli.h"
 
-#define STATUS_DEADLINE HF_EXIT_TIMED_OUT
-#define STATUS_AROUND   HF_EXIT_AROUND
-#define STATUS_SIGNAL   HF_EXIT_SIGNAL
-
 /* For a command that wraps another: the system's failures are failures around it. */
 int command_status_around(int status);
 

@@ -22,7 +22,7 @@ struct file_options {
 
 #define FILE_OPTIONS_INIT                                                            \
 	{                                                                            \
-		.lock = { .wait_ns = HF_FILE_WAIT_NS, .ttl_ns = -1, .busy_status = EXIT_NO }, \
+		.lock = { .wait_ns = HF_FILE_WAIT_NS, .ttl_ns = -1, .busy_status = HF_EXIT_NO }, \
 		.limit_ns = 30 * HF_SEC,                                             \
 	}
 
@@ -61,7 +61,7 @@ struct file_work {
 };
 
 /*
- * Opens and locks, by the policy. Returns EXIT_DONE with *ret_go 1; else the status, after
+ * Opens and locks, by the policy. Returns HF_EXIT_DONE with *ret_go 1; else the status, after
  * saying why. file_end() in any case.
  */
 int file_begin(struct file_work *work, unsigned flags, int *ret_go);

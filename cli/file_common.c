@@ -26,9 +26,9 @@ static int read_fence(struct file_work *work, char **ret_name, uint64_t *ret_tok
 	if (o->fence && o->fenced)
 		return cli_usage(work->cli, "--fence and --fenced exclude each other");
 	if (!o->fence && !o->fenced)
-		return EXIT_DONE;
+		return HF_EXIT_DONE;
 	if (o->fenced && (!name || !name[0] || !token)) {
-		return file_abandon(work, EXIT_REFUSED, "--fenced, but there is no token in "
+		return file_abandon(work, HF_EXIT_REFUSED, "--fenced, but there is no token in "
 				    "HOLDFAST_LOCK and HOLDFAST_TOKEN: the lock is not held");
 	}
 	if (o->fence) {
@@ -44,7 +44,7 @@ static int read_fence(struct file_work *work, char **ret_name, uint64_t *ret_tok
 	*ret_name = strndup(name, len);
 	if (!*ret_name)
 		cli_die_oom();
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 /* The lock that "file with" around us holds, if any. */
@@ -72,13 +72,13 @@ static int open_file(struct file_work *work, unsigned flags)
 	AUTO_FREE char *fence = NULL;
 	int status = read_fence(work, &fence, &opts.fence_token);
 
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	opts.fence_name = fence;
 	read_held(&opts);
 	if (hf_file_open(work->context.locks, work->path, &opts, &work->file, &work->err) < 0)
 		return cli_fail(work->cli, &work->err);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 static int check_options(struct file_work *work)
@@ -86,7 +86,7 @@ static int check_options(struct file_work *work)
 	struct file_options *o = &work->o;
 	int status = lock_options_check(work->cli, &o->lock);
 
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	if (o->follow && (!o->root || o->replace_symlink))
 		return cli_usage(work->cli, "--follow needs --root DIR, and excludes --replace-symlink");
@@ -94,7 +94,7 @@ static int check_options(struct file_work *work)
 		return cli_usage(work->cli, "--backup keeps at most %d versions", HF_FILE_BACKUPS_MAX);
 	if (!work->path[0])
 		return cli_usage(work->cli, "the file's path is empty");
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 int file_begin(struct file_work *work, unsigned flags, int *ret_go)
@@ -104,16 +104,16 @@ int file_begin(struct file_work *work, unsigned flags, int *ret_go)
 	int r, status = check_options(work);
 
 	*ret_go = 0;
-	if (status == EXIT_DONE)
+	if (status == HF_EXIT_DONE)
 		status = lock_open(work->cli, &work->context);
-	if (status == EXIT_DONE)
+	if (status == HF_EXIT_DONE)
 		status = open_file(work, flags);
-	if (status != EXIT_DONE)
+	if (status != HF_EXIT_DONE)
 		return status;
 	r = hf_file_lock(work->file, work->o.lock.wait_ns, &blocker, &work->err);
 	*ret_go = r == 0;
 	/* A refusal for safety is no time-out, whatever the policy on those. */
-	if (r < 0 && hf_err_exit_status(r) == EXIT_REFUSED)
+	if (r < 0 && hf_err_exit_status(r) == HF_EXIT_REFUSED)
 		return cli_fail(work->cli, &work->err);
 	if (r < 0)
 		status = lock_settle(work->cli, &work->context, &work->o.lock,
@@ -172,16 +172,16 @@ static int validate(struct file_work *work, int new_fd)
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", new_fd);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return file_abandon(work, EXIT_OS, "the new content cannot be read again: %s",
+		return file_abandon(work, HF_EXIT_OS, "the new content cannot be read again: %s",
 				    strerrordesc_np(errno));
 	filter.in = fd;
 	result = command_filter(work->cli, &filter);
 	if (result.status == 0)
-		return EXIT_DONE;
+		return HF_EXIT_DONE;
 	if (result.timed_out || result.signal)
 		return file_abandon(work, result.status, "%s while it was validated",
 				    result.timed_out ? "the deadline came" : "a signal came");
-	return file_abandon(work, EXIT_NO, "'%s' did not accept the new content (exit %d)",
+	return file_abandon(work, HF_EXIT_NO, "'%s' did not accept the new content (exit %d)",
 			    work->o.validate, result.status);
 }
 
@@ -190,7 +190,7 @@ static int print_result(const struct file_work *work, int changed, int attempts)
 	json_t *object;
 
 	if (!work->cli->json)
-		return EXIT_DONE;
+		return HF_EXIT_DONE;
 	object = json_object();
 	cli_set(object, "file", cli_text(work->path));
 	cli_set(object, "changed", json_boolean(changed));
@@ -198,7 +198,7 @@ static int print_result(const struct file_work *work, int changed, int attempts)
 	cli_set(object, "lock", cli_text(hf_file_lock_name(work->file)));
 	cli_set(object, "token", json_integer((json_int_t)hf_file_token(work->file)));
 	cli_print_json(object);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 /* -- one attempt after the other ---------------------------------------------- */
@@ -220,7 +220,7 @@ static int make_valid(void *arg, struct hf_file *file, struct hf_err *err)
 
 	if (made == FILE_WRITTEN && work->o.validate) {
 		r->status = validate(work, hf_file_new_fd(file));
-		if (r->status != EXIT_DONE)
+		if (r->status != HF_EXIT_DONE)
 			made = FILE_STOPPED;
 	}
 	switch (made) {
@@ -266,7 +266,7 @@ int file_replace(struct file_work *work,
 	if (replacing.stopped)
 		return replacing.status;
 	if (r == HF_E_CHANGED)
-		return file_abandon(work, EXIT_NO, "a process that does not lock keeps changing it "
+		return file_abandon(work, HF_EXIT_NO, "a process that does not lock keeps changing it "
 				    "(%u attempts; %s)", attempts, err.detail);
 	if (r < 0)
 		return cli_fail(work->cli, &err);

@@ -23,7 +23,7 @@ struct lock_options {
 	enum on_timeout on_timeout;
 };
 
-#define LOCK_OPTIONS_INIT { .wait_ns = -1, .ttl_ns = -1, .busy_status = EXIT_NO }
+#define LOCK_OPTIONS_INIT { .wait_ns = -1, .ttl_ns = -1, .busy_status = HF_EXIT_NO }
 
 /* The rows of these options, for the tables of lock run and acquire. */
 #define LOCK_OPTION_SPECS(o)                                                                       \
@@ -36,7 +36,7 @@ struct lock_options {
 	{ "conflict-exit-code", 'E', OPTION_COUNT, &(o).busy_status, "N",                          \
 	  "exit status when it cannot be had (1)" }
 
-/* Checks them together. Returns EXIT_DONE, or EXIT_USAGE after saying why. */
+/* Checks them together. Returns HF_EXIT_DONE, or HF_EXIT_USAGE after saying why. */
 int lock_options_check(struct cli *cli, struct lock_options *o);
 
 /* The library's options for these. `owner` may be NULL. */
@@ -50,7 +50,7 @@ struct lock_context {
 	struct hf_err err; /* why there are no locks, when only they are missing */
 };
 
-/* Opens state, journal and locks. Returns EXIT_DONE or the status after saying why. */
+/* Opens state, journal and locks. Returns HF_EXIT_DONE or the status after saying why. */
 int lock_open(struct cli *cli, struct lock_context *ret);
 void lock_close(struct lock_context *context);
 

@@ -33,7 +33,7 @@ int lock_options_check(struct cli *cli, struct lock_options *o)
 	else
 		return cli_usage(cli, "--on-timeout is fail, skip or proceed, not '%s'",
 				 o->on_timeout_word);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 struct hf_lock_opts lock_options_for(const struct lock_options *o, const struct hf_proc_id *owner,
@@ -60,7 +60,7 @@ const char *lock_why(const struct hf_err *err, char text[HF_ERR_TEXT_MAX])
 
 int lock_open(struct cli *cli, struct lock_context *ret)
 {
-	int status = EXIT_DONE;
+	int status = HF_EXIT_DONE;
 	struct hf_state *state = cli_state(cli, 0, &status);
 
 	ret->journal = NULL;
@@ -72,7 +72,7 @@ int lock_open(struct cli *cli, struct lock_context *ret)
 		ret->locks = NULL;
 		return cli_fail(cli, &ret->err);
 	}
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 void lock_close(struct lock_context *context)
@@ -137,7 +137,7 @@ int lock_settle(struct cli *cli, const struct lock_context *context, const struc
 		const struct hf_err *err, int *ret_go)
 {
 	int64_t waited = hf_mono_now().ns - start.ns;
-	int usage = hf_err_exit_status(r) == EXIT_USAGE;
+	int usage = hf_err_exit_status(r) == HF_EXIT_USAGE;
 	char text[HF_ERR_TEXT_MAX];
 
 	*ret_go = 0;
@@ -146,14 +146,14 @@ int lock_settle(struct cli *cli, const struct lock_context *context, const struc
 		lock_journal_timeout(context, HF_EV_LOCK_FAIL_OPEN, name, waited, blocker, err);
 		cli_say(cli, "running WITHOUT the lock '%s': %s", name, lock_why(err, text));
 		*ret_go = 1;
-		return EXIT_DONE;
+		return HF_EXIT_DONE;
 	}
 	if (!lock_is_timeout(r))
 		return cli_fail(cli, err);
 	if (o->on_timeout == ON_TIMEOUT_SKIP) {
 		lock_journal_timeout(context, HF_EV_LOCK_SKIPPED, name, waited, blocker, err);
 		cli_say(cli, "skipped: lock '%s': %s", name, err->detail);
-		return EXIT_DONE;
+		return HF_EXIT_DONE;
 	}
 	return lock_say_busy(cli, name, blocker, err, (int)o->busy_status);
 }
@@ -167,5 +167,5 @@ int lock_owner(const struct cli *cli, const char *pid_word, struct hf_proc_id *r
 		return cli_usage(cli, "--pid: '%s' is not a pid", pid_word);
 	if (hf_proc_identify((int32_t)pid, ret, &err) < 0)
 		return cli_fail(cli, &err);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }

@@ -123,7 +123,7 @@ static int explain_unknown(struct cli *cli, int argc, char **argv)
 		return cli_usage(cli, "there is no command '%s'", argv[0]);
 	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		print_help(argc < 2 ? stderr : stdout, argv[0]);
-		return argc < 2 ? EXIT_USAGE : EXIT_DONE;
+		return argc < 2 ? HF_EXIT_USAGE : HF_EXIT_DONE;
 	}
 	return cli_usage(cli, "'%s' has no verb '%s'", argv[0], argv[1]);
 }
@@ -146,7 +146,7 @@ static int finish(const struct cli *cli, int status)
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
 	cli_say(cli, "writing to standard output failed");
-	return status == EXIT_DONE && !cli->keep_status ? EXIT_OS : status;
+	return status == HF_EXIT_DONE && !cli->keep_status ? HF_EXIT_OS : status;
 }
 
 int main(int argc, char **argv)
@@ -163,7 +163,7 @@ int main(int argc, char **argv)
 
 		if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
 			print_help(stdout, NULL);
-			return finish(&cli, EXIT_DONE);
+			return finish(&cli, HF_EXIT_DONE);
 		}
 		if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0)
 			return finish(&cli, cmd_version(&cli, 0, argv));
@@ -171,13 +171,13 @@ int main(int argc, char **argv)
 		if (used == 0)
 			return cli_usage(&cli, "unknown option '%s'", argv[0]);
 		if (used < 0)
-			return EXIT_USAGE;
+			return HF_EXIT_USAGE;
 		argc -= used;
 		argv += used;
 	}
 	if (argc == 0 || strcmp(argv[0], "help") == 0) {
 		print_help(argc ? stdout : stderr, argc > 1 && is_noun(argv[1]) ? argv[1] : NULL);
-		return argc ? finish(&cli, EXIT_DONE) : EXIT_USAGE;
+		return argc ? finish(&cli, HF_EXIT_DONE) : HF_EXIT_USAGE;
 	}
 	cli.command = find_command(argc, argv, &words);
 	if (!cli.command)

@@ -235,5 +235,5 @@ int cli_options(struct cli *cli, const struct option_spec *specs, int argc, char
 
 int cli_options_status(int result)
 {
-	return result == -2 ? EXIT_DONE : EXIT_USAGE;
+	return result == -2 ? HF_EXIT_DONE : HF_EXIT_USAGE;
 }

@@ -57,7 +57,7 @@ _Noreturn void cli_die_oom(void)
 
 	cli_talk_begin(&talk);
 	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
-	_exit(EXIT_OS);
+	_exit(HF_EXIT_OS);
 }
 
 /* User data may be part of a message: show it, but let it not steer the terminal. */
@@ -111,7 +111,7 @@ int cli_usage(const struct cli *cli, const char *format, ...)
 	va_list args;
 
 	if (cli->quiet)
-		return EXIT_USAGE;
+		return HF_EXIT_USAGE;
 	cli_talk_begin(&talk);
 	fprintf(stderr, "holdfast%s%s%s%s: ", c ? " " : "", c ? c->noun : "",
 		c && c->verb ? " " : "", c && c->verb ? c->verb : "");
@@ -124,7 +124,7 @@ int cli_usage(const struct cli *cli, const char *format, ...)
 	else
 		fputs("\nTry 'holdfast --help'.\n", stderr);
 	cli_talk_end(&talk);
-	return EXIT_USAGE;
+	return HF_EXIT_USAGE;
 }
 
 void cli_set(json_t *object, const char *key, json_t *value)

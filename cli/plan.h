@@ -13,7 +13,7 @@ struct plan_context {
 
 #define PLAN_CONTEXT_INIT { NULL, NULL, HF_ERR_INIT }
 
-/* Opens state, journal and plans. EXIT_DONE, or the status after it has said why not. */
+/* Opens state, journal and plans. HF_EXIT_DONE, or the status after it has said why not. */
 int plan_open(struct cli *cli, struct plan_context *ret);
 void plan_done(struct plan_context *context);
 

@@ -8,7 +8,7 @@
 
 int plan_open(struct cli *cli, struct plan_context *ret)
 {
-	int status = EXIT_DONE;
+	int status = HF_EXIT_DONE;
 	struct hf_state *state = cli_state(cli, 0, &status);
 
 	if (!state)
@@ -16,7 +16,7 @@ int plan_open(struct cli *cli, struct plan_context *ret)
 	ret->journal = cli_journal(cli, state);
 	if (hf_plans_open(state, ret->journal, &ret->plans, &ret->err) < 0)
 		return cli_fail(cli, &ret->err);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 void plan_done(struct plan_context *context)
@@ -33,10 +33,10 @@ int plan_read_ignore(const struct cli *cli, const char *file, char ***globs)
 	ssize_t n;
 
 	if (!file)
-		return EXIT_DONE;
+		return HF_EXIT_DONE;
 	if (!in) {
 		cli_say(cli, "%s: %s", file, strerrordesc_np(errno));
-		return EXIT_OS;
+		return HF_EXIT_OS;
 	}
 	while (*globs && (*globs)[count])
 		count++;
@@ -55,5 +55,5 @@ int plan_read_ignore(const struct cli *cli, const char *file, char ***globs)
 	}
 	free(line);
 	(void)fclose(in);
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }

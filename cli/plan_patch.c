@@ -50,7 +50,7 @@ int plan_patch(const struct cli *cli, const struct hf_change *c)
 	int status;
 
 	if (c->kind == HF_CHANGE_SKIPPED || c->kind == HF_CHANGE_MODE || (c->old_fd < 0 && c->new_fd < 0))
-		return EXIT_DONE;
+		return HF_EXIT_DONE;
 	side(old, sizeof(old), c->old_fd);
 	side(new, sizeof(new), c->new_fd);
 	old_label = label("a/", c->old_fd, c->path);
@@ -65,11 +65,11 @@ int plan_patch(const struct cli *cli, const struct hf_change *c)
 	free(old_label);
 	free(new_label);
 	if (pid < 0)
-		return EXIT_OS;
+		return HF_EXIT_OS;
 	status = reap(pid);
 	if (status == 127)
 		cli_say(cli, "diff is not installed (package diffutils); --patch needs it");
-	return status <= 1 ? EXIT_DONE : EXIT_OS;
+	return status <= 1 ? HF_EXIT_DONE : HF_EXIT_OS;
 }
 
 int plan_pager_begin(const struct cli *cli)

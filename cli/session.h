@@ -5,14 +5,12 @@
 #include "cli.h"
 #include "holdfast/run.h"
 
-#define STATUS_AROUND HF_EXIT_AROUND
-
 struct session_context {
 	struct hf_journal *journal; /* NULL when it is not to be had */
 	struct hf_sessions *sessions;
 };
 
-/* Opens state, journal and sessions. Returns EXIT_DONE or the status after saying why. */
+/* Opens state, journal and sessions. Returns HF_EXIT_DONE or the status after saying why. */
 int session_open(struct cli *cli, struct session_context *ret);
 void session_close(struct session_context *context);
 

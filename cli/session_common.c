@@ -4,7 +4,7 @@
 int session_open(struct cli *cli, struct session_context *ret)
 {
 	struct hf_err err = HF_ERR_INIT;
-	int status = EXIT_DONE;
+	int status = HF_EXIT_DONE;
 	struct hf_state *state = cli_state(cli, 0, &status);
 
 	*ret = (struct session_context){ 0 };
@@ -15,7 +15,7 @@ int session_open(struct cli *cli, struct session_context *ret)
 		ret->sessions = NULL;
 		return cli_fail(cli, &err);
 	}
-	return EXIT_DONE;
+	return HF_EXIT_DONE;
 }
 
 void session_close(struct session_context *context)
