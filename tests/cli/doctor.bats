@@ -58,7 +58,8 @@ load helper
         [ "$status" -ne 77 ] || skip "NO USER NAMESPACES HERE"
         is_json '.checks[] | select(.check == "userns").found | contains("max_user_namespaces=0")'
     fi
-    [ -z "$(ls -A "$HOLDFAST_DIR/plans")" ] && [ -z "$(find /tmp -maxdepth 1 -name 'holdfast-doctor.*' -user "$(id -u)" -newer "$BATS_TEST_TMPDIR" 2>/dev/null)" ]
+    [ -z "$(ls -A "$HOLDFAST_DIR/plans")" ]
+    [ -z "$(find /tmp -maxdepth 1 -name 'holdfast-doctor.*' -user "$(id -u)" -newer "$BATS_TEST_TMPDIR" 2>/dev/null)" ]
 }
 
 # as_user COMMAND...: as an ordinary user, in a directory of its own ($place), with a copy of the program ($program)

@@ -54,7 +54,8 @@ no_capability() {
         for bit in 21 19 2; do [ $(((eff >> bit) & 1)) -eq 0 ] && [ $(((bnd >> bit) & 1)) -eq 0 ]; done
         [ $(((eff >> 1) & 1)) -eq 1 ]
     fi
-    [ "$(hp -q plan enter p -- id -u)" = "$(as id -u)" ] && [ "$(hp -q plan enter p -- id -g)" = "$(as id -g)" ]
+    [ "$(hp -q plan enter p -- id -u)" = "$(as id -u)" ]
+    [ "$(hp -q plan enter p -- id -g)" = "$(as id -g)" ]
 }
 @test "no capability that could undo the sandbox is kept after exec; ids are the same (trap 36)" { both no_capability; }
 
@@ -73,7 +74,9 @@ cwd_inside() {
     needs_overlay; mkdir T/sub; echo old >T/f; own T; plan_over T
     (cd T && inside 'echo new >f; echo n >made; [ "$(pwd -P)" = "$1/T" ]; [ "$(readlink /proc/self/cwd)" = "$1/T" ]' "$ROOM")
     (cd T/sub && inside 'echo new >here')
-    [ "$(cat T/f)" = old ] && [ ! -e T/made ] && [ ! -e T/sub/here ]
+    [ "$(cat T/f)" = old ]
+    [ ! -e T/made ]
+    [ ! -e T/sub/here ]
     [ -e "$(upper 1)/sub/here" ]
     # a directory that is gone inside is named
     inside 'rm -r T/sub'
@@ -88,7 +91,8 @@ nested_targets() {
         # shellcheck disable=SC2086
         plan_over $order
         inside 'echo 1 >T/o; echo 2 >T/in/i; echo 3 >T/in/deep/d; echo 4 >T2/n; echo 5 >T/in/deep/new'
-        [ "$(tree T)" = "$before" ] && [ ! -e T2/n ]
+        [ "$(tree T)" = "$before" ]
+        [ ! -e T2/n ]
         n=0
         for dir in $order; do
             n=$((n + 1))
@@ -113,7 +117,8 @@ odd_names() {
         hp -q plan new "o$i"
         hp -q plan add "o$i" "$name$i" "T/$name" 2>/dev/null || hp -q plan add "o$i" "s$i" "T/$name"
         hp -q plan enter "o$i" -- sh -c 'cd "$1" && echo new >f && echo n >g' x "T/$name"
-        [ "$(cat "T/$name/f")" = old ] && [ ! -e "T/$name/g" ]
+        [ "$(cat "T/$name/f")" = old ]
+        [ ! -e "T/$name/g" ]
         hp -q plan enter "o$i" -- sh -c 'cd "$1" && [ "$(cat f)" = new ]' x "T/$name"
         hp --json plan show "o$i" | jq -e '.sandboxes | length == 1' >/dev/null
         hp -q plan rm "o$i" --discard
@@ -274,7 +279,8 @@ except ConnectionRefusedError: print(\"refused\")"' >said
 unreadable() {
     needs_overlay; mkdir -p T/d/closed; echo s >T/d/closed/s; echo u >T/d/u; own T; chmod 000 T/d/closed T/d/u; plan_over T
     inside 'rm -rf T/d || { chmod -R u+rwx T/d; rm -rf T/d; }; [ ! -e T/d ]'
-    [ -d T/d/closed ] && [ "$(stat -c %a T/d/closed)" = 0 ]
+    [ -d T/d/closed ]
+    [ "$(stat -c %a T/d/closed)" = 0 ]
     hp -q plan rm p --discard
 }
 @test "unreadable entries in a deleted directory (trap 34)" { both unreadable; }

@@ -146,7 +146,8 @@ sqlite_works() {
     plan_over T
     inside 'cd T; for i in $(seq 20); do sqlite3 db "insert into t values($i)" & done; wait; sqlite3 wal "insert into t values(2)"
         true'
-    [ "$(as sqlite3 T/db 'select count(*) from t')" = 1 ] && [ "$(as sqlite3 T/wal 'select count(*) from t')" = 0 ]
+    [ "$(as sqlite3 T/db 'select count(*) from t')" = 1 ]
+    [ "$(as sqlite3 T/wal 'select count(*) from t')" = 0 ]
     inside 'cd T; [ "$(sqlite3 wal "select count(*) from t")" = 1 ]; sqlite3 db "pragma integrity_check" | grep -qx ok'
 }
 @test "sqlite, with a rollback journal and WAL" { both sqlite_works; }
@@ -177,7 +178,8 @@ npm_works() {
     echo '{"name":"app","version":"1.0.0","dependencies":{"dep":"file:../dep"}}' >T/app/package.json; own T
     plan_over T
     inside 'cd T/app; npm install --offline --no-audit --no-fund >/dev/null 2>&1; node -e "if (require(\"dep\") !== 7) process.exit(1)"; npm ci --offline --no-audit --no-fund >/dev/null 2>&1; node -e "require(\"dep\")"'
-    [ ! -e T/app/node_modules ] && [ ! -e T/app/package-lock.json ]
+    [ ! -e T/app/node_modules ]
+    [ ! -e T/app/package-lock.json ]
 }
 @test "npm install and npm ci" { both npm_works; }
 

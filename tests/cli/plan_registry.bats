@@ -48,7 +48,9 @@ copy_strategy() {
     says "not every sandbox"
     # a command that starts in the target works in the copy
     (cd T/d && hp -q plan enter p -- sh -c 'echo n >k; pwd' >../../pwd)
-    [ "$(cat pwd)" = "$path/d" ] && [ "$(cat T/d/k)" = k ] && [ "$(cat T/f)" = o ]
+    [ "$(cat pwd)" = "$path/d" ]
+    [ "$(cat T/d/k)" = k ]
+    [ "$(cat T/f)" = o ]
     run hp --json plan show p
     is_json '.state == "ACTIVE" and .dirty == null and .sandboxes[0].strategy == "copy" and .sandboxes[0].path != .sandboxes[0].target'
     expect 1 hp plan rm p
@@ -119,7 +121,9 @@ collected() {
     run hp --json plan gc
     is_json '[.plans[] | select(.plan == "clean") | .why] == ["it changed lately"]'
     expect 0 hp plan gc --age 0
-    [ ! -e "$HOLDFAST_DIR/plans/clean" ] && [ -d "$HOLDFAST_DIR/plans/dirty" ] && [ -d "$HOLDFAST_DIR/plans/busy" ]
+    [ ! -e "$HOLDFAST_DIR/plans/clean" ]
+    [ -d "$HOLDFAST_DIR/plans/dirty" ]
+    [ -d "$HOLDFAST_DIR/plans/busy" ]
     [ -d "$HOLDFAST_DIR/plans/lost/s/x" ]
     echo x >go; wait "$spawned_pid"
     [ "$(cat "$HOLDFAST_DIR/plans/dirty/s/s/u/x")" = x ]

@@ -96,13 +96,15 @@ git_outside() {
     hp -q plan add p git repo/.git
     hp -q plan add p s repo/src
     inside 'cd repo/src && echo n >f && git commit -qam two && git rev-parse HEAD >../../inside'
-    [ "$(as git -C repo rev-parse HEAD)" = "$head" ] && [ "$(cat inside)" != "$head" ]
+    [ "$(as git -C repo rev-parse HEAD)" = "$head" ]
+    [ "$(cat inside)" != "$head" ]
     hp -q plan rm p --discard
     hp -q plan new p
     hp -q plan add p git repo/.git
     hp -q plan add p wt linked
     inside 'cd linked && echo n >src/f && git commit -qam two'
-    [ -z "$(as git -C linked status --short)" ] && [ "$(as git -C linked rev-parse HEAD)" = "$head" ]
+    [ -z "$(as git -C linked status --short)" ]
+    [ "$(as git -C linked rev-parse HEAD)" = "$head" ]
     hp -q plan rm p --discard
     # whoever knows better
     hp -q plan new p
@@ -185,7 +187,8 @@ third_level() {
     [[ "$output" != *escaped* ]]
     [ "$(cat in)" = 1 ] && ! grep -q " $ROOM/T " /proc/self/mountinfo
     [ $((0x$(cat caps) >> 21 & 1)) -eq 0 ]
-    [ "$(cat T/f)" = o ] && [ ! -e T/d ]
+    [ "$(cat T/f)" = o ]
+    [ ! -e T/d ]
     [ "$(cat "$HOLDFAST_DIR/plans/p/s/s/u/f")" = n ]
     [ "$limit" = "$(cat /proc/sys/user/max_user_namespaces)" ]
     # entered again with user namespaces, and without
@@ -261,5 +264,6 @@ third_level() {
     says "64"
     # and all of them at once
     inside 'for i in $(seq 63); do echo $i >d$i/f; done'
-    [ -z "$(ls d1 d63 | grep -v :)" ] && [ "$(cat "$HOLDFAST_DIR/plans/p/s/s63/u/f")" = 63 ]
+    [ -z "$(ls d1 d63 | grep -v :)" ]
+    [ "$(cat "$HOLDFAST_DIR/plans/p/s/s63/u/f")" = 63 ]
 }
