@@ -38,7 +38,7 @@ teardown() {
     [ -z "$output" ]
     [ "$(cat f.json)" = '{"n":2}' ]
     run --separate-stderr hf --json file edit f.json -- sed s/2/3/
-    is_json '.v == 1 and .changed and .file == "f.json" and .attempts == 1 and (.lock | startswith("file:")) and .token > 0'
+    is_json '.v == 1 and .changed and .file == "f.json" and .attempts == 1 and (.lock | endswith(":f.json")) and .token > 0'
     run --separate-stderr hf --json file edit f.json -- cat
     is_json '.changed == false'
     nothing_left
@@ -372,7 +372,7 @@ W
 }
 
 @test "with: the command runs under both locks and learns its token; flock(1) is kept out, and keeps us out (L1)" {
-    expect 7 hf file with f -- bash -c '[ "${HOLDFAST_LOCK:0:5}" = file: ] && [ "$HOLDFAST_TOKEN" -gt 0 ] && ! flock -n .f.lock true && exit 7'
+    expect 7 hf file with f -- bash -c '[ "$HOLDFAST_LOCK_KIND" = file ] && [ "${HOLDFAST_LOCK##*:}" = f ] && [ "$HOLDFAST_TOKEN" -gt 0 ] && ! flock -n .f.lock true && exit 7'
     [ ! -e f ]
     [ -f .f.lock ]
     [ ! -s .f.lock ]
@@ -432,16 +432,24 @@ P
     holding f
     expect 1 hf file edit f -n -- echo new
     says "pid $(cat held)"
-    says "holdfast why file:"
+    says "holdfast why --kind file "
+    is_kind() { hf journal query --event "$1" --json | jq -e '.kind == "file"'; }
     expect 0 hf file edit f -w 0.1 --on-timeout skip -- echo new
     [ "$(cat f)" = old ]
     [ "$(hf journal query --event lock_skipped --json | wc -l)" -eq 1 ]
+    is_kind lock_skipped
     expect 0 hf file edit f -w 0.1 --on-timeout proceed -- echo new
     says "WITHOUT the lock"
     [ "$(cat f)" = new ]
     [ "$(hf journal query --event lock_fail_open --json | wc -l)" -eq 1 ]
+    is_kind lock_fail_open
+    # Names, unless files are asked for.
     expect 0 hf lock list
-    says ":f "
+    [ -z "$output" ]
+    for kind in file all; do
+        expect 0 hf lock list --kind "$kind"
+        says ":f "
+    done
     touch go
     wait "$spawned_pid"
 }
@@ -634,6 +642,6 @@ P
     done
     expect 125 hf file edit "$(printf 'l%.0s' {1..250})" --create -- echo one
     says "249"
-    expect 0 hf lock list --all
+    expect 0 hf lock list --all --kind file
     nothing_left
 }

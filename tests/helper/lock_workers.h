@@ -248,7 +248,7 @@ static inline void finish(struct worker *w)
 /* Channels that nobody removed. */
 static inline int channels(void)
 {
-	DIR *dir = opendir(hf_test_path("state/locks/.wait"));
+	DIR *dir = opendir(hf_test_path("state/locks/name/.wait"));
 	struct dirent *entry;
 	struct stat st;
 	int n = 0;

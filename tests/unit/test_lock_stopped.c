@@ -315,7 +315,7 @@ static void release_is_not_lost_while_a_process_is_stopped_inside_the_guard_L4(v
 	start(holder);
 	AWAIT(holder->got);
 	start_in_queue(next, "x", 1);
-	fd = hold_guard("state/locks/x");
+	fd = hold_guard("state/locks/name/x");
 	holder->go = 1;
 	start(late);
 	AWAIT(late->started);
@@ -335,7 +335,7 @@ static void try_says_busy_while_a_process_is_stopped_inside_the_guard(void **sta
 {
 	struct hf_lock *lock = take("x"), *second = NULL;
 	struct hf_holder blocker;
-	int fd = hold_guard("state/locks/x");
+	int fd = hold_guard("state/locks/name/x");
 
 	(void)state;
 	((struct hf_local *)hf_locks_store(locks))->guard_wait_ns = BOUND;
@@ -394,7 +394,7 @@ static void wait_for_a_guard_is_cancelled_as_well(void **state)
 {
 	struct hf_lock *lock = take("x");
 	struct worker *w = worker("x", -1);
-	int fd = hold_guard("state/locks/x");
+	int fd = hold_guard("state/locks/name/x");
 
 	(void)state;
 	assert_int_equal(pipe2(cancel_pipe, O_CLOEXEC), 0);
@@ -447,7 +447,7 @@ static void older_record_put_back_while_processes_wait_stops_none_of_them(void *
 
 	(void)state;
 	start_in_queue(first, "x", 1);
-	fd = open(hf_test_path("state/locks/x"), O_RDWR | O_CLOEXEC);
+	fd = open(hf_test_path("state/locks/name/x"), O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0 && flock(fd, LOCK_EX) == 0);
 	size = pread(fd, copy, sizeof(copy), 0);
 	assert_true(size > 0 && flock(fd, LOCK_UN) == 0);

@@ -171,12 +171,12 @@ static void channel_left_by_the_dead_is_removed_by_the_next_who_waits(void **sta
 	holder->keep = 1;
 	start(holder);
 	AWAIT(holder->got);
-	assert_int_equal(mkfifo(hf_test_path("state/locks/.wait/x.1abc"), 0600), 0);
-	assert_int_equal(mkfifo(hf_test_path("state/locks/.wait/xy.1abc"), 0600), 0);
+	assert_int_equal(mkfifo(hf_test_path("state/locks/name/.wait/x.1abc"), 0600), 0);
+	assert_int_equal(mkfifo(hf_test_path("state/locks/name/.wait/xy.1abc"), 0600), 0);
 	assert_int_equal(channels(), 2);
 	ASSERT_ERR(hf_lock_acquire(locks, "x", &opts, &lock, NULL, ERR), HF_E_TIMEOUT);
 	assert_int_equal(channels(), 1); /* that of another name is not its business */
-	assert_int_equal(unlink(hf_test_path("state/locks/.wait/xy.1abc")), 0);
+	assert_int_equal(unlink(hf_test_path("state/locks/name/.wait/xy.1abc")), 0);
 	holder->go = 1;
 	finish(holder);
 	assert_idle("x");
@@ -790,7 +790,7 @@ static void waiter_notices_that_the_file_was_deleted(void **state)
 
 	(void)state;
 	start_in_queue(w, "x", 1);
-	assert_int_equal(unlink(hf_test_path("state/locks/x")), 0);
+	assert_int_equal(unlink(hf_test_path("state/locks/name/x")), 0);
 	/* Its place is gone with the file; whoever notices that calls it. */
 	ASSERT_ERR(hf_lock_release(lock, ERR), HF_E_STALE);
 	hf_lock_free(lock);
@@ -809,7 +809,7 @@ static void timeout_holds_when_somebody_is_stopped_inside_the_guard(void **state
 
 	(void)state;
 	start_in_queue(w, "x", 1);
-	fd = open(hf_test_path("state/locks/x"), O_RDWR | O_CLOEXEC);
+	fd = open(hf_test_path("state/locks/name/x"), O_RDWR | O_CLOEXEC);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	AWAIT(w->done);
 	assert_int_equal(flock(fd, LOCK_UN), 0);
@@ -826,7 +826,7 @@ static void timeout_holds_when_somebody_is_stopped_inside_another_guard(void **s
 {
 	struct hf_lock *lock = take("x"), *other = take("y");
 	struct worker *w = worker("x", 300 * HF_MSEC);
-	int fd = open(hf_test_path("state/locks/y"), O_RDWR | O_CLOEXEC);
+	int fd = open(hf_test_path("state/locks/name/y"), O_RDWR | O_CLOEXEC);
 
 	(void)state;
 	assert_int_equal(flock(fd, LOCK_EX), 0);
@@ -848,7 +848,7 @@ static void pass_tickets(uint64_t n)
 	uint8_t page[HF_LOCK_RECORD_MAX];
 	struct hf_lock_record record;
 	const char *why;
-	int fd = open(hf_test_path("state/locks/x"), O_RDWR | O_CLOEXEC), len;
+	int fd = open(hf_test_path("state/locks/name/x"), O_RDWR | O_CLOEXEC), len;
 
 	assert_true(fd >= 0 && flock(fd, LOCK_EX) == 0);
 	assert_int_equal(pread(fd, page, sizeof(page), 0), sizeof(page));
@@ -914,7 +914,7 @@ static void record_that_replaced_a_symlink_is_not_moved_away_L1_L4(void **state)
 	struct hf_lock *none = NULL;
 
 	(void)state;
-	assert_int_equal(symlink("nowhere", hf_test_path("state/locks/x")), 0);
+	assert_int_equal(symlink("nowhere", hf_test_path("state/locks/name/x")), 0);
 	real_statx = hf_sys.statx;
 	hf_sys.statx = statx_and_lose;
 	ASSERT_ERR(hf_lock_acquire(locks, "x", &opts, &none, NULL, ERR), HF_E_BUSY);
@@ -1011,7 +1011,7 @@ static int flock_too_late(int fd, int operation)
 		struct worker *w = worker("x", 0);
 
 		w->keep = 1;
-		assert_int_equal(unlink(hf_test_path("state/locks/x")), 0);
+		assert_int_equal(unlink(hf_test_path("state/locks/name/x")), 0);
 		start(w);
 		AWAIT(w->got);
 	}
@@ -1078,7 +1078,7 @@ static void release_of_a_deleted_lock_leaves_new_waiters_their_channels(void **s
 	struct hf_lock *lock = take("x");
 
 	(void)state;
-	assert_int_equal(unlink(hf_test_path("state/locks/x")), 0);
+	assert_int_equal(unlink(hf_test_path("state/locks/name/x")), 0);
 	real_openat = hf_sys.openat;
 	hf_sys.openat = open_too_early;
 	ASSERT_ERR(hf_lock_release(lock, ERR), HF_E_STALE);
