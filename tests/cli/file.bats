@@ -454,6 +454,45 @@ P
     wait "$spawned_pid"
 }
 
+@test "kinds: a file's lock is seen, checked and broken with --kind file; its name alone means another lock (L12)" {
+    echo old >f
+    holding f
+    name=$(hf lock list --kind file --json | jq -r '.locks[0].name')
+    expect 0 hf lock check --kind file "$name"
+    expect 1 hf lock check "$name"
+    expect 1 hf lock break "$name" --reason test
+    expect 0 hf why "$name"
+    says "is free"
+    expect 0 hf why --kind file "$name"
+    says "held by pid $(cat held)"
+    expect 0 hf lock run -n "$name" -- true
+    for verb in "why x" "lock check x" "lock list"; do
+        # shellcheck disable=SC2086
+        expect 2 hf $verb --kind nonsense
+    done
+    expect 0 hf lock break --kind file "$name" --reason test
+    expect 0 hf why --kind file "$name"
+    says lock_broken
+    expect 0 hf why "$name"
+    [[ $output != *lock_broken* ]]
+    touch go
+    wait "$spawned_pid" || true
+}
+
+@test "kinds: --fenced means the lock of the innermost command, whatever its kind (L5)" {
+    echo old >f
+    expect 0 hf file with f -- "$HOLDFAST" file edit f --fenced -- echo inner
+    [ "$(cat f)" = inner ]
+    expect 0 hf file with g -- "$HOLDFAST" lock run x -- "$HOLDFAST" file edit f --fenced -- echo name
+    [ "$(cat f)" = name ]
+    expect 0 hf file with g -- "$HOLDFAST" run s -- bash -c '[ "$HOLDFAST_LOCK $HOLDFAST_LOCK_KIND" = "s name" ] && "$0" file edit f --fenced -- echo session' "$HOLDFAST"
+    [ "$(cat f)" = session ]
+    # The right name and token, but of another kind.
+    expect 3 hf lock run x -- env HOLDFAST_LOCK_KIND=group "$HOLDFAST" file edit f --fenced -- echo wrong
+    expect 2 hf lock run x -- env HOLDFAST_LOCK_KIND=nonsense "$HOLDFAST" file edit f --fenced -- echo wrong
+    [ "$(cat f)" = session ]
+}
+
 @test "inside 'file with', our own commands work on that file; every spelling is the same lock" {
     mkdir d
     ln -s d e
