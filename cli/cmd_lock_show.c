@@ -67,7 +67,7 @@ int cmd_lock_list(struct cli *cli, int argc, char **argv)
 	const struct option_spec specs[] = {
 		{ "all", 'a', OPTION_FLAG, &show.all, NULL, "also those that nobody holds" },
 		{ "kind", 0, OPTION_TEXT, &show.kind, "KIND",
-		  "name (default), group, file, plan, or all of them" },
+		  "name (default), group, file, plan, target, or all" },
 		{ 0 },
 	};
 	AUTO(lock_close) struct lock_context context = { 0 };

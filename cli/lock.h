@@ -37,7 +37,7 @@ struct lock_options {
 	  "exit status when it cannot be had (1)" }
 
 #define LOCK_KIND_SPEC(word) \
-	{ "kind", 0, OPTION_TEXT, &(word), "KIND", "name (default), group, file or plan" }
+	{ "kind", 0, OPTION_TEXT, &(word), "KIND", "name (default), group, file, plan or target" }
 
 /* Checks them together. Returns EXIT_DONE, or EXIT_USAGE after saying why. */
 int lock_options_check(struct cli *cli, struct lock_options *o);

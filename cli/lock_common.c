@@ -95,7 +95,7 @@ int lock_open_kind(struct cli *cli, const char *word, struct lock_context *ret)
 	int status, kind = word ? lock_kind(word) : HF_LOCK_KIND_NAME;
 
 	if (kind < 0)
-		return cli_usage(cli, "--kind is name, group, file or plan, not '%s'", word);
+		return cli_usage(cli, "--kind is name, group, file, plan or target, not '%s'", word);
 	status = lock_open(cli, ret);
 	if (status != EXIT_DONE)
 		return status;

@@ -81,8 +81,8 @@
  * guard; a record that fails its checksum is quarantined and never acted upon.
  * Descriptors: what a wait needed (up to 16 per context) is closed by the next call, so
  * that who was given a lock can go to work at once.
- * Kinds: what is opened are the locks that users name; hf_locks_kind gives those of groups, files
- * and plans, which no name reaches.
+ * Kinds: what is opened are the locks that users name; hf_locks_kind gives those of groups, files,
+ * plans and targets, which no name reaches.
  * Limits of the local store: one machine and flock(2). 64 holders of one lock, 16,384 waiters.
  */
 #ifndef HOLDFAST_LOCK_H
@@ -117,10 +117,11 @@ enum hf_lock_kind {
 	HF_LOCK_KIND_NAME = 0,  /* what users name: lock run, sessions */
 	HF_LOCK_KIND_GROUP = 1, /* the places of a group (run --max-active) */
 	HF_LOCK_KIND_FILE = 2,  /* the directory entries of shared files (file.h) */
-	HF_LOCK_KIND_PLAN = 3,  /* plans, and the targets they are applied to */
+	HF_LOCK_KIND_PLAN = 3,  /* plans (plan.h) */
+	HF_LOCK_KIND_TARGET = 4, /* the directories that plans are committed to */
 };
 
-#define HF_LOCK_KINDS 4
+#define HF_LOCK_KINDS 5
 
 enum hf_lock_mode {
 	HF_LOCK_EXCLUSIVE = 0,
@@ -177,7 +178,7 @@ HF_API int hf_locks_open_store(const char *url, struct hf_state *state, struct h
  */
 HF_API struct hf_locks *hf_locks_kind(struct hf_locks *locks, enum hf_lock_kind kind);
 
-/* "name", "group", "file", "plan"; NULL: there is no such kind. */
+/* "name", "group", "file", "plan", "target"; NULL: there is no such kind. */
 HF_API const char *hf_lock_kind_word(enum hf_lock_kind kind);
 
 /* Frees all its kinds. NULL is fine. Locks that are held stay held. After fork: allowed in the child. */

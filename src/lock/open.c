@@ -23,6 +23,7 @@ static const char *const kind_words[HF_LOCK_KINDS] = {
 	[HF_LOCK_KIND_GROUP] = "group",
 	[HF_LOCK_KIND_FILE] = "file",
 	[HF_LOCK_KIND_PLAN] = "plan",
+	[HF_LOCK_KIND_TARGET] = "target",
 };
 
 const char *hf_lock_kind_word(enum hf_lock_kind kind)

@@ -120,7 +120,7 @@ json_t *hf_view_conflict(enum hf_lock_kind kind, const char *name, const struct 
 /* -- columns ----------------------------------------------------------------------- */
 
 const struct hf_view_column hf_view_lock_columns[HF_VIEW_LOCK_COLUMNS] = {
-	{ "NAME", -20 }, { "KIND", -5 },   { "MODE", -9 },    { "PID", 8 },   { "AGE", 8 },
+	{ "NAME", -20 }, { "KIND", -6 },   { "MODE", -9 },    { "PID", 8 },   { "AGE", 8 },
 	{ "LEASE", 8 },	 { "WAITERS", 7 }, { "TOKEN", -16 }, { "OWNER", 0 },
 };
 

@@ -416,7 +416,7 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     spawn bash -c 'exec "$HOLDFAST" lock run build -- true'
     wait_until 10 waiters build 1
     expect 0 hf lock list
-    says "build                 name   exclusive"
+    says "build                 name    exclusive"
     expect 0 hf why build
     says "held by pid"
     says "1. in the queue: pid"

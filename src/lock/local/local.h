@@ -6,7 +6,7 @@
  *   <kind>/.wait/<key>.<ticket>   the wake-up channel of one waiter: a FIFO, its own
  *   <kind>/.token    the highest token given there, of all names (token.c)
  *
- * A kind is a directory: name, group, file, plan. A key has no dot in it, so it never meets the
+ * A kind is a directory: name, group, file, plan, target. A key has no dot in it, so it never meets the
  * others. The guard of a lock is
  * flock(LOCK_EX) on its record, held for a few system calls; record and queue are
  * read and changed under it only. Nothing but the FIFOs is ever unlinked.

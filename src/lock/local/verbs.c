@@ -128,7 +128,7 @@ int hf_local_release(struct hf_store *store, const struct hf_lock_ref *lock, uin
 	index = find_holder(&guard, "release", token, owner, err);
 	/* As above: a record in which nobody has it, and that knows of none who waits. */
 	if (index < 0 && guard.record.n_holders == 0)
-		hf_channel_recall(store, guard.key, &guard.record, 0);
+		hf_channel_recall(locks, guard.dir, guard.key, &guard.record, 0);
 	r = index < 0 ? index : release(&guard, (uint32_t)index, err);
 	(void)hf_guard_finish(&guard, NULL);
 	return r;
