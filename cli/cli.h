@@ -93,7 +93,7 @@ int cmd_version(struct cli *cli, int argc, char **argv);
  * The last `n` records about `name`, oldest first, as `journal query` prints them: each a line
  * with its newline, JSON with --json. What cannot be read is left out: `journal verify` tells.
  */
-void journal_history(struct cli *cli, const char *name, size_t n,
+void journal_history(struct cli *cli, const char *name, const char *kind, size_t n,
 		     void (*fn)(void *arg, const char *line, size_t len), void *arg);
 
 /* -- options ---------------------------------------------------------------- */

@@ -31,6 +31,6 @@ int cmd_file_with(struct cli *cli, int argc, char **argv)
 		cli_say(cli, "the lock file cannot be kept open: %s", strerrordesc_np(errno));
 		return HF_EXIT_AROUND;
 	}
-	command_environment(cli, hf_file_lock_name(work.file), hf_file_token(work.file));
+	command_environment(cli, HF_LOCK_KIND_FILE, hf_file_lock_name(work.file), hf_file_token(work.file));
 	return command_become(cli, argv + 1);
 }

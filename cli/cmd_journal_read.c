@@ -8,11 +8,13 @@
 #include "cli.h"
 #include "hf/view/event.h"
 #include "holdfast/journal.h"
+#include "holdfast/lock.h"
 
 struct filter {
 	const char *event;
 	const char *name;  /* as the journal writes it; lives in name_root */
 	json_t *name_root;
+	const char *kind; /* of the lock that the name is; NULL: of any */
 	int64_t since_ns; /* < 0: from the beginning */
 	uint64_t limit;   /* 0: none */
 };
@@ -53,11 +55,21 @@ static int read_filter(struct cli *cli, int argc, char **argv, struct filter *re
 	return n;
 }
 
+/* Only other kinds than names are told. */
+static int is_of_kind(const struct hf_record *record, const char *kind)
+{
+	const char *told = hf_record_text(record, "kind");
+
+	return strcmp(told ? told : hf_lock_kind_word(HF_LOCK_KIND_NAME), kind) == 0;
+}
+
 static int wanted(const struct filter *filter, const struct hf_record *record)
 {
 	if (filter->event && strcmp(filter->event, record->event) != 0)
 		return 0;
 	if (filter->name && (!record->name || strcmp(filter->name, record->name) != 0))
+		return 0;
+	if (filter->kind && !is_of_kind(record, filter->kind))
 		return 0;
 	return filter->since_ns < 0 || record->time.ns >= hf_wall_now().ns - filter->since_ns;
 }
@@ -176,7 +188,7 @@ int cmd_journal_query(struct cli *cli, int argc, char **argv)
 	return status;
 }
 
-void journal_history(struct cli *cli, const char *name, size_t n,
+void journal_history(struct cli *cli, const char *name, const char *kind, size_t n,
 		     void (*fn)(void *arg, const char *line, size_t len), void *arg)
 {
 	AUTO(filter_done) struct filter filter = { .since_ns = -1 };
@@ -187,6 +199,7 @@ void journal_history(struct cli *cli, const char *name, size_t n,
 
 	filter.name_root = cli_text(name);
 	filter.name = json_string_value(filter.name_root);
+	filter.kind = kind;
 	if (!state || hf_journal_read(state, &reader, NULL) < 0)
 		return;
 	(void)read_wanted(cli, reader, &filter, &ring, NULL);

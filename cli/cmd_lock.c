@@ -71,7 +71,7 @@ int cmd_lock_acquire(struct cli *cli, int argc, char **argv)
 	if (o.on_timeout == ON_TIMEOUT_SKIP)
 		lock_journal_timeout(&context, HF_EV_LOCK_SKIPPED, argv[0],
 				     hf_mono_now().ns - start.ns, &blocker, &err);
-	return lock_say_busy(cli, argv[0], &blocker, &err, (int)o.busy_status);
+	return lock_say_busy(cli, HF_LOCK_KIND_NAME, argv[0], &blocker, &err, (int)o.busy_status);
 }
 
 static int read_token(const struct cli *cli, const char *text, uint64_t *ret)
@@ -83,11 +83,12 @@ static int read_token(const struct cli *cli, const char *text, uint64_t *ret)
 
 int cmd_lock_release(struct cli *cli, int argc, char **argv)
 {
-	const char *pid = NULL, *token_text = NULL;
+	const char *pid = NULL, *token_text = NULL, *kind = NULL;
 	uint64_t token = 0;
 	const struct option_spec specs[] = {
 		{ "pid", 0, OPTION_TEXT, &pid, "PID", "owner (by default the calling process's parent)" },
 		{ "token", 't', OPTION_TEXT, &token_text, "T", "the token, instead of the owner" },
+		LOCK_KIND_SPEC(kind),
 		{ 0 },
 	};
 	AUTO(lock_close) struct lock_context context = { 0 };
@@ -104,7 +105,7 @@ int cmd_lock_release(struct cli *cli, int argc, char **argv)
 	else
 		status = lock_owner(cli, pid, &owner);
 	if (status == HF_EXIT_DONE)
-		status = lock_open(cli, &context);
+		status = lock_open_kind(cli, kind, &context);
 	if (status != HF_EXIT_DONE)
 		return status;
 	if (hf_lock_release_as(context.locks, argv[0], token, &owner, &err) < 0)
@@ -114,12 +115,13 @@ int cmd_lock_release(struct cli *cli, int argc, char **argv)
 
 int cmd_lock_renew(struct cli *cli, int argc, char **argv)
 {
-	const char *token_text = NULL;
+	const char *token_text = NULL, *kind = NULL;
 	int64_t ttl_ns = -1;
 	uint64_t token;
 	const struct option_spec specs[] = {
 		{ "token", 't', OPTION_TEXT, &token_text, "T", "the token" },
 		{ "ttl", 0, OPTION_DURATION, &ttl_ns, "DUR", "its new length (else as before)" },
+		LOCK_KIND_SPEC(kind),
 		{ 0 },
 	};
 	AUTO(lock_close) struct lock_context context = { 0 };
@@ -134,7 +136,7 @@ int cmd_lock_renew(struct cli *cli, int argc, char **argv)
 		return cli_usage(cli, "--ttl is more than 0");
 	status = read_token(cli, token_text, &token);
 	if (status == HF_EXIT_DONE)
-		status = lock_open(cli, &context);
+		status = lock_open_kind(cli, kind, &context);
 	if (status != HF_EXIT_DONE)
 		return status;
 	if (hf_lock_renew_token(context.locks, argv[0], token, ttl_ns < 0 ? 0 : ttl_ns, &err) < 0)
@@ -144,10 +146,11 @@ int cmd_lock_renew(struct cli *cli, int argc, char **argv)
 
 int cmd_lock_check(struct cli *cli, int argc, char **argv)
 {
-	const char *token_text = NULL;
+	const char *token_text = NULL, *kind = NULL;
 	uint64_t token = 0;
 	const struct option_spec specs[] = {
 		{ "token", 't', OPTION_TEXT, &token_text, "T", "is this token current?" },
+		LOCK_KIND_SPEC(kind),
 		{ 0 },
 	};
 	AUTO(lock_close) struct lock_context context = { 0 };
@@ -159,7 +162,7 @@ int cmd_lock_check(struct cli *cli, int argc, char **argv)
 	if (token_text)
 		status = read_token(cli, token_text, &token);
 	if (status == HF_EXIT_DONE)
-		status = lock_open(cli, &context);
+		status = lock_open_kind(cli, kind, &context);
 	if (status != HF_EXIT_DONE)
 		return status;
 	if (hf_lock_check_token(context.locks, argv[0], token, &err) < 0)
@@ -178,9 +181,10 @@ int cmd_lock_check(struct cli *cli, int argc, char **argv)
 
 int cmd_lock_break(struct cli *cli, int argc, char **argv)
 {
-	const char *reason = NULL;
+	const char *reason = NULL, *kind = NULL;
 	const struct option_spec specs[] = {
 		{ "reason", 0, OPTION_TEXT, &reason, "TEXT", "why; it is journalled" },
+		LOCK_KIND_SPEC(kind),
 		{ 0 },
 	};
 	AUTO(lock_close) struct lock_context context = { 0 };
@@ -191,7 +195,7 @@ int cmd_lock_break(struct cli *cli, int argc, char **argv)
 		return cli_options_status(n);
 	if (!reason || !reason[0])
 		return cli_usage(cli, "--reason is needed: a living holder loses its lock");
-	status = lock_open(cli, &context);
+	status = lock_open_kind(cli, kind, &context);
 	if (status != HF_EXIT_DONE)
 		return status;
 	r = hf_lock_break(context.locks, argv[0], reason, &err);

@@ -98,5 +98,5 @@ int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 	}
 	if (o.on_timeout == ON_TIMEOUT_SKIP)
 		(void)journal_timeout(cli, HF_EV_LOCK_SKIPPED, name, waited, &err);
-	return lock_say_busy(cli, name, &nobody, &err, (int)o.busy_status);
+	return lock_say_busy(cli, HF_LOCK_KIND_NAME, name, &nobody, &err, (int)o.busy_status);
 }

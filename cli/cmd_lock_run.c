@@ -25,6 +25,7 @@
 #include "hf/exec/command.h"
 #include "hf/exec/spawn.h"
 #include "hf/exec/tree.h"
+#include "hf/lock/renewal.h"
 #include "hf/proc/blocked.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -96,7 +97,7 @@ static int start_leased(const struct cli *cli, const char *name, char **command,
 				  .enter_arg = leased };
 	int r;
 
-	command_environment(cli, name, 0);
+	command_environment(cli, HF_LOCK_KIND_NAME, name, 0);
 	(void)snprintf(leased->token_text, TOKEN_TEXT_MAX, "HOLDFAST_TOKEN=");
 	leased->envp = hf_spawn_environment(set, NULL, unset);
 	if (!leased->envp)
@@ -139,61 +140,44 @@ static void forward_signals(const struct leased *leased)
 			(void)hf_sys.pidfd_send_signal(leased->child.pidfd, sig);
 }
 
-struct renewal {
-	struct hf_lock *lock;
-	int64_t ttl_ns;
-	struct hf_mono next;   /* when to renew */
-	struct hf_mono lost_at; /* by then it has run out if nothing worked */
-	int lost;
+/* The lease of a command, and how the command is ended when it is lost. */
+struct lease {
+	struct hf_lock *lock; /* NULL: it runs without */
+	struct hf_renewal renewal;
 	struct hf_mono kill_at; /* after TERM */
 };
 
-/* Renews when it is time. A failure is tried again until the lease has run out. */
-static void renew(struct cli *cli, struct renewal *renewal, struct leased *leased)
+/* What is due: renewing, or ending a command whose lease is lost. */
+static void step(struct cli *cli, struct lease *lease, struct leased *leased)
 {
 	struct hf_err err = HF_ERR_INIT;
-	struct hf_mono begun = hf_mono_now();
 	char text[HF_ERR_TEXT_MAX];
-	int r;
 
-	if (renewal->lost) {
-		if (hf_mono_left(renewal->kill_at) == 0) {
-			hf_tree_kill(&leased->tree);
-			renewal->kill_at = hf_mono_in(KILL_AGAIN_NS);
-		}
-		return;
+	if (hf_renewal_step(&lease->renewal, &err) < 0) {
+		(void)hf_tree_term(&leased->tree, 0);
+		lease->kill_at = hf_mono_in(GRACE_NS);
+		cli_say(cli, "the lease is lost, ending the command: %s", lock_why(&err, text));
+	} else if (lease->renewal.lost && hf_mono_left(lease->kill_at) == 0) {
+		hf_tree_kill(&leased->tree);
+		lease->kill_at = hf_mono_in(KILL_AGAIN_NS);
 	}
-	if (hf_mono_left(renewal->next) > 0)
-		return;
-	r = hf_lock_renew(renewal->lock, 0, &err);
-	if (r == 0) {
-		renewal->next = hf_mono_in(renewal->ttl_ns / 3);
-		renewal->lost_at.ns = begun.ns + renewal->ttl_ns;
-		return;
-	}
-	renewal->next = hf_mono_in(renewal->ttl_ns / 10);
-	if (r != HF_E_STALE && hf_mono_left(renewal->lost_at) > 0)
-		return;
-	(void)hf_tree_term(&leased->tree, 0);
-	renewal->lost = 1;
-	renewal->kill_at = hf_mono_in(GRACE_NS);
-	cli_say(cli, "the lease is lost, ending the command: %s", lock_why(&err, text));
 }
 
 /* Until the command has exited; if its lease is lost, until nothing of it is left. */
-static int watch_leased(struct cli *cli, struct renewal *renewal, struct leased *leased)
+static int watch_leased(struct cli *cli, struct lease *lease, struct leased *leased)
 {
 	struct pollfd fds[] = { { .fd = leased->signals.fd, .events = POLLIN } };
+	const struct hf_renewal *renewal = &lease->renewal;
 
 	while (hf_tree_reap(&leased->tree) && (renewal->lost || !leased->tree.leader_exited)) {
-		int64_t left = hf_mono_left(renewal->lost ? renewal->kill_at : renewal->next);
+		int64_t left = hf_mono_left(renewal->lost ? lease->kill_at : renewal->next);
 
 		left /= HF_MSEC;
 		(void)hf_sys.poll(fds, 1, left < INT32_MAX ? (int)left + 1 : INT32_MAX);
 		if (fds[0].revents)
 			forward_signals(leased);
 		if (renewal->lost || !leased->tree.leader_exited)
-			renew(cli, renewal, leased);
+			step(cli, lease, leased);
 	}
 	return command_status_of(leased->tree.leader_code, leased->tree.leader_status);
 }
@@ -242,7 +226,7 @@ static int run_becoming(struct run *run)
 		status = settle_failure(run, r, start, &blocker, &err, &go);
 	if (!go)
 		return status;
-	command_environment(run->cli, run->name, lock ? hf_lock_token(lock) : 0);
+	command_environment(run->cli, HF_LOCK_KIND_NAME, run->name, lock ? hf_lock_token(lock) : 0);
 	status = command_become(run->cli, run->command);
 	if (lock)
 		(void)hf_lock_release(lock, NULL);
@@ -257,7 +241,7 @@ static int run_leased(struct run *run)
 	struct hf_mono start = hf_mono_now();
 	struct hf_holder blocker = { 0 };
 	struct hf_err err = HF_ERR_INIT;
-	struct renewal renewal = { .ttl_ns = run->o.ttl_ns };
+	struct lease lease = { 0 };
 	struct hf_lock_opts opts;
 	struct hf_proc_id id;
 	int r, go = 1, status = HF_EXIT_DONE;
@@ -276,7 +260,7 @@ static int run_leased(struct run *run)
 	/* While we only wait for the lock, a signal ends us as it would end any process. */
 	(void)sigprocmask(SIG_SETMASK, &leased.signals.mask, NULL);
 	opts = lock_options_for(&run->o, &id, HF_LOCK_FREE_ON_EXIT);
-	r = hf_lock_acquire(run->context.locks, run->name, &opts, &renewal.lock, &blocker, &err);
+	r = hf_lock_acquire(run->context.locks, run->name, &opts, &lease.lock, &blocker, &err);
 	/* Killed while it waited? Then that is how it ended. */
 	if (r == HF_E_GONE)
 		return await_leased(&leased);
@@ -289,20 +273,19 @@ static int run_leased(struct run *run)
 	hf_command_signals_done(&leased.signals);
 	if (hf_command_signals_take(&leased.signals) < 0)
 		return HF_EXIT_AROUND;
-	renewal.next = hf_mono_in(renewal.lock ? renewal.ttl_ns / 3 : INT64_MAX / 2);
-	renewal.lost_at = hf_mono_in(renewal.ttl_ns);
+	hf_renewal_begin(&lease.renewal, lease.lock, run->o.ttl_ns);
 	/* Killed just now, it is not our end as well. */
 	(void)sigaction(SIGPIPE, &ignore, NULL);
-	go_leased(&leased, renewal.lock ? hf_lock_token(renewal.lock) : 0);
-	status = watch_leased(run->cli, &renewal, &leased);
+	go_leased(&leased, lease.lock ? hf_lock_token(lease.lock) : 0);
+	status = watch_leased(run->cli, &lease, &leased);
 	r = hf_spawn_result(&leased.child);
 	if (r < 0)
 		status = command_not_executed(run->cli, run->command[0], r);
-	if (renewal.lost)
+	if (lease.renewal.lost)
 		status = HF_EXIT_REFUSED;
-	else if (renewal.lock)
-		(void)hf_lock_release(renewal.lock, NULL);
-	hf_lock_free(renewal.lock);
+	else if (lease.lock)
+		(void)hf_lock_release(lease.lock, NULL);
+	hf_lock_free(lease.lock);
 	return status;
 }
 
@@ -313,7 +296,7 @@ static int run_without(struct run *run)
 
 	(void)settle_failure(run, run->context.err.code, hf_mono_now(), &nobody, &run->context.err,
 			     &go);
-	command_environment(run->cli, run->name, 0);
+	command_environment(run->cli, HF_LOCK_KIND_NAME, run->name, 0);
 	return command_become(run->cli, run->command);
 }
 

@@ -1,5 +1,6 @@
 /* cli/cmd_lock_show.c - lock list and why: who holds what, since when, and who waits. */
 #include <stdio.h>
+#include <string.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
@@ -10,6 +11,7 @@ struct show {
 	const struct cli *cli;
 	json_t *list;
 	int all;   /* also those that nobody holds */
+	const char *kind;
 	int count;
 };
 
@@ -44,21 +46,39 @@ static void list_one(void *arg, const struct hf_lock_info *info)
 		print_row(show, info, &info->holders[i]);
 }
 
+/* All kinds; of errors the first. */
+static int list_every(struct hf_locks *locks, struct show *show, struct hf_err *err)
+{
+	int first = 0;
+
+	for (int kind = 0; kind < HF_LOCK_KINDS; kind++) {
+		int r = hf_lock_list(hf_locks_kind(locks, (enum hf_lock_kind)kind), list_one, show,
+				     first == 0 ? err : NULL);
+
+		if (first == 0)
+			first = r;
+	}
+	return first;
+}
+
 int cmd_lock_list(struct cli *cli, int argc, char **argv)
 {
 	struct show show = { .cli = cli };
 	const struct option_spec specs[] = {
 		{ "all", 'a', OPTION_FLAG, &show.all, NULL, "also those that nobody holds" },
+		{ "kind", 0, OPTION_TEXT, &show.kind, "KIND",
+		  "name (default), group, file, plan, target, or all" },
 		{ 0 },
 	};
 	AUTO(lock_close) struct lock_context context = { 0 };
 	struct hf_err err = HF_ERR_INIT;
 	json_t *object = NULL;
-	int status, r, n = cli_options(cli, specs, argc, argv, 0, 0);
+	int status, r, every, n = cli_options(cli, specs, argc, argv, 0, 0);
 
 	if (n < 0)
 		return cli_options_status(n);
-	status = lock_open(cli, &context);
+	every = show.kind && strcmp(show.kind, "all") == 0;
+	status = lock_open_kind(cli, every ? NULL : show.kind, &context);
 	if (status != HF_EXIT_DONE)
 		return status;
 	if (cli->json) {
@@ -66,7 +86,8 @@ int cmd_lock_list(struct cli *cli, int argc, char **argv)
 		show.list = json_array();
 		cli_set(object, "locks", show.list);
 	}
-	r = hf_lock_list(context.locks, list_one, &show, &err);
+	r = every ? list_every(context.locks, &show, &err)
+		  : hf_lock_list(context.locks, list_one, &show, &err);
 	if (r < 0)
 		return cli_fail_beside(cli, &err, object); /* the others were shown */
 	if (cli->json)
@@ -146,14 +167,15 @@ static void print_event(void *arg, const char *line, size_t len)
 int cmd_why(struct cli *cli, int argc, char **argv)
 {
 	struct show show = { .cli = cli };
+	const struct option_spec specs[] = { LOCK_KIND_SPEC(show.kind), { 0 } };
 	AUTO(lock_close) struct lock_context context = { 0 };
 	struct hf_err err = HF_ERR_INIT;
 	json_t *object = NULL;
-	int r, status, n = cli_options(cli, NULL, argc, argv, 1, 1);
+	int r, status, n = cli_options(cli, specs, argc, argv, 1, 1);
 
 	if (n < 0)
 		return cli_options_status(n);
-	status = lock_open(cli, &context);
+	status = lock_open_kind(cli, show.kind, &context);
 	if (status != HF_EXIT_DONE)
 		return status;
 	r = hf_lock_look(context.locks, argv[0], explain, &show, &err);
@@ -162,12 +184,12 @@ int cmd_why(struct cli *cli, int argc, char **argv)
 	if (r == HF_E_NOT_HELD && !cli->json)
 		print_free(argv[0], "is free: nobody has ever taken it here");
 	if (cli->json) {
-		const struct hf_lock_info never = { .name = argv[0] };
+		const struct hf_lock_info never = { .kind = context.kind, .name = argv[0] };
 
 		object = r == HF_E_NOT_HELD ? hf_view_lock(&never) : show.list;
 		show.list = json_array();
 	}
-	journal_history(cli, argv[0], 5, print_event, &show);
+	journal_history(cli, argv[0], hf_lock_kind_word(context.kind), 5, print_event, &show);
 	if (cli->json) {
 		cli_set(object, "events", show.list);
 		cli_print_json(object);

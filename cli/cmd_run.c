@@ -206,7 +206,7 @@ static int say_busy(struct run *run, const struct hf_run_report *report, const s
 	if (run->lock.on_timeout == ON_TIMEOUT_SKIP)
 		return skip(run, report, err);
 	if (run->cli->json)
-		busy.object = hf_view_conflict(run->name, &report->blocker, err, status);
+		busy.object = hf_view_conflict(HF_LOCK_KIND_NAME, run->name, &report->blocker, err, status);
 	if (session_open(run->cli, &context) != HF_EXIT_DONE ||
 	    hf_session_look(context.sessions, run->name, say_session, &busy, NULL) < 0 || !busy.known)
 		cli_say(run->cli, "'%s' is locked, but not by a session", run->name);

@@ -29,12 +29,14 @@ int command_not_executed(const struct cli *cli, const char *name, int error)
 	return hf_spawn_status(-error);
 }
 
-void command_environment(const struct cli *cli, const char *name, uint64_t token)
+void command_environment(const struct cli *cli, enum hf_lock_kind kind, const char *name,
+			 uint64_t token)
 {
 	char text[24];
 
 	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)token);
 	if (setenv("HOLDFAST_LOCK", name, 1) < 0 ||
+	    setenv("HOLDFAST_LOCK_KIND", hf_lock_kind_word(kind), 1) < 0 ||
 	    (token ? setenv("HOLDFAST_TOKEN", text, 1) : unsetenv("HOLDFAST_TOKEN")) < 0 ||
 	    setenv("HOLDFAST_DIR", hf_state_path(cli->state), 1) < 0)
 		cli_die_oom();

@@ -6,6 +6,7 @@
 #define CLI_COMMAND_H
 
 #include "cli.h"
+#include "holdfast/lock.h"
 
 /* For a command that wraps another: the system's failures are failures around it. */
 int command_status_around(int status);
@@ -17,7 +18,8 @@ int command_status_of(int code, int status);
 int command_not_executed(const struct cli *cli, const char *name, int error);
 
 /* What the command learns of its lock. Without a token it runs without the lock. */
-void command_environment(const struct cli *cli, const char *name, uint64_t token);
+void command_environment(const struct cli *cli, enum hf_lock_kind kind, const char *name,
+			 uint64_t token);
 
 /* Becomes the command, or says why not and gives the status. */
 int command_become(const struct cli *cli, char **command);

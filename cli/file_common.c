@@ -16,11 +16,13 @@
 #include "hf/proc/blocked.h"
 
 /* The fence of --fence or --fenced. The name is to be freed. */
-static int read_fence(struct file_work *work, char **ret_name, uint64_t *ret_token)
+static int read_fence(struct file_work *work, char **ret_name, enum hf_lock_kind *ret_kind,
+		      uint64_t *ret_token)
 {
 	const struct file_options *o = &work->o;
 	const char *name = getenv("HOLDFAST_LOCK"), *token = getenv("HOLDFAST_TOKEN");
 	size_t len = name ? strlen(name) : 0;
+	int kind;
 
 	*ret_name = NULL;
 	if (o->fence && o->fenced)
@@ -41,6 +43,13 @@ static int read_fence(struct file_work *work, char **ret_name, uint64_t *ret_tok
 	if (len == 0 || hf_parse_u64(token, strlen(token), UINT64_MAX, ret_token) < 0 ||
 	    *ret_token == 0)
 		return cli_usage(work->cli, "a fence is NAME:TOKEN, the token a number");
+	/* Where the environment names no kind, an older program set it, or a user. */
+	kind = o->fenced && getenv("HOLDFAST_LOCK_KIND") ? lock_kind(getenv("HOLDFAST_LOCK_KIND"))
+							  : HF_LOCK_KIND_NAME;
+	if (kind < 0)
+		return cli_usage(work->cli, "HOLDFAST_LOCK_KIND: '%s' is no kind of lock",
+				 getenv("HOLDFAST_LOCK_KIND"));
+	*ret_kind = (enum hf_lock_kind)kind;
 	*ret_name = strndup(name, len);
 	if (!*ret_name)
 		cli_die_oom();
@@ -50,10 +59,10 @@ static int read_fence(struct file_work *work, char **ret_name, uint64_t *ret_tok
 /* The lock that "file with" around us holds, if any. */
 static void read_held(struct hf_file_opts *opts)
 {
-	const char *token = getenv("HOLDFAST_TOKEN");
+	const char *token = getenv("HOLDFAST_TOKEN"), *kind = getenv("HOLDFAST_LOCK_KIND");
 
 	opts->held_name = getenv("HOLDFAST_LOCK");
-	if (!opts->held_name || !token ||
+	if (!opts->held_name || !token || !kind || lock_kind(kind) != HF_LOCK_KIND_FILE ||
 	    hf_parse_u64(token, strlen(token), UINT64_MAX, &opts->held_token) < 0)
 		opts->held_name = NULL;
 }
@@ -70,7 +79,7 @@ static int open_file(struct file_work *work, unsigned flags)
 				     .backups = (unsigned)o->backups,
 				     .journal = work->context.journal };
 	AUTO_FREE char *fence = NULL;
-	int status = read_fence(work, &fence, &opts.fence_token);
+	int status = read_fence(work, &fence, &opts.fence_kind, &opts.fence_token);
 
 	if (status != HF_EXIT_DONE)
 		return status;
@@ -110,6 +119,7 @@ int file_begin(struct file_work *work, unsigned flags, int *ret_go)
 		status = open_file(work, flags);
 	if (status != HF_EXIT_DONE)
 		return status;
+	work->context.kind = HF_LOCK_KIND_FILE;
 	r = hf_file_lock(work->file, work->o.lock.wait_ns, &blocker, &work->err);
 	*ret_go = r == 0;
 	/* A refusal for safety is no time-out, whatever the policy on those. */

@@ -36,6 +36,9 @@ struct lock_options {
 	{ "conflict-exit-code", 'E', OPTION_COUNT, &(o).busy_status, "N",                          \
 	  "exit status when it cannot be had (1)" }
 
+#define LOCK_KIND_SPEC(word) \
+	{ "kind", 0, OPTION_TEXT, &(word), "KIND", "name (default), group, file, plan or target" }
+
 /* Checks them together. Returns HF_EXIT_DONE, or HF_EXIT_USAGE after saying why. */
 int lock_options_check(struct cli *cli, struct lock_options *o);
 
@@ -47,11 +50,18 @@ struct hf_lock_opts lock_options_for(const struct lock_options *o, const struct 
 struct lock_context {
 	struct hf_journal *journal; /* NULL when it is not to be had */
 	struct hf_locks *locks;
+	enum hf_lock_kind kind; /* of the names that are spoken of; 0: name */
 	struct hf_err err; /* why there are no locks, when only they are missing */
 };
 
 /* Opens state, journal and locks. Returns HF_EXIT_DONE or the status after saying why. */
 int lock_open(struct cli *cli, struct lock_context *ret);
+/* The same for the locks of the kind that --kind names (NULL: name). */
+int lock_open_kind(struct cli *cli, const char *word, struct lock_context *ret);
+
+/* The kind of that word, or -1. */
+int lock_kind(const char *word);
+
 void lock_close(struct lock_context *context);
 
 /* Its detail, or all of it where there is none. */
@@ -66,8 +76,8 @@ void lock_journal_timeout(const struct lock_context *context, enum hf_event even
 			  const struct hf_err *err);
 
 /* The refusal for people and as JSON: who holds it, for how long, why it lives, what to do. */
-int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holder *blocker,
-		  const struct hf_err *err, int status);
+int lock_say_busy(const struct cli *cli, enum hf_lock_kind kind, const char *name,
+		  const struct hf_holder *blocker, const struct hf_err *err, int status);
 
 /*
  * The lock was not to be had: what the policy says, with its event. *ret_go is 1 when the work

@@ -75,6 +75,28 @@ int lock_open(struct cli *cli, struct lock_context *ret)
 	return HF_EXIT_DONE;
 }
 
+int lock_kind(const char *word)
+{
+	for (int kind = 0; kind < HF_LOCK_KINDS; kind++)
+		if (strcmp(word, hf_lock_kind_word((enum hf_lock_kind)kind)) == 0)
+			return kind;
+	return -1;
+}
+
+int lock_open_kind(struct cli *cli, const char *word, struct lock_context *ret)
+{
+	int status, kind = word ? lock_kind(word) : HF_LOCK_KIND_NAME;
+
+	if (kind < 0)
+		return cli_usage(cli, "--kind is name, group, file, plan or target, not '%s'", word);
+	status = lock_open(cli, ret);
+	if (status != HF_EXIT_DONE)
+		return status;
+	ret->kind = (enum hf_lock_kind)kind;
+	ret->locks = hf_locks_kind(ret->locks, ret->kind);
+	return HF_EXIT_DONE;
+}
+
 void lock_close(struct lock_context *context)
 {
 	hf_locks_free(context->locks);
@@ -105,18 +127,22 @@ void lock_journal_timeout(const struct lock_context *context, enum hf_event even
 		HF_FIELD_TEXT("cause", lock_is_timeout(err->code) && info ? info->name
 									  : lock_why(err, text)),
 		HF_FIELD_TEXT("holder", holder),
+		HF_FIELD_TEXT("kind", hf_lock_kind_word(context->kind)),
 	};
 
 	holder_text(blocker, holder, sizeof(holder));
 	if (context->journal)
-		(void)hf_journal_append(context->journal, event, name, fields, 3, 0, NULL);
+		(void)hf_journal_append(context->journal, event, name, fields,
+					context->kind == HF_LOCK_KIND_NAME ? 3 : 4, 0, NULL);
 }
 
-int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holder *blocker,
-		  const struct hf_err *err, int status)
+int lock_say_busy(const struct cli *cli, enum hf_lock_kind kind, const char *name,
+		  const struct hf_holder *blocker, const struct hf_err *err, int status)
 {
-	char text[HF_ERR_TEXT_MAX];
+	char text[HF_ERR_TEXT_MAX], option[24] = "";
 
+	if (kind != HF_LOCK_KIND_NAME)
+		(void)snprintf(option, sizeof(option), " --kind %s", hf_lock_kind_word(kind));
 	(void)hf_err_format(err, text, sizeof(text));
 	cli_say(cli, "lock '%s': %s", name, text + (strlen(name) + 2 <= strlen(text) &&
 							    strncmp(text, name, strlen(name)) == 0
@@ -124,11 +150,11 @@ int lock_say_busy(const struct cli *cli, const char *name, const struct hf_holde
 						    : 0));
 	/* What somebody has flocked, nobody can break. */
 	if (err->code != HF_E_DEADLOCK && strcmp(err->op, "flock") != 0)
-		cli_say(cli, "wait with -w 30s, see 'holdfast why %s', or end it with 'holdfast lock "
-			     "break %s --reason TEXT'",
-			name, name);
+		cli_say(cli, "wait with -w 30s, see 'holdfast why%s %s', or end it with 'holdfast lock "
+			     "break%s %s --reason TEXT'",
+			option, name, option, name);
 	if (cli->json)
-		cli_print_json(hf_view_conflict(name, blocker, err, status));
+		cli_print_json(hf_view_conflict(kind, name, blocker, err, status));
 	return status;
 }
 
@@ -155,7 +181,7 @@ int lock_settle(struct cli *cli, const struct lock_context *context, const struc
 		cli_say(cli, "skipped: lock '%s': %s", name, err->detail);
 		return HF_EXIT_DONE;
 	}
-	return lock_say_busy(cli, name, blocker, err, (int)o->busy_status);
+	return lock_say_busy(cli, context->kind, name, blocker, err, (int)o->busy_status);
 }
 
 int lock_owner(const struct cli *cli, const char *pid_word, struct hf_proc_id *ret)

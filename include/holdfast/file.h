@@ -119,6 +119,7 @@ struct hf_file_opts {
 	struct hf_journal *journal; /* for refusals; NULL: none are written */
 	int64_t writer_wait_ns;  /* how long a commit waits for processes that have the file open
 				  * for writing; 0: HF_FILE_WRITER_WAIT_NS */
+	enum hf_lock_kind fence_kind; /* of fence_name; what is held is this file's lock or nothing */
 };
 
 /*
@@ -129,7 +130,7 @@ struct hf_file_opts {
 HF_API int hf_file_open(struct hf_locks *locks, const char *path, const struct hf_file_opts *opts,
 			struct hf_file **ret_file, struct hf_err *err) HF_MUST_CHECK;
 
-/* Name of the file's lock, "file:DEVICE:INODE:LEAF", as `lock list` and `why` know it. */
+/* Name of the file's lock, "DEVICE:INODE:LEAF", of kind HF_LOCK_KIND_FILE. */
 HF_API const char *hf_file_lock_name(const struct hf_file *file);
 
 /* Token of the lock while it is held, else 0. */

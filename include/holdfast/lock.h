@@ -81,7 +81,9 @@
  * guard; a record that fails its checksum is quarantined and never acted upon.
  * Descriptors: what a wait needed (up to 16 per context) is closed by the next call, so
  * that who was given a lock can go to work at once.
- * Limits: one machine and flock(2). 64 holders of one lock, 16,384 waiters.
+ * Kinds: what is opened are the locks that users name; hf_locks_kind gives those of groups, files,
+ * plans and targets, which no name reaches.
+ * Limits of the local store: one machine and flock(2). 64 holders of one lock, 16,384 waiters.
  */
 #ifndef HOLDFAST_LOCK_H
 #define HOLDFAST_LOCK_H
@@ -102,8 +104,24 @@ HF_C_BEGIN
 #define HF_LOCK_TTL_MAX   (INT64_C(30) * 24 * 3600 * HF_SEC) /* longer leases are refused */
 #define HF_LOCK_TURN_NS   (2 * HF_SEC)
 
-struct hf_locks; /* the locks of one state directory */
+#define HF_LOCK_CLAIMS_MAX 256
+
+struct hf_locks; /* the locks of one store and one kind */
 struct hf_lock;  /* one that is held */
+
+/*
+ * What a lock protects. A name of one kind never meets the same name of another, whatever the user
+ * types; a kind is no part of the name.
+ */
+enum hf_lock_kind {
+	HF_LOCK_KIND_NAME = 0,  /* what users name: lock run, sessions */
+	HF_LOCK_KIND_GROUP = 1, /* the places of a group (run --max-active) */
+	HF_LOCK_KIND_FILE = 2,  /* the directory entries of shared files (file.h) */
+	HF_LOCK_KIND_PLAN = 3,  /* plans (plan.h) */
+	HF_LOCK_KIND_TARGET = 4, /* the directories that plans are committed to */
+};
+
+#define HF_LOCK_KINDS 5
 
 enum hf_lock_mode {
 	HF_LOCK_EXCLUSIVE = 0,
@@ -133,7 +151,7 @@ struct hf_holder {
 	struct hf_proc_id id;
 	int32_t thread;        /* 0: the process as a whole */
 	uint64_t token;
-	struct hf_wall since;
+	struct hf_wall since;  /* when it got the lock, in milliseconds */
 	int64_t lease_left_ns; /* -1: no lease; 0: expired */
 	enum hf_lock_mode mode;
 	unsigned count;        /* how often a reentrant owner has it */
@@ -145,7 +163,25 @@ struct hf_holder {
 HF_API int hf_locks_open(struct hf_state *state, struct hf_journal *journal,
 			 struct hf_locks **ret_locks, struct hf_err *err) HF_MUST_CHECK;
 
-/* Frees. NULL is fine. Locks that are held stay held. After fork: allowed in the child. */
+/*
+ * The same in the store that `url` names, "SCHEME:REST"; NULL and "local:" are the files of `state`,
+ * which hf_locks_open means. -EINVAL: there is no such store. A store may lack some of what
+ * this header describes: -ENOTSUP for slots, -EINVAL for a lock without a lease where the store
+ * does not see the death of owners, or for a lease that is too short for it.
+ */
+HF_API int hf_locks_open_store(const char *url, struct hf_state *state, struct hf_journal *journal,
+			       struct hf_locks **ret_locks, struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * The locks of another kind in the same store; what is opened has HF_LOCK_KIND_NAME. Not to be freed
+ * by itself: it lives as long as `locks`. NULL: there is no such kind.
+ */
+HF_API struct hf_locks *hf_locks_kind(struct hf_locks *locks, enum hf_lock_kind kind);
+
+/* "name", "group", "file", "plan", "target"; NULL: there is no such kind. */
+HF_API const char *hf_lock_kind_word(enum hf_lock_kind kind);
+
+/* Frees all its kinds. NULL is fine. Locks that are held stay held. After fork: allowed in the child. */
 HF_API void hf_locks_free(struct hf_locks *locks);
 
 /*
@@ -223,9 +259,27 @@ HF_API int hf_lock_break(struct hf_locks *locks, const char *name, const char *r
 /*
  * Runs `action` while `token` is proven current and cannot be lost: under the guard of
  * the record (L5). It must be short. Returns its result, or HF_E_STALE without running it.
+ * Once an exclusive holder has acted in this way, lower tokens of that lock are refused here for
+ * ever, whatever becomes of its record (the fence: fences/ of the state directory).
  */
 HF_API int hf_lock_guarded(struct hf_locks *locks, const char *name, uint64_t token,
 			   int (*action)(void *arg), void *arg, struct hf_err *err) HF_MUST_CHECK;
+
+struct hf_lock_claim {
+	enum hf_lock_kind kind;
+	const char *name;
+	uint64_t token;
+};
+
+/*
+ * The same for several locks, of any kind: all tokens are proven, then `action` runs once, or not at
+ * all. The guards are taken in one order for all callers (kind, then name), so the order of `claims`
+ * does not matter, and two callers never wait for each other in a cycle; but an action must not
+ * itself call hf_lock_guarded. A claim may stand there twice; two tokens for one lock, or more
+ * than HF_LOCK_CLAIMS_MAX claims, are -EINVAL. `locks` may be of any kind. Each claim takes two descriptors.
+ */
+HF_API int hf_lock_guarded_many(struct hf_locks *locks, const struct hf_lock_claim *claims, size_t n,
+				int (*action)(void *arg), void *arg, struct hf_err *err) HF_MUST_CHECK;
 
 /* -- looking ------------------------------------------------------------------ */
 
@@ -237,6 +291,7 @@ struct hf_waiter {
 };
 
 struct hf_lock_info {
+	enum hf_lock_kind kind;
 	const char *name;
 	uint64_t token; /* the last one given */
 	unsigned slots; /* 0: not a slots lock */
@@ -252,7 +307,7 @@ HF_API int hf_lock_look(struct hf_locks *locks, const char *name,
 			struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * The same for every lock that there is, in no particular order. One that cannot be read (a
+ * The same for every lock of the kind of `locks`, in no particular order. One that cannot be read (a
  * process is stopped while it changes it: after 500 ms) does not hide the others: they are
  * shown, and the first error is returned.
  */

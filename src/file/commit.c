@@ -24,60 +24,36 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
-/* An action under up to two guards, taken in the order of their names: no circle. */
 struct guarded {
 	struct hf_file *file;
 	int (*action)(struct hf_file *file, void *arg);
 	void *arg;
-	const char *names[2];
-	uint64_t tokens[2];
-	int n;
-	struct hf_err err; /* of a refused token */
 };
 
-static int run_next(void *arg)
+static int run_action(void *arg)
 {
 	struct guarded *g = arg;
-	int i = --g->n;
 
-	if (i < 0)
-		return g->action(g->file, g->arg);
-	return hf_lock_guarded(g->file->locks, g->names[i], g->tokens[i], run_next, g, &g->err);
-}
-
-static void add_guard(struct guarded *g, const char *name, uint64_t token)
-{
-	int place = g->n;
-
-	if (g->n == 1 && strcmp(name, g->names[0]) == 0) {
-		/* The fence is this file's own lock: its token decides. */
-		g->tokens[0] = token;
-		return;
-	}
-	/* run_next takes the last first. */
-	if (g->n == 1 && strcmp(name, g->names[0]) > 0) {
-		g->names[1] = g->names[0];
-		g->tokens[1] = g->tokens[0];
-		place = 0;
-	}
-	g->names[place] = name;
-	g->tokens[place] = token;
-	g->n++;
+	return g->action(g->file, g->arg);
 }
 
 int hf_commit_guarded(struct hf_file *file, int (*action)(struct hf_file *file, void *arg), void *arg,
 		      struct hf_err *ret_refusal)
 {
-	struct guarded g = { .file = file, .action = action, .arg = arg, .err = HF_ERR_INIT };
+	struct guarded g = { .file = file, .action = action, .arg = arg };
+	struct hf_err refusal = HF_ERR_INIT;
+	struct hf_lock_claim claims[2];
+	size_t n = 0;
 	int r;
 
 	if (file->token)
-		add_guard(&g, file->name, file->token);
+		claims[n++] = (struct hf_lock_claim){ HF_LOCK_KIND_FILE, file->name, file->token };
 	if (file->fence_name[0])
-		add_guard(&g, file->fence_name, file->fence_token);
-	r = run_next(&g);
+		claims[n++] = (struct hf_lock_claim){ file->fence_kind, file->fence_name,
+						      file->fence_token };
+	r = hf_lock_guarded_many(file->locks, claims, n, run_action, &g, &refusal);
 	if (ret_refusal)
-		*ret_refusal = g.err;
+		*ret_refusal = refusal;
 	return r;
 }
 

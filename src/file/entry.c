@@ -25,11 +25,11 @@ void hf_entry_name(dev_t dev, ino_t ino, const char *leaf, char out[HF_NAME_MAX 
 	XXH128_hash_t sum;
 	size_t n, room;
 
-	if (snprintf(out, HF_NAME_MAX + 1, "file:%llx:%llx:%s", (unsigned long long)dev,
+	if (snprintf(out, HF_NAME_MAX + 1, "%llx:%llx:%s", (unsigned long long)dev,
 		     (unsigned long long)ino, leaf) <= HF_NAME_MAX)
 		return;
-	/* Another word in front: no short leaf ever has the name of a long one. */
-	n = (size_t)snprintf(out, HF_NAME_MAX + 1, "file+:%llx:%llx:", (unsigned long long)dev,
+	/* Another sign in front: no short leaf ever has the name of a long one. */
+	n = (size_t)snprintf(out, HF_NAME_MAX + 1, "+%llx:%llx:", (unsigned long long)dev,
 			     (unsigned long long)ino);
 	room = HF_NAME_MAX - HASH_LEN - n;
 	memcpy(out + n, leaf, room); /* the leaf is longer, or it would have fitted above */

@@ -72,8 +72,10 @@ static int check_opts(const char *path, const struct hf_file_opts *opts, struct 
 	if (opts->flags & HF_FILE_FOLLOW && (!opts->root || opts->flags & HF_FILE_REPLACE_SYMLINK))
 		return FAIL(err, -EINVAL, "arguments", path,
 			    "a symlink is followed inside a root only, or replaced, not both");
-	if (opts->fence_name && (opts->fence_token == 0 || strlen(opts->fence_name) > HF_NAME_MAX))
-		return FAIL(err, -EINVAL, "arguments", path, "a fence is a lock's name and a token");
+	if (opts->fence_name && (opts->fence_token == 0 || strlen(opts->fence_name) > HF_NAME_MAX ||
+				 !hf_lock_kind_word(opts->fence_kind)))
+		return FAIL(err, -EINVAL, "arguments", path,
+			    "a fence is a lock's kind, its name and a token");
 	return 0;
 }
 
@@ -86,7 +88,7 @@ static int open_handle(struct hf_locks *locks, const char *path, const struct hf
 	if (!file)
 		return hf_fail_sys(err, ENOMEM, "memory", path);
 	file->dirfd = file->sidecar = file->old_fd = file->new_fd = file->lease_fd = -1;
-	file->locks = locks;
+	file->locks = hf_locks_kind(locks, HF_LOCK_KIND_FILE);
 	file->journal = opts->journal;
 	file->process = getpid();
 	file->flags = opts->flags;
@@ -94,8 +96,10 @@ static int open_handle(struct hf_locks *locks, const char *path, const struct hf
 	file->writer_wait_ns = opts->writer_wait_ns ? opts->writer_wait_ns : HF_FILE_WRITER_WAIT_NS;
 	if (opts->fence_name) {
 		hf_copy_text(file->fence_name, sizeof(file->fence_name), opts->fence_name);
+		file->fence_kind = opts->fence_kind;
 		file->fence_token = opts->fence_token;
-		r = hf_lock_check_token(locks, opts->fence_name, opts->fence_token, err);
+		r = hf_lock_check_token(hf_locks_kind(locks, opts->fence_kind), opts->fence_name,
+					opts->fence_token, err);
 		if (r < 0)
 			return r;
 	}

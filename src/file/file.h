@@ -55,7 +55,7 @@ enum hf_landing {
 };
 
 struct hf_file {
-	struct hf_locks *locks;
+	struct hf_locks *locks; /* of files */
 	struct hf_journal *journal;
 	pid_t process; /* a forked child is refused */
 	unsigned flags;
@@ -69,6 +69,7 @@ struct hf_file {
 	char name[HF_NAME_MAX + 1];
 
 	char fence_name[HF_NAME_MAX + 1]; /* "": none */
+	enum hf_lock_kind fence_kind;
 	uint64_t fence_token;
 	char held_name[HF_NAME_MAX + 1];
 	uint64_t held_token;

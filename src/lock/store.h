@@ -1,56 +1,114 @@
 /*
- * lock/store.h - what a store of locks does; the local files are the first one.
+ * lock/store.h - what a store of locks does; the local files (lock/local) are the first one.
  *
- * The public functions (lock.h) check their arguments, know about processes and
- * handles, and leave the rest to a store through this table. Nothing in it says
- * that tokens, owners or waits are local: a store on several machines implements
- * the same verbs and passes the same tests (tests/unit/test_lock.c).
+ * The public functions (lock.h) check their arguments, know about processes and handles, and leave
+ * the rest to a store through this table. Nothing in it says that tokens, owners or waits are
+ * local: a store on several machines implements the same verbs and passes the same tests
+ * (tests/store). A store embeds struct hf_store as its first member.
+ *
+ * A store proves that a token is current. That lower tokens never reach a resource of this machine
+ * again is the fence's part (fence.h), whatever the store is.
  */
 #ifndef LOCK_STORE_H
 #define LOCK_STORE_H
 
+#include "hf/proc/here.h"
 #include "holdfast/lock.h"
+
+/* Which lock: a kind and a name are two things, so no name ever reaches into another kind. */
+struct hf_lock_ref {
+	enum hf_lock_kind kind;
+	const char *name;
+};
+
+/* The owner of a lock, as every machine that uses the store can tell it from others. */
+struct hf_owner {
+	char host[HF_HOST_ID_LEN + 1]; /* hf_host_id; "" in a store that has HF_STORE_ONE_HOST */
+	struct hf_proc_id id;
+	int32_t thread;                /* 0: the process as a whole */
+};
 
 /* A request with every default filled in. */
 struct hf_lock_request {
-	const char *name;
+	struct hf_lock_ref lock;
 	enum hf_lock_mode mode;
 	unsigned slots; /* 0 unless mode is HF_LOCK_SLOTS */
 	int64_t wait_ns;
 	int64_t ttl_ns;
 	unsigned flags;
-	struct hf_proc_id owner;
-	int32_t thread; /* 0: the process as a whole */
-	int cancel_fd;  /* 0: none */
+	struct hf_owner owner;
+	int cancel_fd;  /* ends the wait when it is readable; 0: none */
 };
 
 typedef void hf_lock_look_fn(void *arg, const struct hf_lock_info *info);
 
-struct hf_store_ops {
-	int (*acquire)(void *store, const struct hf_lock_request *request, uint64_t *ret_token,
-		       struct hf_holder *ret_blocker, struct hf_err *err);
-	int (*renew)(void *store, const char *name, uint64_t token, int64_t ttl_ns,
-		     struct hf_err *err);
-	int (*release)(void *store, const char *name, uint64_t token,
-		       const struct hf_proc_id *owner, struct hf_err *err);
-	int (*add_owner)(void *store, const char *name, uint64_t token,
-			 const struct hf_proc_id *owner, struct hf_err *err);
-	int (*check)(void *store, const char *name, uint64_t token, struct hf_err *err);
-	int (*guarded)(void *store, const char *name, uint64_t token, int (*action)(void *arg),
-		       void *arg, struct hf_err *err);
-	int (*take_away)(void *store, const char *name, const char *reason, struct hf_err *err);
-	int (*look)(void *store, const char *name, hf_lock_look_fn *fn, void *arg,
-		    struct hf_err *err);
-	int (*list)(void *store, hf_lock_look_fn *fn, void *arg, struct hf_err *err);
-	void (*set_patience)(void *store, int64_t ns);
-	void (*free)(void *store);
+enum hf_store_caps {
+	HF_STORE_SEES_DEATH = 1 << 0, /* an owner that dies is replaced; without it, each hold needs a lease */
+	HF_STORE_HAS_SLOTS = 1 << 1,  /* HF_LOCK_SLOTS; without it, only exclusive and shared holds */
+	HF_STORE_ONE_HOST = 1 << 2,   /* its owners are processes of this machine, and their host goes without saying */
 };
 
-extern const struct hf_store_ops hf_local_ops;
+struct hf_store;
 
-/* Opens the local store for the process `self`. The journal may be NULL. */
-int hf_local_open(struct hf_state *state, struct hf_journal *journal, const struct hf_proc_id *self,
-		  void **ret_store, struct hf_err *err);
+/* A lock that is kept as it is: its token cannot be lost until let_go. */
+struct hf_hold {
+	struct hf_store *store;
+	enum hf_lock_mode mode;
+};
+
+struct hf_store_ops {
+	int (*acquire)(struct hf_store *store, const struct hf_lock_request *request,
+		       uint64_t *ret_token, struct hf_holder *ret_blocker, struct hf_err *err);
+	int (*renew)(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token,
+		     int64_t ttl_ns, struct hf_err *err);
+	int (*release)(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token,
+		       const struct hf_proc_id *owner, struct hf_err *err);
+	int (*add_owner)(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token,
+			 const struct hf_owner *owner, struct hf_err *err);
+	/* Is the token current? With its mode (may be NULL). Token 0: is the lock held at all? */
+	int (*check)(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token,
+		     enum hf_lock_mode *ret_mode, struct hf_err *err);
+	/*
+	 * The same, and nobody can take the lock before let_go. Both NULL in a store that cannot
+	 * stop the others: there a check and the fence have to do.
+	 */
+	int (*hold)(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token,
+		    struct hf_hold **ret_hold, struct hf_err *err);
+	void (*let_go)(struct hf_hold *hold);
+	/* Does the owner live, as far as this store can tell? The evidence says why. */
+	enum hf_liveness (*judge)(struct hf_store *store, const struct hf_owner *owner,
+				  char evidence[HF_EVIDENCE_MAX]);
+	int (*take_away)(struct hf_store *store, const struct hf_lock_ref *lock, const char *reason,
+			 struct hf_err *err);
+	int (*look)(struct hf_store *store, const struct hf_lock_ref *lock, hf_lock_look_fn *fn,
+		    void *arg, struct hf_err *err);
+	int (*list)(struct hf_store *store, enum hf_lock_kind kind, hf_lock_look_fn *fn, void *arg,
+		    struct hf_err *err);
+	/* How long a call without a deadline of its own waits for another process in the middle of one. */
+	void (*set_patience)(struct hf_store *store, int64_t ns);
+	void (*free)(struct hf_store *store);
+};
+
+#define HF_STORE_PATIENCE_NS (10 * HF_SEC) /* the default of set_patience */
+
+/* What every store begins with. */
+struct hf_store {
+	const struct hf_store_ops *ops;
+	unsigned caps;      /* enum hf_store_caps */
+	int64_t min_ttl_ns; /* shorter leases are refused; 0: any */
+	const char *series; /* names its tokens among those of other stores; a file name (fence.h) */
+};
+
+/* What a store is opened with. The journal may be NULL. */
+struct hf_store_args {
+	const char *url; /* behind the scheme and its colon */
+	struct hf_state *state;
+	struct hf_journal *journal;
+	const struct hf_proc_id *self;
+};
+
+/* Opens the local store, "local:". */
+int hf_local_open(const struct hf_store_args *args, struct hf_store **ret_store, struct hf_err *err);
 
 /*
  * How long a call without a deadline of its own waits for the record of a lock, which a process that is
@@ -60,6 +118,14 @@ int hf_local_open(struct hf_state *state, struct hf_journal *journal, const stru
 void hf_locks_set_patience(struct hf_locks *locks, int64_t ns);
 
 /* The store behind the public handle, so that tests can set its bounds. */
-void *hf_locks_store(struct hf_locks *locks);
+struct hf_store *hf_locks_store(struct hf_locks *locks);
+
+/* A context over a store that is open already; hf_locks_free frees it. For tests. */
+int hf_locks_open_over(struct hf_store *store, const struct hf_store_args *args,
+		       struct hf_locks **ret_locks, struct hf_err *err);
+
+/* Appends an event about a lock; the kind is told where it is not a plain name. */
+void hf_lock_event(struct hf_journal *journal, enum hf_event event, const struct hf_lock_ref *lock,
+		   const struct hf_field *fields, size_t n);
 
 #endif

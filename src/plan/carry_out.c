@@ -124,45 +124,31 @@ int hf_sites_open(struct hf_work *work, struct hf_err *err)
 
 /* -- the fence ---------------------------------------------------------------------------- */
 
-/* An action under several guards, taken in the order of their names: no circle. */
-struct guarded {
+struct apply {
 	struct hf_work *work;
-	struct hf_intent_fence all[HF_FENCES_MAX + 1];
-	size_t n, at;
 	struct hf_err *err;
 };
 
 static int begin_apply(void *arg)
 {
-	struct guarded *g = arg;
-	int r;
+	const struct apply *apply = arg;
+	int r = hf_intent_set_phase(apply->work->plan_fd, HF_INTENT_APPLY);
 
-	if (g->at < g->n) {
-		const struct hf_intent_fence *f = &g->all[g->at++];
-
-		return hf_lock_guarded(g->work->plans->locks, f->name, f->token, begin_apply, g, g->err);
-	}
-	r = hf_intent_set_phase(g->work->plan_fd, HF_INTENT_APPLY);
-	return r < 0 ? hf_fail_sys(g->err, -r, "pwrite", "intent") : 0;
-}
-
-static int by_fence_name(const void *a, const void *b)
-{
-	return strcmp(((const struct hf_intent_fence *)a)->name, ((const struct hf_intent_fence *)b)->name);
+	return r < 0 ? hf_fail_sys(apply->err, -r, "pwrite", "intent") : 0;
 }
 
 int hf_work_begin_apply(struct hf_work *work, struct hf_err *err)
 {
-	struct guarded g = { .work = work, .err = err };
-	char lock[HF_NAME_MAX + 1];
+	struct hf_lock_claim claims[HF_FENCES_MAX + 1];
+	struct apply apply = { work, err };
+	size_t n = 0;
 	int r;
 
-	hf_plan_lock_name(work->record.name, lock);
-	g.all[g.n++] = (struct hf_intent_fence){ lock, work->token };
+	claims[n++] = (struct hf_lock_claim){ HF_LOCK_KIND_PLAN, work->record.name, work->token };
 	for (size_t i = 0; i < work->intent.n_fences; i++)
-		g.all[g.n++] = work->intent.fences[i];
-	qsort(g.all, g.n, sizeof(g.all[0]), by_fence_name);
-	r = begin_apply(&g);
+		claims[n++] = (struct hf_lock_claim){ HF_LOCK_KIND_NAME, work->intent.fences[i].name,
+						      work->intent.fences[i].token };
+	r = hf_lock_guarded_many(work->plans->locks, claims, n, begin_apply, &apply, err);
 	if (r == 0)
 		work->intent.phase = HF_INTENT_APPLY;
 	return r;

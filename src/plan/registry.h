@@ -156,13 +156,10 @@ int hf_plan_refused(const struct hf_plans *plans, const char *plan, const char *
 
 /* -- locks ------------------------------------------------------------------------ */
 
-/* The lock's name: "plan:<plan>"; "plan+:<hash>" for a name that would be too long. */
-void hf_plan_lock_name(const char *plan, char out[HF_NAME_MAX + 1]);
-
-/* "target:DEV:INO". */
+/* The name of a target's lock, of kind HF_LOCK_KIND_TARGET: "DEV:INO". */
 void hf_target_lock_name(const struct hf_target *target, char out[HF_NAME_MAX + 1]);
 
-/* Takes the plan's lock; the owner is the calling thread. Errors of hf_lock_acquire. */
+/* Takes the plan's lock, of kind HF_LOCK_KIND_PLAN and the plan's name; the owner is the calling thread. Errors of hf_lock_acquire. */
 int hf_plan_lock(struct hf_plans *plans, const char *plan, int64_t wait_ns,
 		 struct hf_lock **ret_lock, struct hf_err *err);
 

@@ -7,9 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/plan/registry.h"
@@ -255,12 +252,11 @@ int hf_plan_save(struct hf_plans *plans, struct hf_plan_record *record, uint64_t
 		 unsigned flags, struct hf_err *err)
 {
 	struct save save = { plans, record, flags, err };
-	char name[HF_NAME_MAX + 1];
 
-	hf_plan_lock_name(record->name, name);
 	record->token = token;
 	/* Under the guard: a process that lost the lock writes nothing (L5). */
-	return hf_lock_guarded(plans->locks, name, token, save_action, &save, err);
+	return hf_lock_guarded(hf_locks_kind(plans->locks, HF_LOCK_KIND_PLAN), record->name, token,
+			       save_action, &save, err);
 }
 
 static int by_name(const void *a, const void *b)
@@ -332,21 +328,9 @@ int hf_plan_each(struct hf_plans *plans, int (*fn)(void *arg, const char *plan),
 
 /* -- locks ----------------------------------------------------------------------- */
 
-void hf_plan_lock_name(const char *plan, char out[HF_NAME_MAX + 1])
-{
-	XXH128_hash_t sum;
-
-	if (snprintf(out, HF_NAME_MAX + 1, "plan:%s", plan) <= HF_NAME_MAX)
-		return;
-	/* Another word in front: no short name ever has the lock of a long one. */
-	sum = XXH3_128bits(plan, strlen(plan));
-	(void)snprintf(out, HF_NAME_MAX + 1, "plan+:%.40s:%016llx%016llx", plan,
-		       (unsigned long long)sum.high64, (unsigned long long)sum.low64);
-}
-
 void hf_target_lock_name(const struct hf_target *target, char out[HF_NAME_MAX + 1])
 {
-	(void)snprintf(out, HF_NAME_MAX + 1, "target:%llx:%llx", (unsigned long long)target->dev,
+	(void)snprintf(out, HF_NAME_MAX + 1, "%llx:%llx", (unsigned long long)target->dev,
 		       (unsigned long long)target->ino);
 }
 
@@ -354,10 +338,9 @@ int hf_plan_lock(struct hf_plans *plans, const char *plan, int64_t wait_ns,
 		 struct hf_lock **ret_lock, struct hf_err *err)
 {
 	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = wait_ns };
-	char name[HF_NAME_MAX + 1];
 
-	hf_plan_lock_name(plan, name);
-	return hf_lock_acquire(plans->locks, name, &opts, ret_lock, NULL, err);
+	return hf_lock_acquire(hf_locks_kind(plans->locks, HF_LOCK_KIND_PLAN), plan, &opts, ret_lock,
+			       NULL, err);
 }
 
 void hf_plan_unlock(struct hf_lock **lock)

@@ -80,7 +80,7 @@ int hf_work_lock_targets(struct hf_work *work, int64_t wait_ns, struct hf_err *e
 		if (i > 0 && by_inode(&targets[i - 1], &targets[i]) == 0)
 			continue;
 		hf_target_lock_name(targets[i], name);
-		r = hf_lock_acquire(work->plans->locks, name, &opts,
+		r = hf_lock_acquire(hf_locks_kind(work->plans->locks, HF_LOCK_KIND_TARGET), name, &opts,
 				    &work->target_locks[work->n_target_locks], NULL, err);
 		if (r < 0)
 			return r;

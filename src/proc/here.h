@@ -21,6 +21,14 @@ int hf_here_read(struct hf_here *ret, struct hf_err *err);
  */
 int hf_boot_offset(const struct hf_here *here, int64_t *ret_ns, struct hf_err *err);
 
+#define HF_HOST_ID_LEN 32
+
+/*
+ * The id of this machine, the same over all boots: 32 hexadecimal digits, from /etc/machine-id.
+ * Returns 0, or -errno with what to do: without it, owners of two machines could not be told apart.
+ */
+int hf_host_id(char out[HF_HOST_ID_LEN + 1], struct hf_err *err);
+
 /* 1 when the 36 bytes have the form of a boot id. */
 int hf_boot_id_valid(const char *text, size_t len);
 

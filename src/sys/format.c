@@ -17,8 +17,8 @@
 #include "hf/sys/state.h"
 
 #define FORMAT_NAME    "FORMAT"
-#define FORMAT_TEXT    "holdfast 1\n"
-#define FORMAT_VERSION 1
+#define FORMAT_TEXT    "holdfast 2\n"
+#define FORMAT_VERSION 2
 
 /* Only leftovers of an unfinished creation may stand beside a missing FORMAT. */
 static int check_empty(const struct hf_state *state, struct hf_err *err)
@@ -101,7 +101,11 @@ int hf_state_check_format(const struct hf_state *state, int create, struct hf_er
 		return FAIL(err, HF_E_FORMAT, "read", shown,
 			    version == FORMAT_VERSION
 				    ? "version %u with requirements this program does not know"
-				    : "version %u; this program reads version 1",
+			    : version < FORMAT_VERSION
+				    ? "version %u, an older layout that this program does not read; "
+				      "end what runs there with the program that made it, then move "
+				      "the directory away, and a new one is made"
+				    : "version %u; this program reads version 2",
 			    (unsigned)version);
 	return FAIL(err, HF_E_FORMAT, "read", shown, "not a format that any version wrote");
 }

@@ -21,14 +21,6 @@ const char *hf_view_liveness(enum hf_liveness liveness)
 
 /* -- JSON -------------------------------------------------------------------------- */
 
-/* Whose lock it is: a name that was typed, the places of a group, or a shared file. */
-static const char *kind_of(const char *name)
-{
-	if (strncmp(name, "group:", 6) == 0)
-		return "group";
-	return strncmp(name, "file:", 5) == 0 || strncmp(name, "file+:", 6) == 0 ? "file" : "name";
-}
-
 #define COMM_MAX 32
 
 /* The name of the process, for show: by number, so it may be another's by now. "": not known. */
@@ -44,7 +36,8 @@ static void read_comm(int32_t pid, char out[COMM_MAX])
 }
 
 /* Adds who it is: the session, where a keeper has or wants its own name, the pid, its command. */
-static void set_who(json_t **object, const char *lock, const struct hf_proc_id *id, int lives)
+static void set_who(json_t **object, enum hf_lock_kind kind, const char *lock,
+		    const struct hf_proc_id *id, int lives)
 {
 	char comm[COMM_MAX] = "", text[HF_PROC_TEXT_MAX];
 
@@ -52,18 +45,17 @@ static void set_who(json_t **object, const char *lock, const struct hf_proc_id *
 		read_comm(id->pid, comm);
 	(void)hf_proc_format(id, text);
 	hf_view_set(object, "session",
-		    hf_view_text(hf_comm_is_keeper(comm) && strcmp(kind_of(lock), "name") == 0 ? lock
-													 : NULL));
+		    hf_view_text(hf_comm_is_keeper(comm) && kind == HF_LOCK_KIND_NAME ? lock : NULL));
 	hf_view_set(object, "pid", json_integer(id->pid));
 	hf_view_set(object, "id", json_string(text));
 	hf_view_set(object, "comm", hf_view_text(comm[0] ? comm : NULL));
 }
 
-static json_t *holder_json(const char *lock, const struct hf_holder *holder)
+static json_t *holder_json(enum hf_lock_kind kind, const char *lock, const struct hf_holder *holder)
 {
 	json_t *object = json_object();
 
-	set_who(&object, lock, &holder->id, holder->liveness == HF_ALIVE);
+	set_who(&object, kind, lock, &holder->id, holder->liveness == HF_ALIVE);
 	hf_view_set(&object, "token", json_integer((json_int_t)holder->token));
 	hf_view_set(&object, "mode", json_string(hf_view_mode(holder->mode)));
 	hf_view_set(&object, "since", hf_view_time(holder->since));
@@ -76,11 +68,12 @@ static json_t *holder_json(const char *lock, const struct hf_holder *holder)
 	return object;
 }
 
-static json_t *waiter_json(const char *lock, const struct hf_waiter *waiter, size_t place)
+static json_t *waiter_json(enum hf_lock_kind kind, const char *lock, const struct hf_waiter *waiter,
+			   size_t place)
 {
 	json_t *object = json_object();
 
-	set_who(&object, lock, &waiter->id, 1);
+	set_who(&object, kind, lock, &waiter->id, 1);
 	hf_view_set(&object, "place", json_integer((json_int_t)place));
 	hf_view_set(&object, "mode", json_string(hf_view_mode(waiter->mode)));
 	hf_view_set(&object, "waited_ms", hf_view_number(waiter->waited_ns, HF_MSEC));
@@ -92,11 +85,11 @@ json_t *hf_view_lock(const struct hf_lock_info *info)
 	json_t *object = json_object(), *holders = json_array(), *waiters = json_array();
 
 	for (size_t i = 0; i < info->n_holders; i++)
-		hf_view_add(&holders, holder_json(info->name, &info->holders[i]));
+		hf_view_add(&holders, holder_json(info->kind, info->name, &info->holders[i]));
 	for (size_t i = 0; i < info->n_waiters; i++)
-		hf_view_add(&waiters, waiter_json(info->name, &info->waiters[i], i + 1));
+		hf_view_add(&waiters, waiter_json(info->kind, info->name, &info->waiters[i], i + 1));
 	hf_view_set_name(&object, info->name);
-	hf_view_set(&object, "kind", json_string(kind_of(info->name)));
+	hf_view_set(&object, "kind", json_string(hf_lock_kind_word(info->kind)));
 	hf_view_set(&object, "mode",
 		    hf_view_text(info->n_holders > 0 ? hf_view_mode(info->holders[0].mode) : NULL));
 	hf_view_set(&object, "slots", info->slots ? json_integer(info->slots) : json_null());
@@ -106,19 +99,20 @@ json_t *hf_view_lock(const struct hf_lock_info *info)
 	return object;
 }
 
-json_t *hf_view_conflict(const char *name, const struct hf_holder *blocker, const struct hf_err *err,
-			 int exit_status)
+json_t *hf_view_conflict(enum hf_lock_kind kind, const char *name, const struct hf_holder *blocker,
+			 const struct hf_err *err, int exit_status)
 {
 	json_t *object = json_object();
 	int known = blocker->id.pid > 0;
 
 	hf_view_set(&object, "conflict", json_true());
 	hf_view_set(&object, "name", hf_view_text(name));
+	hf_view_set(&object, "kind", json_string(hf_lock_kind_word(kind)));
 	hf_view_set(&object, "holder_pid", known ? json_integer(blocker->id.pid) : json_null());
 	/* The one figure in seconds: scripts that knew no other way have it from here. */
 	hf_view_set(&object, "age_seconds",
 		    known ? hf_view_number(hf_wall_now().ns - blocker->since.ns, HF_SEC) : json_null());
-	hf_view_set(&object, "holder", known ? holder_json(name, blocker) : json_null());
+	hf_view_set(&object, "holder", known ? holder_json(kind, name, blocker) : json_null());
 	hf_view_set(&object, "error", hf_view_error(err, exit_status));
 	return object;
 }
@@ -126,7 +120,7 @@ json_t *hf_view_conflict(const char *name, const struct hf_holder *blocker, cons
 /* -- columns ----------------------------------------------------------------------- */
 
 const struct hf_view_column hf_view_lock_columns[HF_VIEW_LOCK_COLUMNS] = {
-	{ "NAME", -20 }, { "MODE", -9 },   { "PID", 8 },    { "AGE", 8 },
+	{ "NAME", -20 }, { "KIND", -6 },   { "MODE", -9 },    { "PID", 8 },   { "AGE", 8 },
 	{ "LEASE", 8 },	 { "WAITERS", 7 }, { "TOKEN", -16 }, { "OWNER", 0 },
 };
 
@@ -142,12 +136,13 @@ void hf_view_lock_cells(const struct hf_lock_info *info, const struct hf_holder 
 			struct hf_buf cells[HF_VIEW_LOCK_COLUMNS])
 {
 	hf_buf_add_shown(&cells[0], info->name, strlen(info->name));
-	hf_buf_add_text(&cells[1], holder ? hf_view_mode(holder->mode) : "free");
-	hf_view_count(&cells[2], holder ? holder->id.pid : -1);
-	hf_view_duration(&cells[3], holder ? hf_wall_now().ns - holder->since.ns : -1);
-	hf_view_lease(&cells[4], holder ? holder->lease_left_ns : -1);
-	hf_view_count(&cells[5], (int64_t)info->n_waiters);
-	hf_buf_add_u64(&cells[6], holder ? holder->token : info->token);
+	hf_buf_add_text(&cells[1], hf_lock_kind_word(info->kind));
+	hf_buf_add_text(&cells[2], holder ? hf_view_mode(holder->mode) : "free");
+	hf_view_count(&cells[3], holder ? holder->id.pid : -1);
+	hf_view_duration(&cells[4], holder ? hf_wall_now().ns - holder->since.ns : -1);
+	hf_view_lease(&cells[5], holder ? holder->lease_left_ns : -1);
+	hf_view_count(&cells[6], (int64_t)info->n_waiters);
+	hf_buf_add_u64(&cells[7], holder ? holder->token : info->token);
 	hf_buf_add_text(&cells[HF_VIEW_LOCK_STATE], holder ? hf_view_liveness(holder->liveness) : "-");
 }
 

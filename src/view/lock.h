@@ -17,11 +17,11 @@ json_t *hf_view_lock(const struct hf_lock_info *info);
  * The shape "conflict": the lock `name` was not to be had because of `blocker` (pid 0: not
  * known), and the program exits with `exit_status`.
  */
-json_t *hf_view_conflict(const char *name, const struct hf_holder *blocker, const struct hf_err *err,
-			 int exit_status);
+json_t *hf_view_conflict(enum hf_lock_kind kind, const char *name, const struct hf_holder *blocker,
+			 const struct hf_err *err, int exit_status);
 
-#define HF_VIEW_LOCK_COLUMNS 8
-#define HF_VIEW_LOCK_STATE   7 /* the column that has the tone */
+#define HF_VIEW_LOCK_COLUMNS 9
+#define HF_VIEW_LOCK_STATE   8 /* the column that has the tone */
 
 extern const struct hf_view_column hf_view_lock_columns[HF_VIEW_LOCK_COLUMNS];
 

@@ -38,7 +38,7 @@ teardown() {
     [ -z "$output" ]
     [ "$(cat f.json)" = '{"n":2}' ]
     run --separate-stderr hf --json file edit f.json -- sed s/2/3/
-    is_json '.v == 1 and .changed and .file == "f.json" and .attempts == 1 and (.lock | startswith("file:")) and .token > 0'
+    is_json '.v == 1 and .changed and .file == "f.json" and .attempts == 1 and (.lock | endswith(":f.json")) and .token > 0'
     run --separate-stderr hf --json file edit f.json -- cat
     is_json '.changed == false'
     nothing_left
@@ -372,7 +372,7 @@ W
 }
 
 @test "with: the command runs under both locks and learns its token; flock(1) is kept out, and keeps us out (L1)" {
-    expect 7 hf file with f -- bash -c '[ "${HOLDFAST_LOCK:0:5}" = file: ] && [ "$HOLDFAST_TOKEN" -gt 0 ] && ! flock -n .f.lock true && exit 7'
+    expect 7 hf file with f -- bash -c '[ "$HOLDFAST_LOCK_KIND" = file ] && [ "${HOLDFAST_LOCK##*:}" = f ] && [ "$HOLDFAST_TOKEN" -gt 0 ] && ! flock -n .f.lock true && exit 7'
     [ ! -e f ]
     [ -f .f.lock ]
     [ ! -s .f.lock ]
@@ -432,18 +432,65 @@ P
     holding f
     expect 1 hf file edit f -n -- echo new
     says "pid $(cat held)"
-    says "holdfast why file:"
+    says "holdfast why --kind file "
+    is_kind() { hf journal query --event "$1" --json | jq -e '.kind == "file"'; }
     expect 0 hf file edit f -w 0.1 --on-timeout skip -- echo new
     [ "$(cat f)" = old ]
     [ "$(hf journal query --event lock_skipped --json | wc -l)" -eq 1 ]
+    is_kind lock_skipped
     expect 0 hf file edit f -w 0.1 --on-timeout proceed -- echo new
     says "WITHOUT the lock"
     [ "$(cat f)" = new ]
     [ "$(hf journal query --event lock_fail_open --json | wc -l)" -eq 1 ]
+    is_kind lock_fail_open
+    # Names, unless files are asked for.
     expect 0 hf lock list
-    says ":f "
+    [ -z "$output" ]
+    for kind in file all; do
+        expect 0 hf lock list --kind "$kind"
+        says ":f "
+    done
     touch go
     wait "$spawned_pid"
+}
+
+@test "kinds: a file's lock is seen, checked and broken with --kind file; its name alone means another lock (L12)" {
+    echo old >f
+    holding f
+    name=$(hf lock list --kind file --json | jq -r '.locks[0].name')
+    expect 0 hf lock check --kind file "$name"
+    expect 1 hf lock check "$name"
+    expect 1 hf lock break "$name" --reason test
+    expect 0 hf why "$name"
+    says "is free"
+    expect 0 hf why --kind file "$name"
+    says "held by pid $(cat held)"
+    expect 0 hf lock run -n "$name" -- true
+    for verb in "why x" "lock check x" "lock list"; do
+        # shellcheck disable=SC2086
+        expect 2 hf $verb --kind nonsense
+    done
+    expect 0 hf lock break --kind file "$name" --reason test
+    expect 0 hf why --kind file "$name"
+    says lock_broken
+    expect 0 hf why "$name"
+    [[ $output != *lock_broken* ]]
+    touch go
+    wait "$spawned_pid" || true
+}
+
+@test "kinds: --fenced means the lock of the innermost command, whatever its kind (L5)" {
+    echo old >f
+    expect 0 hf file with f -- "$HOLDFAST" file edit f --fenced -- echo inner
+    [ "$(cat f)" = inner ]
+    expect 0 hf file with g -- "$HOLDFAST" lock run x -- "$HOLDFAST" file edit f --fenced -- echo name
+    [ "$(cat f)" = name ]
+    expect 0 hf file with g -- "$HOLDFAST" run s -- bash -c '[ "$HOLDFAST_LOCK $HOLDFAST_LOCK_KIND" = "s name" ] && "$0" file edit f --fenced -- echo session' "$HOLDFAST"
+    [ "$(cat f)" = session ]
+    # The right name and token, but of another kind.
+    expect 3 hf lock run x -- env HOLDFAST_LOCK_KIND=group "$HOLDFAST" file edit f --fenced -- echo wrong
+    expect 2 hf lock run x -- env HOLDFAST_LOCK_KIND=nonsense "$HOLDFAST" file edit f --fenced -- echo wrong
+    [ "$(cat f)" = session ]
 }
 
 @test "inside 'file with', our own commands work on that file; every spelling is the same lock" {
@@ -634,6 +681,6 @@ P
     done
     expect 125 hf file edit "$(printf 'l%.0s' {1..250})" --create -- echo one
     says "249"
-    expect 0 hf lock list --all
+    expect 0 hf lock list --all --kind file
     nothing_left
 }

@@ -83,7 +83,7 @@ behind_a_stopped_one() {
     holding build
     spawn bash -c '"$HOLDFAST" lock run build -- touch ran'
     wait_until 10 waiters build 1
-    exec {guard}<>state/locks/build
+    exec {guard}<>state/locks/name/build
     flock "$guard"
     touch go-build
     # A holder that exited is found dead; a waiter needs the guard for that.
@@ -94,7 +94,7 @@ behind_a_stopped_one() {
     wait "$spawned_pid"
     [ -e ran ]
     hf lock acquire build --pid $$ >/dev/null
-    exec {guard}<>state/locks/build
+    exec {guard}<>state/locks/name/build
     flock "$guard"
     spawn bash -c '"$HOLDFAST" lock release build --pid "$0"' $$
     sleep 11
@@ -358,7 +358,7 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     echo precious >victim
     for kind in garbage symlink fifo directory truncated; do
         hf lock acquire "$kind" --pid $$ >/dev/null
-        file=$HOLDFAST_DIR/locks/$kind
+        file=$HOLDFAST_DIR/locks/name/$kind
         case $kind in
         garbage) echo '{"pid": "1", "session": "x"}' >"$file" ;;
         symlink) rm "$file" && ln -s "$PWD/victim" "$file" ;;
@@ -376,11 +376,11 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
 
 @test "tokens rise over a deleted file and an older copy put back (L2)" {
     one=$(hf lock acquire t --pid $$) && hf lock release t --pid $$
-    cp -p "$HOLDFAST_DIR/locks/t" older
+    cp -p "$HOLDFAST_DIR/locks/name/t" older
     two=$(hf lock acquire t --pid $$) && hf lock release t --pid $$
-    cp -p older "$HOLDFAST_DIR/locks/t"
+    cp -p older "$HOLDFAST_DIR/locks/name/t"
     three=$(hf lock acquire t --pid $$) && hf lock release t --pid $$
-    rm "$HOLDFAST_DIR/locks/t"
+    rm "$HOLDFAST_DIR/locks/name/t"
     four=$(hf lock acquire t --pid $$)
     [ "$one" -lt "$two" ]
     [ "$two" -lt "$three" ]
@@ -416,7 +416,7 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     spawn bash -c 'exec "$HOLDFAST" lock run build -- true'
     wait_until 10 waiters build 1
     expect 0 hf lock list
-    says "build                 exclusive"
+    says "build                 name    exclusive"
     expect 0 hf why build
     says "held by pid"
     says "1. in the queue: pid"
@@ -532,7 +532,7 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
 @test "list: a lock that cannot be read does not hide the others" {
     hf lock acquire one --pid $$
     hf lock acquire two --pid $$
-    exec {stuck}<"$HOLDFAST_DIR/locks/one"
+    exec {stuck}<"$HOLDFAST_DIR/locks/name/one"
     flock "$stuck"
     expect 4 hf lock list
     says "two  "

@@ -194,7 +194,7 @@ sys.exit(subprocess.call([os.environ["HOLDFAST"], "lock", "run", "S", "--", "tou
     crosswise Y X
     touch go-X
     wait_until 10 waiters Y 1
-    exec {stuck}<"$HOLDFAST_DIR/locks/Y"
+    exec {stuck}<"$HOLDFAST_DIR/locks/name/Y"
     flock "$stuck"
     touch go-Y
     wait_until 15 test -e status-Y

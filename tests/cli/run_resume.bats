@@ -181,7 +181,7 @@ resumes_with() { says "session '$1': attempt $2 in $PWD, $3"; }
     wait "$spawned_pid" || true
     # Its place is free: not taken from the dead, but given back.
     expect 0 hf run b --max-active 1 --group g -- true
-    hf journal query --event lock_taken_over --name group:g --json >taken
+    hf journal query --event lock_taken_over --json | jq -c 'select(.kind == "group")' >taken
     [ ! -s taken ]
     # A keeper that is stopped is continued when it neglects the short lease; with the default that takes a minute.
     spawn "$HOLDFAST" run a --resume --grace 100ms -- sleep 60

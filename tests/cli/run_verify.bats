@@ -131,10 +131,12 @@ load session_helper
     expect 0 hf run c --max-active 2 --group g -- "$HOLDFAST" run d --max-active 2 --group g -- true
 }
 
-# place_is_awaited: somebody waits for the place and looks, when it has it, whether $leader lives
+# place_is_awaited: another session asks for the place again and again and looks, when it has it, whether $leader lives
 place_is_awaited() {
-    spawn "$HOLDFAST" lock run group:g --slots 1 -w 20 -- bash -c 'grep -sE "^State:.[^ZX]" "/proc/$0/status" >at-place; touch had-it' "$leader"
-    wait_until 5 bash -c '[ "$("$0" lock list --json | jq "[.locks[].waiters[]] | length")" = 1 ]' "$HOLDFAST"
+    spawn bash -c 'until "$0" -q run probe --max-active 1 --group g -- bash -c "$2" "$1"; do touch asked; done' "$HOLDFAST" "$leader" \
+        'grep -sE "^State:.[^ZX]" "/proc/$0/status" >at-place; touch had-it'
+    wait_until 10 test -e asked
+    [ ! -e had-it ]
 }
 
 place_was_free_in_time() {
@@ -142,7 +144,8 @@ place_was_free_in_time() {
     [ ! -s at-place ]
     [ ! -e ran ]
     # Nobody had to take it from the dead.
-    hf journal query --event lock_taken_over --name group:g --json >taken
+    wait "$spawned_pid"
+    hf journal query --event lock_taken_over --json | jq -c 'select(.kind == "group")' >taken
     [ ! -s taken ]
     wait_until 5 is_field a .state failed
     expect 0 hf run c --max-active 1 --group g -- true

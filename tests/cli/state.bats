@@ -7,7 +7,7 @@ emit() { hf journal emit note text=x; }
     [ "$(stat -c %a "$HOLDFAST_DIR")" = 700 ]
     [ "$(stat -c %a "$HOLDFAST_DIR/journal")" = 700 ]
     [ -z "$(find "$HOLDFAST_DIR" -type f ! -perm 600)" ]
-    [ "$(cat "$HOLDFAST_DIR/FORMAT")" = "holdfast 1" ]
+    [ "$(cat "$HOLDFAST_DIR/FORMAT")" = "holdfast 2" ]
 }
 
 @test "which directory: --dir, then HOLDFAST_DIR, then XDG_STATE_HOME, then HOME" {
@@ -60,9 +60,20 @@ emit() { hf journal emit note text=x; }
 @test "a newer format is refused politely and left alone" {
     emit
     chmod 600 "$HOLDFAST_DIR/FORMAT"
-    echo "holdfast 2" >"$HOLDFAST_DIR/FORMAT"
+    echo "holdfast 3" >"$HOLDFAST_DIR/FORMAT"
     expect 3 emit
-    says "version 2"
+    says "version 3"
+}
+
+@test "the layout before the kinds of locks is refused with what to do, and left alone" {
+    mkdir -m 700 "$HOLDFAST_DIR" "$HOLDFAST_DIR/locks"
+    (umask 077 && echo "holdfast 1" >"$HOLDFAST_DIR/FORMAT" && echo record >"$HOLDFAST_DIR/locks/build")
+    expect 3 hf lock run build -- true
+    says "version 1, an older layout"
+    says "move the directory away"
+    [ "$(ls -A "$HOLDFAST_DIR" "$HOLDFAST_DIR/locks" | wc -l)" -eq 6 ]
+    mv "$HOLDFAST_DIR" away
+    expect 0 hf lock run build -- true
 }
 
 @test "a directory that cannot be made is exit 4 with the path" {

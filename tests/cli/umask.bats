@@ -119,9 +119,9 @@ every_verb='
     own f
     under 022 'hf journal emit note text=x; hf lock run a -- true; hf run s --log -- true; hf file edit f -- cat'
     for mode in 0 0400 0200; do
-        chmod "$mode" deep/er/state/FORMAT deep/er/state/locks/a deep/er/state/journal/counters .f.lock
+        chmod "$mode" deep/er/state/FORMAT deep/er/state/locks/name/a deep/er/state/journal/counters .f.lock
         find deep/er/state/sessions -type f -exec chmod "$mode" {} +
-        chmod "$mode" deep/er/state/locks/.wait deep/er/state/locks deep/er/state/sessions/s deep/er/state/sessions
+        chmod "$mode" deep/er/state/locks/name/.wait deep/er/state/locks/name deep/er/state/locks deep/er/state/sessions/s deep/er/state/sessions
         chmod "$mode" deep/er/state/journal deep/er/state
         under 022 'hf ps >/dev/null; hf journal emit note text=x; hf lock run a -- true; hf run s --log -- true; hf logs s; hf file edit f -- cat'
         [ -z "$(find deep -type d ! -perm 0700)" ]

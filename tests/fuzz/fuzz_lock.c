@@ -98,7 +98,7 @@ static void fuzz_record(const uint8_t *data, size_t size, int put_right)
 	MUST(bytes);
 	memcpy(bytes, data, size);
 	if (put_right && size >= 128 && size <= HF_LOCK_RECORD_MAX) {
-		memcpy(bytes, "HFLOCK1\n", 8);
+		memcpy(bytes, "HFLOCK2\n", 8);
 		put64(bytes + 16, size);
 		/* The entry of the first waiter has a checksum of its own. */
 		if (bytes[60] && size >= 128 + HF_LOCK_ENTRY_SIZE)

@@ -20,6 +20,9 @@
 		}                                                \
 	} while (0)
 
+/* The store that is tested (hf_locks_open_store). */
+static const char *lock_store_url = "local:";
+
 /* A context of a forked process's own, which ends with it; without a journal if told so. */
 static inline struct hf_locks *own_locks(int journalled)
 {
@@ -29,7 +32,7 @@ static inline struct hf_locks *own_locks(int journalled)
 
 	MUST(hf_state_open(hf_test_path("state"), 0, &own_state, NULL) == 0);
 	MUST(!journalled || hf_journal_open(own_state, NULL, &own_journal, NULL) == 0);
-	MUST(hf_locks_open(own_state, own_journal, &own, NULL) == 0);
+	MUST(hf_locks_open_store(lock_store_url, own_state, own_journal, &own, NULL) == 0);
 	return own;
 }
 

@@ -633,7 +633,7 @@ static void delete_one(struct crew *crew)
 	int fd;
 
 	state_path(crew->leaf, dir);
-	snprintf(path, sizeof(path), "%s/locks/%s", dir, keys[random_below(4)]);
+	snprintf(path, sizeof(path), "%s/locks/name/%s", dir, keys[random_below(4)]);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return;
@@ -821,7 +821,7 @@ static int count_left_channels(const struct crew *crew)
 	DIR *dir;
 
 	state_path(crew->leaf, dir_path);
-	snprintf(path, sizeof(path), "%s/locks/.wait", dir_path);
+	snprintf(path, sizeof(path), "%s/locks/name/.wait", dir_path);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir)))
 		n += entry->d_type == DT_FIFO && is_channel_of(dirfd(dir), entry->d_name, crew->pids);
@@ -834,7 +834,7 @@ static int count_left_channels(const struct crew *crew)
 static int check_files(const struct crew *crew)
 {
 	int held = 0, moved = count_entries(crew->leaf, "quarantine", 0);
-	int left = count_left_channels(crew), all = count_entries(crew->leaf, "locks/.wait", 1);
+	int left = count_left_channels(crew), all = count_entries(crew->leaf, "locks/name/.wait", 1);
 	struct context c = open_context(crew->leaf);
 	int r = hf_lock_list(c.locks, look_only, &held, NULL);
 
@@ -1558,7 +1558,7 @@ static void deleted_under_waiters(void)
 	a[1] = cast("taken", "line", 0);
 	await_waiters(&c, "line", 1);
 	poll(NULL, 0, 150); /* past its look for a deadlock */
-	state_path("taken/locks/line", path);
+	state_path("taken/locks/name/line", path);
 	if (unlink(path) < 0)
 		give_up(path);
 	a[2] = cast("taken", "line", 0);

@@ -510,7 +510,7 @@ static void flock_of_another_tool_keeps_us_out_and_ours_keeps_it_out_L1(void **s
 	assert_int_equal(hf_file_token(file), 0);
 	assert_int_equal(hf_file_lock_fd(file), -1);
 	/* The named lock was given back. */
-	ASSERT_ERR(hf_lock_check_token(locks, hf_file_lock_name(file), 0, ERR), HF_E_NOT_HELD);
+	ASSERT_ERR(hf_lock_check_token(hf_locks_kind(locks, HF_LOCK_KIND_FILE), hf_file_lock_name(file), 0, ERR), HF_E_NOT_HELD);
 	assert_int_equal(flock(fd, LOCK_UN), 0);
 	ASSERT_OK(hf_file_lock(file, 0, NULL, ERR));
 	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), -1);
@@ -558,7 +558,7 @@ static void stale_token_is_refused_at_the_rename_L5(void **state)
 	put(in_work("f"), "old");
 	/* Its own lock is broken between reading and writing. */
 	ASSERT_OK(edit_up_to_commit(in_work("f"), &opts, "new", &file));
-	assert_int_equal(hf_lock_break(locks, hf_file_lock_name(file), "test", ERR), 1);
+	assert_int_equal(hf_lock_break(hf_locks_kind(locks, HF_LOCK_KIND_FILE), hf_file_lock_name(file), "test", ERR), 1);
 	ASSERT_ERR(hf_file_commit(file, ERR), HF_E_STALE);
 	ASSERT_ERR(hf_file_close(file, ERR), HF_E_STALE);
 	/* The fence is lost. */
@@ -573,15 +573,24 @@ static void stale_token_is_refused_at_the_rename_L5(void **state)
 	assert_int_equal(entries(".f."), 1);
 	/* And from the start. */
 	ASSERT_ERR(edit(in_work("f"), &opts, "new"), HF_E_STALE);
+	/* The token of a lock of that name, but of another kind, proves nothing. */
+	hf_lock_free(fence);
+	ASSERT_OK(hf_lock_acquire(hf_locks_kind(locks, HF_LOCK_KIND_GROUP), "build", &lock_opts, &fence,
+				  NULL, ERR));
+	opts.fence_token = hf_lock_token(fence);
+	ASSERT_ERR(edit(in_work("f"), &opts, "new"), HF_E_STALE);
+	ASSERT_OK(hf_lock_release(fence, ERR));
 	hf_lock_free(fence);
 	ASSERT_OK(hf_lock_acquire(locks, "build", &lock_opts, &fence, NULL, ERR));
 	opts.fence_token = hf_lock_token(fence);
 	assert_int_equal(edit(in_work("f"), &opts, "new"), 1);
 	ASSERT_OK(hf_lock_release(fence, ERR));
 	hf_lock_free(fence);
-	/* A name that sorts the other way, so both orders of the guards are taken. */
-	ASSERT_OK(hf_lock_acquire(locks, "zzz", &lock_opts, &fence, NULL, ERR));
+	/* A kind that sorts the other way, so both orders of the guards are taken. */
+	ASSERT_OK(hf_lock_acquire(hf_locks_kind(locks, HF_LOCK_KIND_PLAN), "zzz", &lock_opts, &fence,
+				  NULL, ERR));
 	opts.fence_name = "zzz";
+	opts.fence_kind = HF_LOCK_KIND_PLAN;
 	opts.fence_token = hf_lock_token(fence);
 	assert_int_equal(edit(in_work("f"), &opts, "newer"), 1);
 	ASSERT_OK(hf_lock_release(fence, ERR));
@@ -601,6 +610,7 @@ static void who_works_under_the_lock_already_is_let_in(void **state)
 	opts.held_name = hf_file_lock_name(outer);
 	opts.held_token = hf_file_token(outer);
 	opts.fence_name = opts.held_name; /* --fenced inside "file with" */
+	opts.fence_kind = HF_LOCK_KIND_FILE;
 	opts.fence_token = opts.held_token;
 	ASSERT_OK(hf_file_open(locks, in_work("f"), &opts, &inner, ERR));
 	ASSERT_OK(hf_file_lock(inner, 0, NULL, ERR));
@@ -611,11 +621,11 @@ static void who_works_under_the_lock_already_is_let_in(void **state)
 	assert_int_equal(hf_file_commit(inner, ERR), 1);
 	ASSERT_OK(hf_file_close(inner, ERR));
 	/* It was borrowed: the outer one has it still. */
-	ASSERT_OK(hf_lock_check_token(locks, hf_file_lock_name(outer), hf_file_token(outer), ERR));
+	ASSERT_OK(hf_lock_check_token(hf_locks_kind(locks, HF_LOCK_KIND_FILE), hf_file_lock_name(outer), hf_file_token(outer), ERR));
 	ASSERT_OK(hf_file_close(outer, ERR));
 	/* A token that is no longer current opens nothing, and is no obstacle. */
 	opts.fence_name = NULL;
-	opts.held_name = "file:0:0:f";
+	opts.held_name = "0:0:f";
 	assert_int_equal(edit(in_work("f"), &opts, "newer"), 1);
 }
 
@@ -816,7 +826,7 @@ static void refused_write_leaves_the_backups_alone(void **state)
 	put(in_work("f"), "1");
 	assert_int_equal(edit(in_work("f"), &opts, "2"), 1);
 	ASSERT_OK(edit_up_to_commit(in_work("f"), &opts, "3", &file));
-	assert_int_equal(hf_lock_break(locks, hf_file_lock_name(file), "test", ERR), 1);
+	assert_int_equal(hf_lock_break(hf_locks_kind(locks, HF_LOCK_KIND_FILE), hf_file_lock_name(file), "test", ERR), 1);
 	ASSERT_ERR(hf_file_commit(file, ERR), HF_E_STALE);
 	(void)hf_file_close(file, NULL);
 	assert_string_equal(get(in_work("f.~1~")), "1");

@@ -89,9 +89,9 @@ static void free_what_is_held(void)
 {
 	char name[HF_NAME_MAX + 1] = "";
 
-	ASSERT_OK(hf_lock_list(locks, break_all, name, ERR));
+	ASSERT_OK(hf_lock_list(hf_locks_kind(locks, HF_LOCK_KIND_FILE), break_all, name, ERR));
 	if (name[0])
-		ASSERT_OK(hf_lock_break(locks, name, "test", ERR));
+		ASSERT_OK(hf_lock_break(hf_locks_kind(locks, HF_LOCK_KIND_FILE), name, "test", ERR));
 }
 
 static void fail_at(enum how how, int error, int n)

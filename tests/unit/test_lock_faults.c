@@ -156,7 +156,7 @@ static struct view look(void)
 
 static int channels(void)
 {
-	DIR *dir = opendir(hf_test_path("state/locks/.wait"));
+	DIR *dir = opendir(hf_test_path("state/locks/name/.wait"));
 	struct dirent *entry;
 	struct stat st;
 	int n = 0;

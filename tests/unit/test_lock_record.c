@@ -66,11 +66,13 @@ static void random_record(struct hf_lock_record *record, uint32_t n, unsigned pl
 		struct hf_lock_holder *h = &record->holders[i];
 
 		random_id(&h->id, i % places);
+		h->id.start_ticks &= HF_LOCK_START_MAX;
 		h->thread = (int32_t)below(INT32_MAX);
 		h->flags = (unsigned)below(4);
 		h->count = (unsigned)(1 + below(UINT16_MAX));
 		h->ttl_ms = (uint32_t)random64();
-		h->lease_end_ns = (int64_t)(random64() >> 1);
+		h->lease_end_ns = (int64_t)below(INT64_MAX / HF_MSEC) * HF_MSEC;
+		h->since_ms = (int64_t)below(UINT64_C(1) << 48);
 		h->token = record->token - i;
 		h->ticket = random64();
 	}
@@ -94,7 +96,7 @@ static void assert_same_holder(const struct hf_lock_holder *a, const struct hf_l
 {
 	assert_same_id(&a->id, &b->id);
 	assert_true(a->thread == b->thread && a->flags == b->flags && a->count == b->count);
-	assert_true(a->ttl_ms == b->ttl_ms && a->lease_end_ns == b->lease_end_ns);
+	assert_true(a->ttl_ms == b->ttl_ms && a->lease_end_ns == b->lease_end_ns && a->since_ms == b->since_ms);
 	assert_true(a->token == b->token && a->ticket == b->ticket);
 }
 

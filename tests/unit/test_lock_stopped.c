@@ -315,7 +315,7 @@ static void release_is_not_lost_while_a_process_is_stopped_inside_the_guard_L4(v
 	start(holder);
 	AWAIT(holder->got);
 	start_in_queue(next, "x", 1);
-	fd = hold_guard("state/locks/x");
+	fd = hold_guard("state/locks/name/x");
 	holder->go = 1;
 	start(late);
 	AWAIT(late->started);
@@ -335,7 +335,7 @@ static void try_says_busy_while_a_process_is_stopped_inside_the_guard(void **sta
 {
 	struct hf_lock *lock = take("x"), *second = NULL;
 	struct hf_holder blocker;
-	int fd = hold_guard("state/locks/x");
+	int fd = hold_guard("state/locks/name/x");
 
 	(void)state;
 	((struct hf_local *)hf_locks_store(locks))->guard_wait_ns = BOUND;
@@ -351,50 +351,11 @@ static void try_says_busy_while_a_process_is_stopped_inside_the_guard(void **sta
 
 static int cancel_pipe[2];
 
-static void nothing(int number)
-{
-	(void)number;
-}
-
-static void catch_alarms(void)
-{
-	struct sigaction act = { .sa_handler = nothing };
-
-	MUST(sigaction(SIGALRM, &act, NULL) == 0);
-}
-
-static void wait_ends_when_its_descriptor_is_readable_and_not_by_a_signal(void **state)
-{
-	struct hf_lock *lock = take("x");
-	struct worker *w = worker("x", -1), *behind = worker("x", -1);
-
-	(void)state;
-	assert_int_equal(pipe2(cancel_pipe, O_CLOEXEC), 0);
-	w->opts.cancel_fd = cancel_pipe[0];
-	w->prepare = catch_alarms;
-	start_in_queue(w, "x", 1);
-	start_in_queue(behind, "x", 2);
-	for (int i = 0; i < 3; i++) {
-		kill(w->pid, SIGALRM);
-		await_quiet(w->pid);
-		assert_int_equal(w->done, 0);
-	}
-	assert_int_equal(write(cancel_pipe[1], "x", 1), 1);
-	finish(w);
-	assert_int_equal(w->r, HF_E_CANCELLED);
-	assert_int_equal(look("x").n_waiters, 1);
-	give_back(lock);
-	finish(behind);
-	close(cancel_pipe[0]);
-	close(cancel_pipe[1]);
-	assert_idle("x");
-}
-
 static void wait_for_a_guard_is_cancelled_as_well(void **state)
 {
 	struct hf_lock *lock = take("x");
 	struct worker *w = worker("x", -1);
-	int fd = hold_guard("state/locks/x");
+	int fd = hold_guard("state/locks/name/x");
 
 	(void)state;
 	assert_int_equal(pipe2(cancel_pipe, O_CLOEXEC), 0);
@@ -411,30 +372,6 @@ static void wait_for_a_guard_is_cancelled_as_well(void **state)
 	assert_idle("x");
 }
 
-static void lock_that_is_free_is_had_although_the_descriptor_is_readable(void **state)
-{
-	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = -1 };
-	struct hf_lock *lock = NULL;
-
-	(void)state;
-	assert_int_equal(pipe2(cancel_pipe, O_CLOEXEC), 0);
-	assert_int_equal(write(cancel_pipe[1], "x", 1), 1);
-	opts.cancel_fd = cancel_pipe[0];
-	ASSERT_OK(hf_lock_acquire(locks, "x", &opts, &lock, NULL, ERR));
-	give_back(lock);
-	opts.cancel_fd = -1;
-	ASSERT_ERR(hf_lock_acquire(locks, "x", &opts, &lock, NULL, ERR), -EINVAL);
-	/* A program that was built before there was such a field. */
-	opts.size = offsetof(struct hf_lock_opts, cancel_fd);
-	ASSERT_OK(hf_lock_acquire(locks, "x", &opts, &lock, NULL, ERR));
-	give_back(lock);
-	opts.size--;
-	ASSERT_ERR(hf_lock_acquire(locks, "x", &opts, &lock, NULL, ERR), -EINVAL);
-	close(cancel_pipe[0]);
-	close(cancel_pipe[1]);
-	assert_idle("x");
-}
-
 /* -- an older record is put back --------------------------------------------------------- */
 
 static void older_record_put_back_while_processes_wait_stops_none_of_them(void **state)
@@ -447,7 +384,7 @@ static void older_record_put_back_while_processes_wait_stops_none_of_them(void *
 
 	(void)state;
 	start_in_queue(first, "x", 1);
-	fd = open(hf_test_path("state/locks/x"), O_RDWR | O_CLOEXEC);
+	fd = open(hf_test_path("state/locks/name/x"), O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0 && flock(fd, LOCK_EX) == 0);
 	size = pread(fd, copy, sizeof(copy), 0);
 	assert_true(size > 0 && flock(fd, LOCK_UN) == 0);
@@ -479,9 +416,7 @@ int main(void)
 		WAIT_TEST(token_taken_back_by_a_process_that_is_killed_then_is_not_lost_L4),
 		WAIT_TEST(release_is_not_lost_while_a_process_is_stopped_inside_the_guard_L4),
 		WAIT_TEST(try_says_busy_while_a_process_is_stopped_inside_the_guard),
-		WAIT_TEST(wait_ends_when_its_descriptor_is_readable_and_not_by_a_signal),
 		WAIT_TEST(wait_for_a_guard_is_cancelled_as_well),
-		WAIT_TEST(lock_that_is_free_is_had_although_the_descriptor_is_readable),
 		WAIT_TEST(older_record_put_back_while_processes_wait_stops_none_of_them),
 	};
 

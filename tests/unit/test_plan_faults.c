@@ -223,12 +223,16 @@ static void free_locks(void)
 {
 	char name[HF_NAME_MAX + 1];
 
-	do {
-		name[0] = '\0';
-		ASSERT_OK(hf_lock_list(plans->locks, break_one, name, ERR));
-		if (name[0])
-			assert_true(hf_lock_break(plans->locks, name, "test", ERR) > 0);
-	} while (name[0]);
+	for (int kind = 0; kind < HF_LOCK_KINDS; kind++) {
+		struct hf_locks *locks = hf_locks_kind(plans->locks, (enum hf_lock_kind)kind);
+
+		do {
+			name[0] = '\0';
+			ASSERT_OK(hf_lock_list(locks, break_one, name, ERR));
+			if (name[0])
+				assert_true(hf_lock_break(locks, name, "test", ERR) > 0);
+		} while (name[0]);
+	}
 }
 
 /* -- failures --------------------------------------------------------------------------------- */

@@ -19,7 +19,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define NOBODY       65534
-#define FORMAT_TEXT  "holdfast 1\n"
+#define FORMAT_TEXT  "holdfast 2\n"
 
 /* -- helpers -------------------------------------------------------------- */
 
@@ -526,28 +526,36 @@ static void check_format_refused(const char *text, size_t len)
 static void newer_format_is_refused_and_named(void **state)
 {
 	(void)state;
-	check_format_refused("holdfast 2\n", 11);
-	assert_non_null(strstr(ERR->detail, "version 2"));
-	check_format_refused("holdfast 10\n", 12);
-	check_format_refused("holdfast 2\nneeds: x\n", 20);
+	check_format_refused("holdfast 3\n", 11);
+	assert_non_null(strstr(ERR->detail, "version 3"));
+	check_format_refused("holdfast 20\n", 12);
+	check_format_refused("holdfast 3\nneeds: x\n", 20);
 	/* Our version, but with something that we do not know. */
-	check_format_refused("holdfast 1\nneeds: x\n", 20);
-	check_format_refused("holdfast 1\n\n", 12);
+	check_format_refused("holdfast 2\nneeds: x\n", 20);
+	check_format_refused("holdfast 2\n\n", 12);
+}
+
+static void older_format_is_refused_and_says_what_to_do(void **state)
+{
+	(void)state;
+	check_format_refused("holdfast 1\n", 11);
+	assert_non_null(strstr(ERR->detail, "version 1, an older layout"));
+	assert_non_null(strstr(ERR->detail, "move the directory away"));
 }
 
 static void garbage_format_is_refused(void **state)
 {
 	static const char *const garbage[] = {
-		"", "\n", "holdfast", "holdfast 1", "holdfast 01\n", "holdfast  1\n",
-		"holdfast -1\n", "holdfast \n", "Holdfast 1\n", "holdfast 1\r\n",
-		"holdfast 4294967296\n", "holdfast 99999999999999999999999\n", " holdfast 1\n",
+		"", "\n", "holdfast", "holdfast 2", "holdfast 02\n", "holdfast  2\n",
+		"holdfast -1\n", "holdfast \n", "Holdfast 2\n", "holdfast 2\r\n",
+		"holdfast 4294967296\n", "holdfast 99999999999999999999999\n", " holdfast 2\n",
 	};
 	char large[4096];
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(garbage); i++)
 		check_format_refused(garbage[i], strlen(garbage[i]));
-	check_format_refused("holdfast 1\0", 11);
+	check_format_refused("holdfast 2\0", 11);
 	memset(large, 'x', sizeof(large));
 	check_format_refused(large, sizeof(large));
 	check_format_refused(large, 256);
@@ -703,7 +711,7 @@ static void all_of_many_creators_succeed(void **state)
 static int fdatasync_behind_another(int fd)
 {
 	if (access(hf_test_path("s/FORMAT"), F_OK) < 0)
-		make_file(hf_test_path("s/FORMAT"), "holdfast 2\n", 11);
+		make_file(hf_test_path("s/FORMAT"), "holdfast 3\n", 11);
 	return real_calls.fdatasync(fd);
 }
 
@@ -712,7 +720,7 @@ static void creator_that_comes_second_replaces_nothing(void **state)
 	(void)state;
 	hf_sys.fdatasync = fdatasync_behind_another;
 	refuse_to_open(hf_test_path("s"), 0, HF_E_FORMAT);
-	assert_file(hf_test_path("s/FORMAT"), "holdfast 2\n");
+	assert_file(hf_test_path("s/FORMAT"), "holdfast 3\n");
 	assert_int_equal(entries(hf_test_path("s")), 1);
 }
 
@@ -1045,6 +1053,7 @@ int main(void)
 		TEST(directory_of_root_is_refused_for_others_L12),
 		TEST(directory_with_other_content_is_not_filled_L12),
 		TEST(newer_format_is_refused_and_named),
+		TEST(older_format_is_refused_and_says_what_to_do),
 		TEST(garbage_format_is_refused),
 		TEST(format_that_is_no_file_of_ours_is_refused_L12),
 		TEST(case_folding_directory_is_refused_every_time),

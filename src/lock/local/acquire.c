@@ -43,7 +43,7 @@ static struct hf_lock_holder *own_holder(struct hf_guard *guard,
 	for (uint32_t i = 0; i < guard->record.n_holders; i++) {
 		struct hf_lock_holder *h = &guard->record.holders[i];
 
-		if (h->thread == request->thread && hf_proc_same(&h->id, &request->owner))
+		if (h->thread == request->owner.thread && hf_proc_same(&h->id, &request->owner.id))
 			return h;
 	}
 	return NULL;
@@ -85,7 +85,7 @@ static int grant_again(struct hf_guard *guard, struct hf_lock_holder *holder, st
 	int r;
 
 	if (holder->count >= UINT16_MAX)
-		return FAIL(err, -EOVERFLOW, "acquire", a->request->name, "taken too often");
+		return FAIL(err, -EOVERFLOW, "acquire", a->request->lock.name, "taken too often");
 	holder->count++;
 	r = hf_guard_write(guard, err);
 	if (r == 0)
@@ -142,7 +142,7 @@ static int check_own(struct hf_guard *guard, struct hf_attempt *a, struct hf_err
 	}
 	if (hf_record_admits(&guard->record, request->mode))
 		return 0;
-	return FAIL(err, HF_E_DEADLOCK, "acquire", request->name, "you already hold it (token %llu)",
+	return FAIL(err, HF_E_DEADLOCK, "acquire", request->lock.name, "you already hold it (token %llu)",
 		    (unsigned long long)own->token);
 }
 
@@ -167,7 +167,7 @@ static int try_enter(struct hf_guard *guard, struct hf_attempt *a, struct hf_err
 		(void)hf_queue_revoke(guard, hf_attempt_overdue(a));
 	if (request->mode == HF_LOCK_SLOTS && record->n_holders > 0 && record->slots > 0 &&
 	    record->slots != request->slots)
-		return FAIL(err, HF_E_MODE, "acquire", request->name, "%u, not %u", record->slots,
+		return FAIL(err, HF_E_MODE, "acquire", request->lock.name, "%u, not %u", record->slots,
 			    request->slots);
 	if (!hf_record_admits(record, request->mode))
 		return 0;
@@ -188,7 +188,7 @@ static void give_up(struct hf_attempt *a)
 {
 	AUTO_GUARD(guard);
 
-	if (!a->queued || hf_guard_take(a->locks, a->request->name, 0, hf_mono_in(LEAVE_WAIT_NS),
+	if (!a->queued || hf_guard_take(a->locks, &a->request->lock, 0, hf_mono_in(LEAVE_WAIT_NS),
 					&guard, NULL) < 0)
 		return; /* the entry is found to be dead later */
 	if (was_granted(&guard, a)) {
@@ -197,7 +197,7 @@ static void give_up(struct hf_attempt *a)
 	}
 	if (has_place(&guard, a))
 		hf_queue_leave(&guard, &a->entry);
-	hf_channel_remove(a->locks, guard.key, a->entry.ticket);
+	hf_channel_remove(guard.dir, guard.key, a->entry.ticket);
 	(void)hf_queue_admit(&guard, NULL);
 	hf_queue_nudge(&guard, a->entry.ticket); /* they watched us */
 	(void)hf_guard_finish(&guard, NULL);
@@ -228,7 +228,7 @@ static int refuse(struct hf_guard *guard, struct hf_attempt *a, struct hf_holder
 
 	tell_blocker(guard, a, ret_blocker, text, sizeof(text));
 	return FAIL(err, a->request->wait_ns == 0 ? HF_E_BUSY : HF_E_TIMEOUT, "acquire",
-		    a->request->name, "%.*s", 250, text);
+		    a->request->lock.name, "%.*s", 250, text);
 }
 
 /* Tickets that turn out to be in use, before we give up. */
@@ -259,12 +259,12 @@ static int join(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err
 	a->entry.since_ns = hf_local_now(a->locks);
 	/* Nobody waits, so what channels there are were left by processes that were killed. */
 	if (guard->record.first == guard->record.next)
-		hf_channel_recall(a->locks, guard->key, &guard->record, 1);
+		hf_channel_recall(a->locks, guard->dir, guard->key, &guard->record, 1);
 	for (int i = 0; i < MAX_TICKETS && r == -EEXIST; i++) {
 		r = take_place(guard, a, err);
 		/* An older record was put back, and knows nothing of those who wait. */
 		if (r == -EEXIST)
-			hf_channel_recall(a->locks, guard->key, &guard->record, 0);
+			hf_channel_recall(a->locks, guard->dir, guard->key, &guard->record, 0);
 	}
 	if (r == -EEXIST)
 		return hf_fail_sys(err, EEXIST, "mkfifo", guard->name);
@@ -284,15 +284,11 @@ static int check_deadlock(struct hf_attempt *a, struct hf_err *err)
 	if (a->suspect_pause_ns > HF_DEADLOCK_PAUSE_MAX_NS)
 		a->suspect_pause_ns = HF_DEADLOCK_PAUSE_MAX_NS;
 	a->suspect = hf_mono_in(a->suspect_pause_ns);
-	if (!hf_deadlock_check(a->locks, a->request->name, &a->entry, cycle, sizeof(cycle)))
+	if (!hf_deadlock_check(a->locks, &a->request->lock, &a->entry, cycle, sizeof(cycle)))
 		return 0;
-	if (a->locks->journal) {
-		struct hf_field fields[] = { HF_FIELD_TEXT("cycle", cycle) };
-
-		(void)hf_journal_append(a->locks->journal, HF_EV_LOCK_DEADLOCK, a->request->name,
-					fields, 1, 0, NULL);
-	}
-	return FAIL(err, HF_E_DEADLOCK, "wait", a->request->name, "%s", cycle);
+	hf_lock_event(a->locks->journal, HF_EV_LOCK_DEADLOCK, &a->request->lock,
+		      (struct hf_field[]){ HF_FIELD_TEXT("cycle", cycle) }, 1);
+	return FAIL(err, HF_E_DEADLOCK, "wait", a->request->lock.name, "%s", cycle);
 }
 
 /* 1 we were given the lock, 0 look again, negative: give up. */
@@ -316,7 +312,7 @@ static int check_owner(const struct hf_attempt *a, struct hf_err *err)
 		return 0;
 	verdict = hf_local_judge(a->locks, &a->entry.owner, NULL, evidence);
 	return verdict == HF_E_GONE || verdict == HF_E_RECYCLED
-		       ? FAIL(err, HF_E_GONE, "owner", a->request->name, "%s", evidence)
+		       ? FAIL(err, HF_E_GONE, "owner", a->request->lock.name, "%s", evidence)
 		       : 0;
 }
 
@@ -343,12 +339,12 @@ static int enter_or_queue(struct hf_guard *guard, struct hf_attempt *a,
 	int r;
 
 	if (guard->is_new)
-		hf_channel_recall(a->locks, guard->key, NULL, 1);
+		hf_channel_recall(a->locks, guard->dir, guard->key, NULL, 1);
 	if (a->queued && !was_granted(guard, a) && !has_place(guard, a)) {
-		hf_channel_remove(a->locks, guard->key, a->entry.ticket);
+		hf_channel_remove(guard->dir, guard->key, a->entry.ticket);
 		/* An older record was put back. It does not know the others who wait either. */
 		if (a->entry.ticket >= guard->record.next)
-			hf_channel_recall(a->locks, guard->key, &guard->record, 0);
+			hf_channel_recall(a->locks, guard->dir, guard->key, &guard->record, 0);
 		a->entry.ticket = 0;
 		a->queued = 0;
 	}
@@ -378,7 +374,7 @@ static int look_once(struct hf_attempt *a, struct hf_holder *ret_blocker, struct
 	guard.cancel_fd = a->request->cancel_fd;
 	guard.died = a->died;
 	/* A wait without a deadline is one for the guard as well. */
-	r = hf_guard_take(a->locks, a->request->name, 1,
+	r = hf_guard_take(a->locks, &a->request->lock, 1,
 			  a->request->wait_ns != 0 ? a->deadline
 						   : hf_mono_in(a->locks->guard_wait_ns),
 			  &guard, err);
@@ -386,7 +382,7 @@ static int look_once(struct hf_attempt *a, struct hf_holder *ret_blocker, struct
 		if (ret_blocker)
 			memset(ret_blocker, 0, sizeof(*ret_blocker));
 		return FAIL(err, a->request->wait_ns != 0 ? HF_E_TIMEOUT : HF_E_BUSY, "guard",
-			    a->request->name, "a process is stopped while it changes the record");
+			    a->request->lock.name, "a process is stopped while it changes the record");
 	}
 	if (r < 0)
 		return r;
@@ -401,14 +397,16 @@ static uint32_t to_ttl_ms(int64_t ns)
 	return (uint32_t)((ns + HF_MSEC - 1) / HF_MSEC);
 }
 
-int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_t *ret_token,
-		     struct hf_holder *ret_blocker, struct hf_err *err)
+int hf_local_acquire(struct hf_store *store, const struct hf_lock_request *request,
+		     uint64_t *ret_token, struct hf_holder *ret_blocker, struct hf_err *err)
 {
-	AUTO(attempt_done) struct hf_attempt a = { .locks = store, .request = request,
+	AUTO(attempt_done) struct hf_attempt a = { .locks = hf_local_of(store), .request = request,
 					      .n_watch = HF_WATCH_FIRST };
 	char key[HF_NAME_KEY_MAX];
 	int r;
 
+	if (request->owner.id.start_ticks > HF_LOCK_START_MAX)
+		return FAIL(err, -EINVAL, "owner", request->lock.name, "no process starts that late");
 	hf_local_close_now(a.locks);
 	a.watch[HF_WATCH_CHANNEL] = (struct pollfd){ .fd = -1, .events = POLLIN };
 	a.watch[HF_WATCH_CANCEL] = (struct pollfd){ .fd = request->cancel_fd > 0 ? request->cancel_fd
@@ -420,8 +418,8 @@ int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_
 		.mode = request->mode,
 		.waiter = a.locks->self,
 		.waiter_thread = (int32_t)gettid(),
-		.owner = request->owner,
-		.owner_thread = request->thread,
+		.owner = request->owner.id,
+		.owner_thread = request->owner.thread,
 		.flags = (request->mode == HF_LOCK_SHARED ? HF_HOLDER_SHARED : 0) |
 			 (request->flags & HF_LOCK_FREE_ON_EXIT ? HF_HOLDER_FREE_ON_EXIT : 0),
 		.ttl_ms = to_ttl_ms(request->ttl_ns),
@@ -432,7 +430,7 @@ int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_
 		if (r != 0)
 			break;
 		hf_attempt_stop_watching(&a);
-		r = a.cancelled ? FAIL(err, HF_E_CANCELLED, "wait", request->name, "%s", "")
+		r = a.cancelled ? FAIL(err, HF_E_CANCELLED, "wait", request->lock.name, "%s", "")
 				: check_owner(&a, err);
 		if (r < 0)
 			break;
@@ -452,8 +450,8 @@ int hf_local_acquire(void *store, const struct hf_lock_request *request, uint64_
 		if (i != HF_WATCH_CANCEL)
 			hf_local_close_late(a.locks, &a.watch[i].fd);
 	if (a.queued && request->flags & HF_LOCK_FREE_ON_EXIT &&
-	    hf_name_key(request->name, strlen(request->name), key, NULL) >= 0)
-		hf_channel_remove(a.locks, key, a.entry.ticket);
+	    hf_name_key(request->lock.name, strlen(request->lock.name), key, NULL) >= 0)
+		hf_channel_remove(&a.locks->kinds[request->lock.kind], key, a.entry.ticket);
 	*ret_token = a.token;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /*
- * lock/local/channel.c - the wake-up channel of one waiter: a FIFO, .wait/<key>.<ticket>.
+ * lock/local/channel.c - the wake-up channel of one waiter: a FIFO, <kind>/.wait/<key>.<ticket>.
  *
  * A ticket is given once, so a channel belongs to one wait of one process for ever, and
  * what comes late finds nobody or does no harm.
@@ -50,16 +50,16 @@ int hf_channel_make(struct hf_guard *guard, uint64_t ticket, int *ret_channel, s
 	int fd;
 
 	channel_name(guard->key, ticket, name);
-	if (hf_sys.mkfifoat(guard->locks->wait_fd, name, 0600) < 0)
+	if (hf_sys.mkfifoat(guard->dir->wait_fd, name, 0600) < 0)
 		return errno == EEXIST ? -EEXIST : FAIL_SYS(err, "mkfifo", guard->name);
 	/* For reading and writing: a channel without writers would not be quiet but closed. In a
 	 * forked child it would look as if we lived, and be given the lock, when we are dead. */
-	fd = hf_noinherit_open_noatime(guard->locks->wait_fd, name, flags, 0);
+	fd = hf_noinherit_open_noatime(guard->dir->wait_fd, name, flags, 0);
 	/* The umask took the owner's bits: no other process knows the channel yet. */
-	if (fd == -EACCES && hf_mend_mode(guard->locks->wait_fd, name, S_IFIFO, 0600) > 0)
-		fd = hf_noinherit_open_noatime(guard->locks->wait_fd, name, flags, 0);
+	if (fd == -EACCES && hf_mend_mode(guard->dir->wait_fd, name, S_IFIFO, 0600) > 0)
+		fd = hf_noinherit_open_noatime(guard->dir->wait_fd, name, flags, 0);
 	if (fd < 0) {
-		(void)hf_sys.unlinkat(guard->locks->wait_fd, name, 0);
+		(void)hf_sys.unlinkat(guard->dir->wait_fd, name, 0);
 		return hf_fail_sys(err, -fd, "open channel", guard->name);
 	}
 	/*
@@ -72,14 +72,14 @@ int hf_channel_make(struct hf_guard *guard, uint64_t ticket, int *ret_channel, s
 	return 0;
 }
 
-void hf_channel_remove(struct hf_local *locks, const char *key, uint64_t ticket)
+void hf_channel_remove(const struct hf_kind_dir *dir, const char *key, uint64_t ticket)
 {
 	char name[CHANNEL_NAME_MAX];
 
 	if (ticket == 0)
 		return;
 	channel_name(key, ticket, name);
-	(void)hf_sys.unlinkat(locks->wait_fd, name, 0);
+	(void)hf_sys.unlinkat(dir->wait_fd, name, 0);
 }
 
 /* A write that must not raise SIGPIPE: it is held back and, if it was ours, taken away. */
@@ -130,36 +130,36 @@ static int is_holders(const struct hf_lock_record *record, const char *key, cons
 	return 0;
 }
 
-void hf_channel_recall(struct hf_local *locks, const char *key, const struct hf_lock_record *record,
-		       int sweep)
+void hf_channel_recall(struct hf_local *locks, const struct hf_kind_dir *dir, const char *key,
+		       const struct hf_lock_record *record, int sweep)
 {
 	size_t len = strlen(key);
-	AUTO_DIR dir = NULL;
+	AUTO_DIR all = NULL;
 	struct dirent *entry;
 
-	(void)hf_open_dir(locks->wait_fd, ".", &dir);
-	while (dir && (entry = readdir(dir))) {
+	(void)hf_open_dir(dir->wait_fd, ".", &all);
+	while (all && (entry = readdir(all))) {
 		AUTO_FD channel = -1;
 
 		if (strncmp(entry->d_name, key, len) != 0 || entry->d_name[len] != '.' ||
 		    is_holders(record, key, entry->d_name))
 			continue;
-		channel = hf_open_at(locks->wait_fd, entry->d_name,
+		channel = hf_open_at(dir->wait_fd, entry->d_name,
 				     O_WRONLY | O_NONBLOCK | O_NOFOLLOW, 0);
 		if (channel >= 0)
 			(void)hf_channel_send(locks, channel, HF_LOOK_AGAIN);
 		else if (sweep && channel == -ENXIO)
-			(void)hf_sys.unlinkat(locks->wait_fd, entry->d_name, 0);
+			(void)hf_sys.unlinkat(dir->wait_fd, entry->d_name, 0);
 	}
 }
 
-int hf_channel_is_open(const struct hf_local *locks, const char *key, uint64_t ticket)
+int hf_channel_is_open(const struct hf_kind_dir *dir, const char *key, uint64_t ticket)
 {
 	AUTO_FD fd = -1;
 	char name[CHANNEL_NAME_MAX];
 
 	channel_name(key, ticket, name);
-	fd = hf_open_at(locks->wait_fd, name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW, 0);
+	fd = hf_open_at(dir->wait_fd, name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW, 0);
 	return fd >= 0;
 }
 
@@ -171,12 +171,12 @@ int hf_channel_open(struct hf_guard *guard, uint64_t ticket, int flags)
 
 	channel_name(guard->key, ticket, name);
 	flags |= O_NONBLOCK | O_NOFOLLOW;
-	fd = hf_open_at(locks->wait_fd, name, flags, 0);
+	fd = hf_open_at(guard->dir->wait_fd, name, flags, 0);
 	if (fd != -EMFILE && fd != -ENFILE)
 		return fd;
 	hf_local_close_now(locks);
 	(void)pthread_mutex_lock(&locks->mutex);
 	hf_auto_close(&locks->spare_fd);
 	(void)pthread_mutex_unlock(&locks->mutex);
-	return hf_open_at(locks->wait_fd, name, flags, 0);
+	return hf_open_at(guard->dir->wait_fd, name, flags, 0);
 }

@@ -34,10 +34,10 @@ int hf_channel_open(struct hf_guard *guard, uint64_t ticket, int flags);
 int hf_channel_send(struct hf_local *locks, int fd, uint64_t token);
 
 /* 1 when a process has it open for reading: its waiter lives and has not given up. Needs no guard. */
-int hf_channel_is_open(const struct hf_local *locks, const char *key, uint64_t ticket);
+int hf_channel_is_open(const struct hf_kind_dir *dir, const char *key, uint64_t ticket);
 
 /* Removes a channel; ticket 0 has none. Needs no guard. */
-void hf_channel_remove(struct hf_local *locks, const char *key, uint64_t ticket);
+void hf_channel_remove(const struct hf_kind_dir *dir, const char *key, uint64_t ticket);
 
 /*
  * Makes all who sleep in the queue look again: the record is gone (deleted by hand, or
@@ -45,7 +45,7 @@ void hf_channel_remove(struct hf_local *locks, const char *key, uint64_t ticket)
  * alone: they do not wait. With `sweep`, channels that nobody has open are removed; only under the
  * guard, for a channel that is just being made is not open yet.
  */
-void hf_channel_recall(struct hf_local *locks, const char *key, const struct hf_lock_record *record,
-		       int sweep);
+void hf_channel_recall(struct hf_local *locks, const struct hf_kind_dir *dir, const char *key,
+		       const struct hf_lock_record *record, int sweep);
 
 #endif

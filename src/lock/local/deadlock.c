@@ -98,6 +98,7 @@ static uint64_t print_of(const struct hf_graph *g)
 		const struct hf_node *node = &g->nodes[i];
 		uint64_t parts[] = { print,
 				     (uint64_t)node->kind,
+				     node->lock ? (uint64_t)node->lock->dir->kind : 0,
 				     node->entry ? node->entry->ticket : 0,
 				     node->token,
 				     (uint64_t)node->id.pid,
@@ -111,6 +112,16 @@ static uint64_t print_of(const struct hf_graph *g)
 				(node->lock ? XXH3_64bits(node->lock->key, strlen(node->lock->key)) : 0);
 	}
 	return print;
+}
+
+static void tell_wait(struct hf_buf *text, const struct hf_waited_lock *lock)
+{
+	enum hf_lock_kind kind = lock->dir->kind;
+
+	hf_buf_add_text(text, " waits for ");
+	if (kind != HF_LOCK_KIND_NAME)
+		hf_buf_add_format(text, "%s ", hf_lock_kind_word(kind));
+	hf_buf_add_format(text, "'%s'", lock->name);
 }
 
 /* "pid 7 waits for 'a', held by pid 3, which waits for its child 5, which waits for ..." */
@@ -129,10 +140,10 @@ static void tell_cycle(const struct hf_graph *g, const uint16_t *way, size_t len
 				hf_buf_add_format(&text, " behind pid %d,",
 						  (int)node->entry->waiter.pid);
 			if (i == 0)
-				hf_buf_add_format(&text, "pid %d waits for '%s'",
-						  (int)node->entry->waiter.pid, node->lock->name);
+				hf_buf_add_format(&text, "pid %d", (int)node->entry->waiter.pid);
 			else
-				hf_buf_add_format(&text, " which waits for '%s'", node->lock->name);
+				hf_buf_add_text(&text, " which");
+			tell_wait(&text, node->lock);
 			break;
 		case HF_NODE_PROCESS:
 			hf_buf_add_format(&text,
@@ -154,8 +165,8 @@ static void tell_cycle(const struct hf_graph *g, const uint16_t *way, size_t len
 	(void)snprintf(out, cap, "%s", text.s ? text.s : "");
 }
 
-int hf_deadlock_check(struct hf_local *locks, const char *name, const struct hf_lock_entry *entry,
-		      char *ret_cycle, size_t cap)
+int hf_deadlock_check(struct hf_local *locks, const struct hf_lock_ref *lock,
+		      const struct hf_lock_entry *entry, char *ret_cycle, size_t cap)
 {
 	uint64_t print = 0;
 
@@ -164,7 +175,7 @@ int hf_deadlock_check(struct hf_local *locks, const char *name, const struct hf_
 		uint16_t way[HF_GRAPH_NODES_MAX];
 		size_t length;
 
-		if (hf_graph_read(locks, name, entry, &g) < 0)
+		if (hf_graph_read(locks, lock, entry, &g) < 0)
 			return 0;
 		find_stuck(g);
 		length = find_cycle(g, way);

@@ -18,7 +18,7 @@ extern int64_t hf_deadlock_first_ns;
  * 1 when the wait of `entry` for `name` closed a cycle, which is then in `ret_cycle` in words;
  * 0 when it did not, or when that cannot be proven. Takes no guard. See deadlock.c.
  */
-int hf_deadlock_check(struct hf_local *locks, const char *name, const struct hf_lock_entry *entry,
-		      char *ret_cycle, size_t cap);
+int hf_deadlock_check(struct hf_local *locks, const struct hf_lock_ref *lock,
+		      const struct hf_lock_entry *entry, char *ret_cycle, size_t cap);
 
 #endif

@@ -108,7 +108,7 @@ static void tell(struct hf_guard *guard, struct grants *grants, uint32_t base, u
 
 		if (hf_channel_send(guard->locks, grants->items[i].channel, token) == 0)
 			continue;
-		hf_channel_remove(guard->locks, guard->key, holders[i].ticket);
+		hf_channel_remove(guard->dir, guard->key, holders[i].ticket);
 		/* Those before it stay where they are. */
 		if (i < given)
 			hf_record_remove(guard, base + i);
@@ -171,7 +171,7 @@ static int is_unread(struct hf_guard *guard, const struct hf_lock_holder *holder
 /* How long ago it was given the lock, as far as the wall clock can tell: 0 if that makes no sense. */
 static int64_t age_ns(const struct hf_lock_holder *holder)
 {
-	int64_t age = hf_wall_now().ns - (int64_t)holder->token * HF_USEC;
+	int64_t age = hf_wall_now().ns - holder->since_ms * HF_MSEC;
 
 	return age > 0 ? age : 0;
 }

@@ -78,8 +78,7 @@ static void journal_losses(struct hf_guard *guard)
 					     HF_FIELD_TEXT("reason", guard->lost[i].reason) };
 
 		hf_holder_text(&guard->lost[i].holder, holder, sizeof(holder));
-		(void)hf_journal_append(guard->locks->journal, guard->lost[i].event, guard->name,
-					fields, 2, 0, NULL);
+		hf_lock_event(guard->locks->journal, guard->lost[i].event, &guard->lock, fields, 2);
 	}
 }
 
@@ -179,24 +178,28 @@ static int take_flock(int fd, int wants, int cancel_fd, struct hf_mono deadline)
 }
 
 /* Moves what stands in the record's place away, and says so once (L8). */
-static int quarantine(struct hf_local *locks, const char *name, const char *key, const char *why,
-		      struct hf_err *err)
+static int quarantine(struct hf_guard *guard, const char *why, struct hf_err *err)
 {
-	char moved[HF_QUARANTINE_NAME_MAX], file[HF_NAME_KEY_MAX + 8];
-	int r = hf_state_quarantine(locks->state, "locks", key, moved, err);
+	const char *kind = hf_lock_kind_word(guard->lock.kind);
+	char moved[HF_QUARANTINE_NAME_MAX], file[HF_NAME_KEY_MAX + 16], label[16];
+	struct hf_local *locks = guard->locks;
+	int r;
+
+	(void)snprintf(label, sizeof(label), "locks.%s", kind);
+	r = hf_state_quarantine_from(locks->state, guard->dir->fd, label, guard->key, moved, err);
 
 	/* Somebody else was faster: fine, and the event is theirs. */
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
 		return r;
-	(void)snprintf(file, sizeof(file), "locks/%s", key);
+	(void)snprintf(file, sizeof(file), "locks/%s/%s", kind, guard->key);
 	if (locks->journal) {
 		struct hf_field fields[] = { HF_FIELD_TEXT("file", file),
 					     HF_FIELD_TEXT("moved_to", moved),
 					     HF_FIELD_TEXT("reason", why) };
 
-		(void)hf_journal_append(locks->journal, HF_EV_RECORD_QUARANTINED, name, fields, 3, 0,
+		(void)hf_journal_append(locks->journal, HF_EV_RECORD_QUARANTINED, guard->name, fields, 3, 0,
 					NULL);
 	}
 	return 0;
@@ -207,7 +210,7 @@ static int is_current(const struct hf_guard *guard, const struct stat *st)
 {
 	struct stat named;
 
-	return hf_stat_at(guard->locks->dirfd, guard->key, &named) == 0 &&
+	return hf_stat_at(guard->dir->fd, guard->key, &named) == 0 &&
 	       named.st_ino == st->st_ino && named.st_dev == st->st_dev;
 }
 
@@ -238,7 +241,7 @@ static int read_record(struct hf_guard *guard, const struct stat *st, struct hf_
 			break;
 	}
 	/* Somebody else may have moved it away already, and a good one have its name. */
-	r = is_current(guard, st) ? quarantine(guard->locks, guard->name, guard->key, why, err) : 0;
+	r = is_current(guard, st) ? quarantine(guard, why, err) : 0;
 	return r < 0 ? r : 0;
 }
 
@@ -247,7 +250,7 @@ static int is_private(const struct hf_guard *guard)
 {
 	struct stat st;
 
-	return hf_stat_at(guard->locks->dirfd, guard->key, &st) == 0 &&
+	return hf_stat_at(guard->dir->fd, guard->key, &st) == 0 &&
 	       hf_check_private(&st, guard->name, NULL) == 0;
 }
 
@@ -259,7 +262,7 @@ static int is_private(const struct hf_guard *guard)
 static int quarantine_unopened(struct hf_guard *guard, struct hf_mono deadline, struct hf_err *err)
 {
 	AUTO_FLOCK_FD dir =
-		hf_noinherit_open(guard->locks->dirfd, ".", O_RDONLY | O_DIRECTORY, 0);
+		hf_noinherit_open(guard->dir->fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	int r = dir < 0 ? dir : take_flock(dir, 0, guard->cancel_fd, deadline);
 
 	if (r == HF_E_CANCELLED)
@@ -267,8 +270,7 @@ static int quarantine_unopened(struct hf_guard *guard, struct hf_mono deadline, 
 	if (r < 0)
 		return hf_fail_sys(err, -r, "flock", "locks");
 	return is_private(guard) ? 0
-				 : quarantine(guard->locks, guard->name, guard->key,
-					      "not a regular file of ours", err);
+				 : quarantine(guard, "not a regular file of ours", err);
 }
 
 /*
@@ -291,16 +293,16 @@ static int open_and_lock(struct hf_guard *guard, int create, struct hf_mono dead
 			 struct hf_err *err)
 {
 	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | (create ? O_CREAT : 0);
-	int r = hf_noinherit_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
+	int r = hf_noinherit_open_noatime(guard->dir->fd, guard->key, flags, 0600);
 
 	/* A holder must be able to release, so what we keep open makes room. */
 	if (r == -EMFILE || r == -ENFILE) {
 		hf_local_close_now(guard->locks);
-		r = hf_noinherit_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
+		r = hf_noinherit_open_noatime(guard->dir->fd, guard->key, flags, 0600);
 	}
 	/* Made under a umask that took the owner's bits, by a process that was then killed. */
-	if (r == -EACCES && hf_mend_mode(guard->locks->dirfd, guard->key, S_IFREG, 0600) > 0)
-		r = hf_noinherit_open_noatime(guard->locks->dirfd, guard->key, flags, 0600);
+	if (r == -EACCES && hf_mend_mode(guard->dir->fd, guard->key, S_IFREG, 0600) > 0)
+		r = hf_noinherit_open_noatime(guard->dir->fd, guard->key, flags, 0600);
 	/* A symlink, a socket, a directory: not ours, whatever it is. */
 	if (r == -ELOOP || r == -ENXIO || r == -EISDIR)
 		return HF_E_UNTRUSTED;
@@ -351,8 +353,7 @@ static int guard_fill(struct hf_guard *guard, int create, uint64_t token, struct
 			if (guard->fd >= 0 ? !is_current(guard, &st) : is_private(guard))
 				continue;
 			r = guard->fd < 0 ? quarantine_unopened(guard, deadline, err)
-					  : quarantine(guard->locks, guard->name, guard->key,
-						       "not a regular file of ours", err);
+					  : quarantine(guard, "not a regular file of ours", err);
 			if (r < 0)
 				return r;
 			continue;
@@ -373,18 +374,22 @@ static int guard_fill(struct hf_guard *guard, int create, uint64_t token, struct
 	return FAIL(err, -EAGAIN, "guard", guard->name, "its file keeps being replaced");
 }
 
-static int guard_take(struct hf_local *locks, const char *name, int create, uint64_t token,
-		      struct hf_mono deadline, struct hf_guard *ret, struct hf_err *err)
+static int guard_take(struct hf_local *locks, const struct hf_lock_ref *lock, int create,
+		      uint64_t token, struct hf_mono deadline, struct hf_guard *ret,
+		      struct hf_err *err)
 {
 	int r;
 
 	/* Not by assignment: the record is large, and what it holds is written by reading. */
 	ret->locks = locks;
-	ret->name = name;
+	ret->lock = *lock;
+	ret->name = lock->name;
 	ret->fd = ret->told_fd = -1;
 	ret->told_ticket = 0;
 	ret->written = ret->dirty = 0;
-	r = hf_name_key(name, strlen(name), ret->key, err);
+	r = hf_name_key(lock->name, strlen(lock->name), ret->key, err);
+	if (r >= 0)
+		r = hf_local_dir(locks, lock->kind, create, &ret->dir, err);
 	if (r >= 0)
 		r = guard_fill(ret, create, token, deadline, err);
 	if (r < 0)
@@ -392,16 +397,16 @@ static int guard_take(struct hf_local *locks, const char *name, int create, uint
 	return r;
 }
 
-int hf_guard_take(struct hf_local *locks, const char *name, int create, struct hf_mono deadline,
-		  struct hf_guard *ret, struct hf_err *err)
+int hf_guard_take(struct hf_local *locks, const struct hf_lock_ref *lock, int create,
+		  struct hf_mono deadline, struct hf_guard *ret, struct hf_err *err)
 {
-	return guard_take(locks, name, create, 0, deadline, ret, err);
+	return guard_take(locks, lock, create, 0, deadline, ret, err);
 }
 
-int hf_guard_take_held(struct hf_local *locks, const char *name, uint64_t token,
+int hf_guard_take_held(struct hf_local *locks, const struct hf_lock_ref *lock, uint64_t token,
 		       struct hf_guard *ret, struct hf_err *err)
 {
-	return guard_take(locks, name, 0, token, hf_mono_in(INT64_MAX), ret, err);
+	return guard_take(locks, lock, 0, token, hf_mono_in(INT64_MAX), ret, err);
 }
 
 /*

@@ -23,7 +23,9 @@ struct hf_lost_holder {
 /* A lock under its guard. */
 struct hf_guard {
 	struct hf_local *locks;
-	const char *name;
+	struct hf_kind_dir *dir;
+	struct hf_lock_ref lock;
+	const char *name; /* lock.name */
 	char key[HF_NAME_KEY_MAX];
 	int fd;
 	int is_new;   /* the record file is empty */
@@ -42,13 +44,13 @@ struct hf_guard {
 };
 
 /*
- * Opens the record of `name` and takes its guard, at most until `deadline`; a record
+ * Opens the record of `lock` and takes its guard, at most until `deadline`; a record
  * that fails its checks is quarantined and a new one begun. With `create` 0 a
  * missing one is -ENOENT. -ETIMEDOUT: a process is stopped inside the guard. HF_E_CANCELLED:
  * guard->cancel_fd became readable meanwhile.
  */
-int hf_guard_take(struct hf_local *locks, const char *name, int create, struct hf_mono deadline,
-		  struct hf_guard *ret, struct hf_err *err);
+int hf_guard_take(struct hf_local *locks, const struct hf_lock_ref *lock, int create,
+		  struct hf_mono deadline, struct hf_guard *ret, struct hf_err *err);
 
 /*
  * The same for the release of a lock that is held with `token` (0: none is known). Where the
@@ -59,7 +61,7 @@ int hf_guard_take(struct hf_local *locks, const char *name, int create, struct h
  * Without a deadline: a release that is given up would leave a lock that only the end of its owner
  * frees, and while a process is stopped inside the guard nobody else can take it either.
  */
-int hf_guard_take_held(struct hf_local *locks, const char *name, uint64_t token,
+int hf_guard_take_held(struct hf_local *locks, const struct hf_lock_ref *lock, uint64_t token,
 		       struct hf_guard *ret, struct hf_err *err);
 
 /*

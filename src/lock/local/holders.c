@@ -74,8 +74,8 @@ uint64_t hf_record_add(struct hf_guard *guard, const struct hf_lock_entry *entry
 		.flags = entry->flags,
 		.count = 1,
 		.ttl_ms = entry->ttl_ms,
-		.lease_end_ns = entry->ttl_ms ? hf_local_now(guard->locks) + entry->ttl_ms * HF_MSEC
-					      : 0,
+		.lease_end_ns = entry->ttl_ms ? hf_lease_end(guard->locks, entry->ttl_ms) : 0,
+		.since_ms = hf_wall_now().ns / HF_MSEC,
 		.token = record->token,
 		.ticket = entry->ticket,
 	};
@@ -100,6 +100,13 @@ int hf_record_admits(const struct hf_lock_record *record, enum hf_lock_mode mode
 	default:
 		return 0;
 	}
+}
+
+int64_t hf_lease_end(const struct hf_local *locks, uint32_t ttl_ms)
+{
+	int64_t end = hf_local_now(locks) + (int64_t)ttl_ms * HF_MSEC;
+
+	return (end + HF_MSEC - 1) / HF_MSEC * HF_MSEC;
 }
 
 int64_t hf_holder_lease_left(const struct hf_local *locks, const struct hf_lock_holder *holder)
@@ -141,8 +148,8 @@ int hf_record_reap(struct hf_guard *guard, int expired_too)
 		int verdict;
 
 		/* A lease that ends later than it can have been given: from now on, then. */
-		if (holder->ttl_ms > 0 && holder->lease_end_ns - now > ttl) {
-			holder->lease_end_ns = now + ttl;
+		if (holder->ttl_ms > 0 && holder->lease_end_ns - now > ttl + HF_MSEC) {
+			holder->lease_end_ns = hf_lease_end(guard->locks, holder->ttl_ms);
 			guard->dirty = 1;
 		}
 		verdict = judge_holder(guard, &holder->id, evidence);
@@ -163,11 +170,24 @@ int hf_record_reap(struct hf_guard *guard, int expired_too)
 			continue;
 		}
 		/* One that died before it could remove its channel. */
-		hf_channel_remove(guard->locks, guard->key, holder->ticket);
+		hf_channel_remove(guard->dir, guard->key, holder->ticket);
 		hf_record_remove(guard, i);
 		removed++;
 	}
 	return removed;
+}
+
+enum hf_liveness hf_holder_liveness(int verdict)
+{
+	return verdict == 0 ? HF_ALIVE : verdict == HF_E_UNKNOWN ? HF_UNKNOWN : HF_DEAD;
+}
+
+enum hf_lock_mode hf_holder_mode(const struct hf_lock_record *record,
+				 const struct hf_lock_holder *holder)
+{
+	if (record->slots > 0)
+		return HF_LOCK_SLOTS;
+	return holder->flags & HF_HOLDER_SHARED ? HF_LOCK_SHARED : HF_LOCK_EXCLUSIVE;
 }
 
 /* All but its liveness. */
@@ -178,12 +198,9 @@ static void describe(const struct hf_local *locks, const struct hf_lock_record *
 	ret->id = holder->id;
 	ret->thread = holder->thread;
 	ret->token = holder->token;
-	/* A token is the time of its acquisition, or just past an earlier one. */
-	ret->since.ns = (int64_t)holder->token * HF_USEC;
+	ret->since.ns = holder->since_ms * HF_MSEC;
 	ret->lease_left_ns = hf_holder_lease_left(locks, holder);
-	ret->mode = record->slots > 0			       ? HF_LOCK_SLOTS
-		    : holder->flags & HF_HOLDER_SHARED ? HF_LOCK_SHARED
-						       : HF_LOCK_EXCLUSIVE;
+	ret->mode = hf_holder_mode(record, holder);
 	ret->count = holder->count;
 }
 
@@ -203,7 +220,7 @@ void hf_holder_show(const struct hf_local *locks, const struct hf_lock_record *r
 
 	describe(locks, record, holder, ret);
 	verdict = hf_local_judge(locks, &holder->id, NULL, ret->evidence);
-	ret->liveness = verdict == 0 ? HF_ALIVE : verdict == HF_E_UNKNOWN ? HF_UNKNOWN : HF_DEAD;
+	ret->liveness = hf_holder_liveness(verdict);
 }
 
 void hf_holder_text(const struct hf_holder *holder, char *out, size_t cap)

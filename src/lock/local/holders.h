@@ -13,6 +13,9 @@ int hf_record_admits(const struct hf_lock_record *record, enum hf_lock_mode mode
  */
 int hf_record_reap(struct hf_guard *guard, int expired_too);
 
+/* When a lease that begins now ends, as the record can say it: at the next full millisecond. */
+int64_t hf_lease_end(const struct hf_local *locks, uint32_t ttl_ms);
+
 /* Nanoseconds of lease left: -1 none, 0 expired; an absurd end is clamped. */
 int64_t hf_holder_lease_left(const struct hf_local *locks, const struct hf_lock_holder *holder);
 
@@ -29,6 +32,13 @@ void hf_record_remove_token(struct hf_guard *guard, uint64_t token);
 
 /* 1 when another holder has the same token: the second owner of one hold. */
 int hf_record_shares_token(const struct hf_lock_record *record, uint32_t index);
+
+/* What hf_local_judge says, in one of three words. */
+enum hf_liveness hf_holder_liveness(int verdict);
+
+/* Its mode; a record is of slots, shared or exclusive as a whole. */
+enum hf_lock_mode hf_holder_mode(const struct hf_lock_record *record,
+				 const struct hf_lock_holder *holder);
 
 /* Fills in what others may see of a holder, with its liveness. */
 void hf_holder_show(const struct hf_local *locks, const struct hf_lock_record *record,

@@ -43,7 +43,8 @@ static int show(struct hf_guard *guard, hf_lock_look_fn *fn, void *arg, struct h
 	AUTO_FREE struct hf_lock_entry *entries = NULL;
 	AUTO_FREE struct hf_holder *holders = NULL;
 	AUTO_FREE struct hf_waiter *waiters = NULL;
-	struct hf_lock_info info = { .name = guard->name,
+	struct hf_lock_info info = { .kind = guard->lock.kind,
+				     .name = guard->name,
 				     .token = guard->record.token,
 				     .slots = guard->record.slots,
 				     .n_holders = guard->record.n_holders };
@@ -66,39 +67,46 @@ static int show(struct hf_guard *guard, hf_lock_look_fn *fn, void *arg, struct h
 	return 0;
 }
 
-static int look(void *store, const char *name, int64_t wait_ns, hf_lock_look_fn *fn, void *arg,
-		struct hf_err *err)
+static int look(struct hf_local *locks, const struct hf_lock_ref *lock, int64_t wait_ns,
+		hf_lock_look_fn *fn, void *arg, struct hf_err *err)
 {
 	AUTO_GUARD(guard);
-	int r = hf_guard_take(store, name, 0, hf_mono_in(wait_ns), &guard, err);
+	int r = hf_guard_take(locks, lock, 0, hf_mono_in(wait_ns), &guard, err);
 
 	if (r == -ENOENT)
-		return FAIL(err, HF_E_NOT_HELD, "look", name, "there is no such lock");
+		return FAIL(err, HF_E_NOT_HELD, "look", lock->name, "there is no such lock");
 	return r < 0 ? r : show(&guard, fn, arg, err);
 }
 
-int hf_local_look(void *store, const char *name, hf_lock_look_fn *fn, void *arg,
-		  struct hf_err *err)
+int hf_local_look(struct hf_store *store, const struct hf_lock_ref *lock, hf_lock_look_fn *fn,
+		  void *arg, struct hf_err *err)
 {
-	return look(store, name, ((struct hf_local *)store)->guard_wait_ns, fn, arg, err);
+	struct hf_local *locks = hf_local_of(store);
+
+	return look(locks, lock, locks->guard_wait_ns, fn, arg, err);
 }
 
-int hf_local_each(struct hf_local *locks, int (*fn)(void *arg, const char *name), void *arg,
+int hf_local_each(struct hf_local *locks, enum hf_lock_kind kind,
+		  int (*fn)(void *arg, const struct hf_lock_ref *lock), void *arg,
 		  struct hf_err *err)
 {
-	AUTO_DIR dir = NULL;
+	AUTO_DIR all = NULL;
+	struct hf_kind_dir *dir;
 	struct dirent *entry;
-	int r = hf_open_dir(locks->dirfd, ".", &dir);
+	int r = hf_local_dir(locks, kind, 0, &dir, err);
 
 	if (r < 0)
+		return r == -ENOENT ? 0 : r; /* there has been no lock of this kind */
+	r = hf_open_dir(dir->fd, ".", &all);
+	if (r < 0)
 		return hf_fail_sys(err, -r, "opendir", "locks");
-	while (r == 0 && (entry = readdir(dir))) {
+	while (r == 0 && (entry = readdir(all))) {
 		char name[HF_NAME_MAX + 1];
 		int len = hf_name_unkey(entry->d_name, strlen(entry->d_name), name, NULL);
 
 		/* A dot is never part of a key: queues and channels are passed over here. */
 		if (len >= 0 && strlen(name) == (size_t)len)
-			r = fn(arg, name);
+			r = fn(arg, &(struct hf_lock_ref){ kind, name });
 	}
 	return r;
 }
@@ -111,11 +119,11 @@ struct list {
 	struct hf_err *err;
 };
 
-static int list_one(void *arg, const char *name)
+static int list_one(void *arg, const struct hf_lock_ref *lock)
 {
 	struct list *list = arg;
 	struct hf_err *err = list->error == 0 ? list->err : NULL;
-	int r = look(list->locks, name, LIST_WAIT_NS, list->fn, list->arg, err);
+	int r = look(list->locks, lock, LIST_WAIT_NS, list->fn, list->arg, err);
 
 	/* Not held: quarantined or deleted meanwhile. */
 	if (r < 0 && r != HF_E_NOT_HELD && list->error == 0)
@@ -123,10 +131,11 @@ static int list_one(void *arg, const char *name)
 	return 0;
 }
 
-int hf_local_list(void *store, hf_lock_look_fn *fn, void *arg, struct hf_err *err)
+int hf_local_list(struct hf_store *store, enum hf_lock_kind kind, hf_lock_look_fn *fn, void *arg,
+		  struct hf_err *err)
 {
-	struct list list = { store, fn, arg, 0, err };
-	int r = hf_local_each(store, list_one, &list, err);
+	struct list list = { hf_local_of(store), fn, arg, 0, err };
+	int r = hf_local_each(list.locks, kind, list_one, &list, err);
 
 	return r < 0 ? r : list.error;
 }

@@ -4,8 +4,9 @@
 
 #include "hf/lock/local/local.h"
 
-/* Calls `fn` with the name of every lock there is, until it gives something else than 0. */
-int hf_local_each(struct hf_local *locks, int (*fn)(void *arg, const char *name), void *arg,
+/* Calls `fn` with every lock of the kind, until it gives something else than 0. */
+int hf_local_each(struct hf_local *locks, enum hf_lock_kind kind,
+		  int (*fn)(void *arg, const struct hf_lock_ref *lock), void *arg,
 		  struct hf_err *err);
 
 #endif

@@ -1,12 +1,13 @@
 /*
  * lock/local/local.h - the local store: locks as files below locks/ of the state directory.
  *
- *   <key>            the record (record.h), one page; behind it, once somebody had to
+ *   <kind>/<key>     the record (record.h), one page; behind it, once somebody had to
  *                    wait, the queue as a ring of entries
- *   .wait/<key>.<ticket>   the wake-up channel of one waiter: a FIFO, its own
- *   .token           the highest token given here, of all names (token.c)
+ *   <kind>/.wait/<key>.<ticket>   the wake-up channel of one waiter: a FIFO, its own
+ *   <kind>/.token    the highest token given there, of all names (token.c)
  *
- * A key has no dot in it, so it never meets these. The guard of a lock is
+ * A kind is a directory: name, group, file, plan, target. A key has no dot in it, so it never meets the
+ * others. The guard of a lock is
  * flock(LOCK_EX) on its record, held for a few system calls; record and queue are
  * read and changed under it only. Nothing but the FIFOs is ever unlinked.
  */
@@ -22,24 +23,44 @@
 
 #define HF_LATE_MAX 16
 
+/* The locks of one kind. */
+struct hf_kind_dir {
+	enum hf_lock_kind kind;
+	atomic_int is_open;     /* the two below are: from then on they do not change */
+	int fd;                 /* locks/<kind>/ */
+	int wait_fd;            /* locks/<kind>/.wait/ */
+	_Atomic uint64_t noted; /* the highest token known to stand in .token (token.c) */
+};
+
 struct hf_local {
+	struct hf_store base;
 	struct hf_state *state;
 	struct hf_journal *journal; /* may be NULL */
-	int dirfd;                  /* locks/ */
-	int wait_fd;                /* locks/.wait/ */
+	struct hf_kind_dir kinds[HF_LOCK_KINDS];
 	unsigned judge_flags;       /* HF_PROC_SHARED on network file systems */
 	uint64_t fsize_limit;       /* RLIMIT_FSIZE at opening */
 	struct hf_here here;        /* of this process: constant for its life */
 	struct hf_proc_id self;
 	int64_t boot_offset_ns;     /* hf_boot_offset */
 	int64_t guard_wait_ns;      /* how long a call without a deadline of its own waits for a guard */
-	_Atomic uint64_t noted;     /* the highest token known to stand in .token (token.c) */
 	atomic_int masks_pipe; /* this kernel has no write_quiet: SIGPIPE is held back instead */
 	pthread_mutex_t mutex; /* of the descriptors below */
-	int spare_fd;          /* given up when a wake-up would fail with EMFILE */
+	int spare_fd;          /* locks/ itself; given up when a wake-up would fail with EMFILE */
 	int late[HF_LATE_MAX]; /* no longer needed, to be closed when nobody waits for it */
 	size_t n_late;
 };
+
+static inline struct hf_local *hf_local_of(struct hf_store *store)
+{
+	return (struct hf_local *)store; /* its first member */
+}
+
+/*
+ * The directory of a kind, opened when it is needed first. With `create` it is made; without, one
+ * that is not there is -ENOENT, without an error filled in.
+ */
+int hf_local_dir(struct hf_local *locks, enum hf_lock_kind kind, int create,
+		 struct hf_kind_dir **ret_dir, struct hf_err *err);
 
 /* The boot time of leases and waits: the machine's, so that all time namespaces agree on it. */
 int64_t hf_local_now(const struct hf_local *locks);

@@ -75,7 +75,7 @@ void hf_queue_leave(struct hf_guard *guard, const struct hf_lock_entry *entry)
 {
 	/* First: if we die after this, a waiter without a channel stays, which is passed over;
 	 * the other way round a channel would stay behind for ever. */
-	hf_channel_remove(guard->locks, guard->key, entry->ticket);
+	hf_channel_remove(guard->dir, guard->key, entry->ticket);
 	strike(guard, entry);
 }
 

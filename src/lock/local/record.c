@@ -8,10 +8,10 @@
 #include "hf/lock/local/record.h"
 #include "hf/proc/here.h"
 
-#define MAGIC       "HFLOCK1\n"
+#define MAGIC       "HFLOCK2\n"
 #define HEADER_SIZE 128
 #define PLACE_SIZE  32
-#define HOLDER_SIZE 56
+#define HOLDER_SIZE 58
 #define SUM_AT      8
 
 _Static_assert(HEADER_SIZE + HF_LOCK_PLACES_MAX * PLACE_SIZE + HF_LOCK_SLOTS_MAX * HOLDER_SIZE <=
@@ -27,6 +27,13 @@ static void put64(uint8_t *at, uint64_t value)
 		at[i] = (uint8_t)(value >> (8 * i));
 }
 
+/* Ticks and milliseconds for thousands of years. */
+static void put48(uint8_t *at, uint64_t value)
+{
+	for (int i = 0; i < 6; i++)
+		at[i] = (uint8_t)(value >> (8 * i));
+}
+
 static void put32(uint8_t *at, uint32_t value)
 {
 	for (int i = 0; i < 4; i++)
@@ -38,6 +45,15 @@ static uint64_t get64(const uint8_t *at)
 	uint64_t value = 0;
 
 	for (int i = 7; i >= 0; i--)
+		value = value << 8 | at[i];
+	return value;
+}
+
+static uint64_t get48(const uint8_t *at)
+{
+	uint64_t value = 0;
+
+	for (int i = 5; i >= 0; i--)
 		value = value << 8 | at[i];
 	return value;
 }
@@ -194,10 +210,11 @@ static void put_holder(uint8_t *at, const struct hf_lock_holder *h, int place)
 	at[11] = (uint8_t)(h->count >> 8);
 	put32(at + 12, h->ttl_ms);
 	put64(at + 16, h->id.pidfs_inode);
-	put64(at + 24, h->id.start_ticks);
-	put64(at + 32, h->token);
-	put64(at + 40, (uint64_t)h->lease_end_ns);
-	put64(at + 48, h->ticket);
+	put48(at + 24, h->id.start_ticks);
+	put48(at + 30, (uint64_t)(h->lease_end_ns / HF_MSEC));
+	put48(at + 36, h->since_ms > 0 ? (uint64_t)h->since_ms : 0);
+	put64(at + 42, h->token);
+	put64(at + 50, h->ticket);
 }
 
 int hf_lock_record_encode(const struct hf_lock_record *record, uint8_t out[HF_LOCK_RECORD_MAX])
@@ -256,12 +273,13 @@ static const char *decode_holder(const uint8_t *at, const uint8_t *places, uint3
 	h->count = (unsigned)at[10] | (unsigned)at[11] << 8;
 	h->ttl_ms = get32(at + 12);
 	h->id.pidfs_inode = get64(at + 16);
-	h->id.start_ticks = get64(at + 24);
-	h->token = get64(at + 32);
-	h->lease_end_ns = (int64_t)get64(at + 40);
-	h->ticket = get64(at + 48);
-	if (h->count < 1 || h->flags > 7 || h->lease_end_ns < 0)
+	h->id.start_ticks = get48(at + 24);
+	h->since_ms = (int64_t)get48(at + 36);
+	h->token = get64(at + 42);
+	h->ticket = get64(at + 50);
+	if (h->count < 1 || h->flags > 7 || get48(at + 30) > INT64_MAX / HF_MSEC)
 		return "a holder's fields are out of range";
+	h->lease_end_ns = (int64_t)get48(at + 30) * HF_MSEC;
 	return NULL;
 }
 

@@ -2,7 +2,7 @@
  * lock/local/record.h - the lock file: one record of at most one page.
  *
  * In memory `struct hf_lock_record`; on disk little-endian, 128 bytes of header,
- * then `n_places` places of 32 bytes, `n_holders` holders of 56 and, where it is known
+ * then `n_places` places of 32 bytes, `n_holders` holders of 58 and, where it is known
  * and fits, the entry of the first waiter, checksummed as a whole (docs/FORMATS.md). It
  * is read and written only under the guard, by one pread and one pwrite.
  */
@@ -15,6 +15,7 @@
 #include "holdfast/lock.h"
 
 #define HF_LOCK_RECORD_MAX 4096
+#define HF_LOCK_START_MAX  ((UINT64_C(1) << 48) - 1) /* start ticks of a holder */
 #define HF_LOCK_PLACES_MAX 8
 #define HF_LOCK_QUEUE_MAX  16384 /* entries of the ring behind the record */
 #define HF_LOCK_FILE_MAX   (HF_LOCK_RECORD_MAX + HF_LOCK_QUEUE_MAX * HF_LOCK_ENTRY_SIZE)
@@ -38,7 +39,8 @@ struct hf_lock_holder {
 	unsigned flags;       /* enum hf_lock_holder_flags */
 	unsigned count;       /* reentrant acquisitions; at least 1 */
 	uint32_t ttl_ms;      /* 0: no lease */
-	int64_t lease_end_ns; /* boot time, of the holder's boot */
+	int64_t lease_end_ns; /* boot time, of the holder's boot; stored in milliseconds */
+	int64_t since_ms;     /* wall clock: when it got the lock. A token is no time */
 	uint64_t token;
 	uint64_t ticket;      /* its place in the queue before; 0: it did not wait */
 };

@@ -64,15 +64,15 @@ static int write_note(const struct hf_local *locks, int fd, uint64_t token)
 	return r < 0 ? -1 : 0;
 }
 
-static int open_note(const struct hf_local *locks)
+static int open_note(const struct hf_kind_dir *dir)
 {
 	const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
-	AUTO_FLOCK_FD fd = hf_noinherit_open_noatime(locks->dirfd, FILE_NAME, flags, 0600);
+	AUTO_FLOCK_FD fd = hf_noinherit_open_noatime(dir->fd, FILE_NAME, flags, 0600);
 	struct stat st;
 
 	/* A umask took the owner's bits: the token would be noted once and never again. */
-	if (fd == -EACCES && hf_mend_mode(locks->dirfd, FILE_NAME, S_IFREG, 0600) > 0)
-		fd = hf_noinherit_open_noatime(locks->dirfd, FILE_NAME, flags, 0600);
+	if (fd == -EACCES && hf_mend_mode(dir->fd, FILE_NAME, S_IFREG, 0600) > 0)
+		fd = hf_noinherit_open_noatime(dir->fd, FILE_NAME, flags, 0600);
 	/* Not a private file of ours: then not to be believed, either. */
 	if (fd < 0 || hf_stat_at(fd, "", &st) < 0 || hf_check_private(&st, FILE_NAME, NULL) < 0)
 		return -1;
@@ -82,9 +82,9 @@ static int open_note(const struct hf_local *locks)
 }
 
 /* Compares with what was given in this directory. Returns the token to give. */
-static uint64_t compare(struct hf_local *locks, uint64_t token)
+static uint64_t compare(const struct hf_local *locks, struct hf_kind_dir *dir, uint64_t token)
 {
-	AUTO_FLOCK_FD fd = open_note(locks);
+	AUTO_FLOCK_FD fd = open_note(dir);
 	uint64_t highest = fd < 0 ? 0 : read_note(fd);
 
 	if (fd < 0)
@@ -92,18 +92,18 @@ static uint64_t compare(struct hf_local *locks, uint64_t token)
 	if (token + LAG_US < highest)
 		token = highest + LAG_US + 1;
 	if (token < highest + LAG_US)
-		locks->noted = highest;
+		dir->noted = highest;
 	else if (write_note(locks, fd, token) == 0)
-		locks->noted = token;
+		dir->noted = token;
 	return token;
 }
 
 uint64_t hf_token_next(struct hf_guard *guard)
 {
-	uint64_t now = (uint64_t)(hf_wall_now().ns / HF_USEC), noted = guard->locks->noted;
+	uint64_t now = (uint64_t)(hf_wall_now().ns / HF_USEC), noted = guard->dir->noted;
 	uint64_t token = guard->record.token + 1 > now ? guard->record.token + 1 : now;
 
 	if (!guard->is_new && token >= noted && token - noted < LAG_US)
 		return token;
-	return compare(guard->locks, token);
+	return compare(guard->locks, guard->dir, token);
 }

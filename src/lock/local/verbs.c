@@ -1,6 +1,6 @@
 /* lock/local/verbs.c - releasing, renewing, checking and breaking: what owners and tokens may do. */
 #include <errno.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "hf/base/cleanup.h"
@@ -17,12 +17,13 @@ static int fail_to_take(const char *name, int r, struct hf_err *err)
 }
 
 /* Takes the guard; a lock that never existed is not held. */
-static int take(void *store, const char *name, struct hf_guard *ret, struct hf_err *err)
+static int take(struct hf_store *store, const struct hf_lock_ref *lock, struct hf_guard *ret,
+		struct hf_err *err)
 {
-	int r = hf_guard_take(store, name, 0, hf_mono_in(((struct hf_local *)store)->guard_wait_ns),
-			      ret, err);
+	struct hf_local *locks = hf_local_of(store);
+	int r = hf_guard_take(locks, lock, 0, hf_mono_in(locks->guard_wait_ns), ret, err);
 
-	return r < 0 ? fail_to_take(name, r, err) : r;
+	return r < 0 ? fail_to_take(lock->name, r, err) : r;
 }
 
 /* Refuses, says who has it, and leaves one event (L3, L8). Nothing is changed. */
@@ -30,7 +31,7 @@ static int refuse(struct hf_guard *guard, int code, const char *action, const ch
 		  struct hf_err *err)
 {
 	struct hf_local *locks = guard->locks;
-	const char *name = guard->name;
+	const struct hf_lock_ref lock = guard->lock;
 	char holder[HF_HOLDER_TEXT_MAX] = "nobody";
 	struct hf_holder shown;
 
@@ -43,15 +44,11 @@ static int refuse(struct hf_guard *guard, int code, const char *action, const ch
 		break;
 	}
 	(void)hf_guard_finish(guard, NULL);
-	if (locks->journal) {
-		struct hf_field fields[] = { HF_FIELD_TEXT("action", action),
-					     HF_FIELD_TEXT("reason", why),
-					     HF_FIELD_TEXT("holder", holder) };
-
-		(void)hf_journal_append(locks->journal, HF_EV_LOCK_REFUSED, name, fields, 3, 0,
-					NULL);
-	}
-	return FAIL(err, code, action, name, "%s; it is held by %.180s", why, holder);
+	hf_lock_event(locks->journal, HF_EV_LOCK_REFUSED, &lock,
+		      (struct hf_field[]){ HF_FIELD_TEXT("action", action), HF_FIELD_TEXT("reason", why),
+					   HF_FIELD_TEXT("holder", holder) },
+		      3);
+	return FAIL(err, code, action, lock.name, "%s; it is held by %.180s", why, holder);
 }
 
 /* Index of the holder that `token` (or else `owner`) means; refuses otherwise. */
@@ -102,33 +99,36 @@ static int release(struct hf_guard *guard, uint32_t index, struct hf_err *err)
 		ticket = 0;
 	r = hf_queue_admit(guard, err);
 	if (r == 0)
-		hf_channel_remove(guard->locks, guard->key, ticket);
+		hf_channel_remove(guard->dir, guard->key, ticket);
 	return r;
 }
 
-int hf_local_release(void *store, const char *name, uint64_t token,
+int hf_local_release(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token,
 		     const struct hf_proc_id *owner, struct hf_err *err)
 {
+	struct hf_local *locks = hf_local_of(store);
 	AUTO_GUARD(guard);
 	int r, index;
 
-	r = hf_guard_take_held(store, name, token, &guard, err);
+	r = hf_guard_take_held(locks, lock, token, &guard, err);
 	if (r < 0)
-		r = fail_to_take(name, r, err);
+		r = fail_to_take(lock->name, r, err);
 	if (r == HF_E_NOT_HELD && token != 0) {
+		struct hf_kind_dir *dir;
 		char key[HF_NAME_KEY_MAX];
 
 		/* Those who waited for us would sleep on. */
-		if (hf_name_key(name, strlen(name), key, NULL) >= 0)
-			hf_channel_recall(store, key, NULL, 0);
-		return FAIL(err, HF_E_STALE, "release", name, "its file is gone");
+		if (hf_name_key(lock->name, strlen(lock->name), key, NULL) >= 0 &&
+		    hf_local_dir(locks, lock->kind, 0, &dir, NULL) == 0)
+			hf_channel_recall(locks, dir, key, NULL, 0);
+		return FAIL(err, HF_E_STALE, "release", lock->name, "its file is gone");
 	}
 	if (r < 0)
 		return r;
 	index = find_holder(&guard, "release", token, owner, err);
 	/* As above: a record in which nobody has it, and that knows of none who waits. */
 	if (index < 0 && guard.record.n_holders == 0)
-		hf_channel_recall(store, guard.key, &guard.record, 0);
+		hf_channel_recall(locks, guard.dir, guard.key, &guard.record, 0);
 	r = index < 0 ? index : release(&guard, (uint32_t)index, err);
 	(void)hf_guard_finish(&guard, NULL);
 	return r;
@@ -149,7 +149,7 @@ static int renew(struct hf_guard *guard, uint64_t token, int64_t ttl_ns, struct 
 		ttl_ms = (uint32_t)((ttl_ns + HF_MSEC - 1) / HF_MSEC);
 	if (ttl_ms == 0)
 		return FAIL(err, -EINVAL, "renew", guard->name, "it has no lease; say how long");
-	end = hf_local_now(guard->locks) + (int64_t)ttl_ms * HF_MSEC;
+	end = hf_lease_end(guard->locks, ttl_ms);
 	for (uint32_t i = 0; i < guard->record.n_holders; i++)
 		if (guard->record.holders[i].token == token) {
 			guard->record.holders[i].ttl_ms = ttl_ms;
@@ -162,14 +162,14 @@ static int renew(struct hf_guard *guard, uint64_t token, int64_t ttl_ns, struct 
 	return r;
 }
 
-int hf_local_renew(void *store, const char *name, uint64_t token, int64_t ttl_ns,
-		   struct hf_err *err)
+int hf_local_renew(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token,
+		   int64_t ttl_ns, struct hf_err *err)
 {
 	AUTO_GUARD(guard);
-	int r = take(store, name, &guard, err);
+	int r = take(store, lock, &guard, err);
 
 	if (r == HF_E_NOT_HELD)
-		return FAIL(err, HF_E_STALE, "renew", name, "its file is gone");
+		return FAIL(err, HF_E_STALE, "renew", lock->name, "its file is gone");
 	if (r < 0)
 		return r;
 	r = renew(&guard, token, ttl_ns, err);
@@ -178,7 +178,7 @@ int hf_local_renew(void *store, const char *name, uint64_t token, int64_t ttl_ns
 }
 
 /* Adds `owner` to the hold of `token`. The caller finishes the guard. */
-static int add_owner(struct hf_guard *guard, uint64_t token, const struct hf_proc_id *owner,
+static int add_owner(struct hf_guard *guard, uint64_t token, const struct hf_owner *owner,
 		     struct hf_err *err)
 {
 	struct hf_lock_record *record = &guard->record;
@@ -188,6 +188,8 @@ static int add_owner(struct hf_guard *guard, uint64_t token, const struct hf_pro
 
 	if (index < 0)
 		return index;
+	if (owner->id.start_ticks > HF_LOCK_START_MAX)
+		return FAIL(err, -EINVAL, "add owner", guard->name, "no process starts that late");
 	first = &record->holders[index];
 	if (first->flags & HF_HOLDER_SHARED || hf_record_shares_token(record, (uint32_t)index))
 		return FAIL(err, -EINVAL, "add owner", guard->name,
@@ -201,8 +203,8 @@ static int add_owner(struct hf_guard *guard, uint64_t token, const struct hf_pro
 	first->flags &= ~(unsigned)HF_HOLDER_JOINT;
 	first[1] = first[0];
 	first[1].flags |= HF_HOLDER_JOINT;
-	first[1].id = *owner;
-	first[1].thread = 0;
+	first[1].id = owner->id;
+	first[1].thread = 0; /* the process as a whole, whichever thread asked */
 	first[1].ticket = 0;
 	record->n_holders++;
 	r = hf_guard_write(guard, err);
@@ -212,14 +214,14 @@ static int add_owner(struct hf_guard *guard, uint64_t token, const struct hf_pro
 	return r;
 }
 
-int hf_local_add_owner(void *store, const char *name, uint64_t token,
-		       const struct hf_proc_id *owner, struct hf_err *err)
+int hf_local_add_owner(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token,
+		       const struct hf_owner *owner, struct hf_err *err)
 {
 	AUTO_GUARD(guard);
-	int r = take(store, name, &guard, err);
+	int r = take(store, lock, &guard, err);
 
 	if (r == HF_E_NOT_HELD)
-		return FAIL(err, HF_E_STALE, "add owner", name, "its file is gone");
+		return FAIL(err, HF_E_STALE, "add owner", lock->name, "its file is gone");
 	if (r < 0)
 		return r;
 	r = add_owner(&guard, token, owner, err);
@@ -227,20 +229,32 @@ int hf_local_add_owner(void *store, const char *name, uint64_t token,
 	return r;
 }
 
-int hf_local_check(void *store, const char *name, uint64_t token, struct hf_err *err)
+/* Returns 0 and its mode when the token is current. */
+static int prove(struct hf_guard *guard, const char *action, uint64_t token,
+		 enum hf_lock_mode *ret_mode, struct hf_err *err)
+{
+	int index = hf_record_find(&guard->record, token);
+
+	if (index < 0)
+		return refuse(guard, HF_E_STALE, action, "that token is not current", err);
+	if (ret_mode)
+		*ret_mode = hf_holder_mode(&guard->record, &guard->record.holders[index]);
+	return 0;
+}
+
+int hf_local_check(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token,
+		   enum hf_lock_mode *ret_mode, struct hf_err *err)
 {
 	AUTO_GUARD(guard);
 	char evidence[HF_EVIDENCE_MAX];
-	int r = take(store, name, &guard, err);
+	int r = take(store, lock, &guard, err);
 
 	if (r == HF_E_NOT_HELD && token != 0)
-		return FAIL(err, HF_E_STALE, "check", name, "its file is gone");
+		return FAIL(err, HF_E_STALE, "check", lock->name, "its file is gone");
 	if (r < 0)
 		return r;
 	if (token != 0)
-		return hf_record_find(&guard.record, token) >= 0
-			       ? 0
-			       : refuse(&guard, HF_E_STALE, "check", "that token is not current", err);
+		return prove(&guard, "check", token, ret_mode, err);
 	for (uint32_t i = 0; i < guard.record.n_holders; i++) {
 		int verdict =
 			hf_local_judge(guard.locks, &guard.record.holders[i].id, NULL, evidence);
@@ -248,23 +262,44 @@ int hf_local_check(void *store, const char *name, uint64_t token, struct hf_err 
 		if (verdict == 0 || verdict == HF_E_UNKNOWN)
 			return 0;
 	}
-	return FAIL(err, HF_E_NOT_HELD, "check", name, "nobody has it");
+	return FAIL(err, HF_E_NOT_HELD, "check", lock->name, "nobody has it");
 }
 
-int hf_local_guarded(void *store, const char *name, uint64_t token, int (*action)(void *arg),
-		     void *arg, struct hf_err *err)
-{
-	AUTO_GUARD(guard);
-	int r = take(store, name, &guard, err);
+/* A lock that is kept as it is: its guard. */
+struct local_hold {
+	struct hf_hold base;
+	struct hf_guard guard;
+};
 
+int hf_local_hold(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token,
+		  struct hf_hold **ret_hold, struct hf_err *err)
+{
+	struct local_hold *hold = malloc(sizeof(*hold));
+	int r;
+
+	if (!hold)
+		return hf_fail_sys(err, ENOMEM, "memory", lock->name);
+	hold->base.store = store;
+	hf_guard_init(&hold->guard);
+	r = take(store, lock, &hold->guard, err);
 	if (r == HF_E_NOT_HELD)
-		return FAIL(err, HF_E_STALE, "guarded action", name, "its file is gone");
-	if (r < 0)
+		r = FAIL(err, HF_E_STALE, "guarded action", lock->name, "its file is gone");
+	if (r == 0)
+		r = prove(&hold->guard, "guarded action", token, &hold->base.mode, err);
+	if (r < 0) {
+		hf_local_let_go(&hold->base);
 		return r;
-	if (hf_record_find(&guard.record, token) < 0)
-		return refuse(&guard, HF_E_STALE, "guarded action", "that token is not current", err);
-	/* Under the guard nobody can replace us: the action happens as the holder (L5). */
-	return action(arg);
+	}
+	*ret_hold = &hold->base;
+	return 0;
+}
+
+void hf_local_let_go(struct hf_hold *hold)
+{
+	struct local_hold *own = (struct local_hold *)hold; /* its first member */
+
+	hf_guard_drop(&own->guard);
+	free(own);
 }
 
 /* Removes all holders. The caller finishes the guard. Returns how many lost it. */
@@ -289,17 +324,18 @@ static int take_away(struct hf_guard *guard, const char *reason, struct hf_err *
 		(void)hf_queue_take_back(guard, holder->ticket, holder->token);
 	}
 	while (guard->record.n_holders > 0) {
-		hf_channel_remove(guard->locks, guard->key, guard->record.holders[0].ticket);
+		hf_channel_remove(guard->dir, guard->key, guard->record.holders[0].ticket);
 		hf_record_remove(guard, 0);
 	}
 	r = hf_queue_admit(guard, err);
 	return r < 0 ? r : count;
 }
 
-int hf_local_take_away(void *store, const char *name, const char *reason, struct hf_err *err)
+int hf_local_take_away(struct hf_store *store, const struct hf_lock_ref *lock, const char *reason,
+		       struct hf_err *err)
 {
 	AUTO_GUARD(guard);
-	int r = take(store, name, &guard, err);
+	int r = take(store, lock, &guard, err);
 
 	if (r < 0)
 		return r;

@@ -237,10 +237,9 @@ static void add_holds(struct hf_graph *g, struct hf_node *wait)
 	}
 }
 
-static int is_live(const struct hf_graph *g, const struct hf_waited_lock *lock,
-		   const struct hf_lock_entry *entry)
+static int is_live(const struct hf_waited_lock *lock, const struct hf_lock_entry *entry)
 {
-	return hf_channel_is_open(g->locks, lock->key, entry->ticket);
+	return hf_channel_is_open(lock->dir, lock->key, entry->ticket);
 }
 
 /* Of two waits, the one that closed a cycle is the later one. */
@@ -257,7 +256,7 @@ static void expand_wait(struct hf_graph *g, struct hf_node *node)
 {
 	const struct hf_waited_lock *lock = node->lock;
 
-	if (is_later(node->entry, g->us) || !is_live(g, lock, node->entry))
+	if (is_later(node->entry, g->us) || !is_live(lock, node->entry))
 		return;
 	add_holds(g, node);
 	/* One that could enter beside the holders waits for those before it, in their turn. An
@@ -268,7 +267,7 @@ static void expand_wait(struct hf_graph *g, struct hf_node *node)
 
 		if (before->ticket >= node->entry->ticket)
 			break;
-		if (before->mode == node->entry->mode || !is_live(g, lock, before))
+		if (before->mode == node->entry->mode || !is_live(lock, before))
 			continue;
 		add_edge(g, node, &wait);
 		break;
@@ -301,12 +300,12 @@ static void expand(struct hf_graph *g, struct hf_node *node)
 }
 
 /* Our own wait: node 0. */
-static int add_first(struct hf_graph *g, const char *name)
+static int add_first(struct hf_graph *g, const struct hf_lock_ref *wanted)
 {
 	for (size_t l = 0; l < g->waits.n; l++) {
 		const struct hf_waited_lock *lock = g->waits.locks[l];
 
-		if (strcmp(lock->name, name) != 0)
+		if (lock->dir->kind != wanted->kind || strcmp(lock->name, wanted->name) != 0)
 			continue;
 		for (size_t i = 0; i < lock->n_entries; i++)
 			if (lock->entries[i].ticket == g->us->ticket &&
@@ -318,8 +317,8 @@ static int add_first(struct hf_graph *g, const char *name)
 	return -ESRCH;
 }
 
-int hf_graph_read(struct hf_local *locks, const char *name, const struct hf_lock_entry *us,
-		  struct hf_graph **ret)
+int hf_graph_read(struct hf_local *locks, const struct hf_lock_ref *lock,
+		  const struct hf_lock_entry *us, struct hf_graph **ret)
 {
 	struct hf_graph *g = calloc(1, sizeof(*g));
 	int r;
@@ -332,7 +331,7 @@ int hf_graph_read(struct hf_local *locks, const char *name, const struct hf_lock
 	g->sees_proc = hf_proc_is_ours();
 	r = hf_waits_read(locks, &g->waits);
 	if (r == 0)
-		r = add_first(g, name);
+		r = add_first(g, lock);
 	for (size_t i = 0; r == 0 && i < g->n_nodes; i++)
 		expand(g, &g->nodes[i]);
 	return r;

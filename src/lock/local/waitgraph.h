@@ -49,11 +49,11 @@ struct hf_graph {
 };
 
 /*
- * Reads what there is to be known of the wait of `us` for `name`: node 0. Returns 0; -ESRCH when there is
+ * Reads what there is to be known of the wait of `us` for `lock`: node 0. Returns 0; -ESRCH when there is
  * no such wait (any more); -errno. To be freed with hf_graph_free in both cases.
  */
-int hf_graph_read(struct hf_local *locks, const char *name, const struct hf_lock_entry *us,
-		  struct hf_graph **ret);
+int hf_graph_read(struct hf_local *locks, const struct hf_lock_ref *lock,
+		  const struct hf_lock_entry *us, struct hf_graph **ret);
 void hf_graph_free(struct hf_graph **graph);
 
 #endif

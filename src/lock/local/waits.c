@@ -42,7 +42,7 @@ static int read_record(int fd, struct hf_lock_record *ret)
 }
 
 /* Reads the lock of that key. 1; 0 it has no waiters, or cannot be read; -ENOMEM. */
-static int read_lock(struct hf_local *locks, const char *key, struct hf_waited_lock **ret)
+static int read_lock(struct hf_kind_dir *dir, const char *key, struct hf_waited_lock **ret)
 {
 	AUTO(waited_done) struct hf_waited_lock *lock = calloc(1, sizeof(*lock));
 	/* hf_queue_snapshot wants a guard; it looks at the descriptor and at the record only. */
@@ -55,7 +55,8 @@ static int read_lock(struct hf_local *locks, const char *key, struct hf_waited_l
 	if (hf_name_unkey(key, strlen(key), lock->name, NULL) < 0)
 		return 0;
 	hf_copy_text(lock->key, sizeof(lock->key), key);
-	fd = hf_open_noatime(locks->dirfd, key, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	lock->dir = dir;
+	fd = hf_open_noatime(dir->fd, key, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd < 0 || hf_stat_at(fd, "", &st) < 0 || hf_check_private(&st, key, NULL) < 0 ||
 	    read_record(fd, &lock->record) < 0)
 		return 0;
@@ -113,9 +114,9 @@ static int add_key(struct keys *keys, const char *channel)
 }
 
 /* The keys of all channels, sorted; some more than once. */
-static int read_keys(struct hf_local *locks, struct keys *keys)
+static int read_keys(const struct hf_kind_dir *of, struct keys *keys)
 {
-	int fd = hf_open_at(locks->wait_fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	int fd = hf_open_at(of->wait_fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	int r = 0;
@@ -133,25 +134,42 @@ static int read_keys(struct hf_local *locks, struct keys *keys)
 	return r;
 }
 
-int hf_waits_read(struct hf_local *locks, struct hf_waits *ret)
+/* Adds the locks of one kind. */
+static int read_kind(struct hf_kind_dir *dir, struct hf_waits *ret)
 {
 	AUTO(keys_done) struct keys keys = { 0 };
-	int r = read_keys(locks, &keys);
+	struct hf_waited_lock **grown;
+	int r = read_keys(dir, &keys);
 
-	*ret = (struct hf_waits){ 0 };
-	if (r < 0)
+	if (r < 0 || keys.n == 0)
 		return r;
-	ret->locks = calloc(keys.n + 1, sizeof(struct hf_waited_lock *));
-	if (!ret->locks)
+	grown = realloc(ret->locks, (ret->n + keys.n) * sizeof(*grown));
+	if (!grown)
 		return -ENOMEM;
+	ret->locks = grown;
 	for (size_t i = 0; i < keys.n && r >= 0; i++) {
 		if (i > 0 && strcmp(keys.list[i], keys.list[i - 1]) == 0)
 			continue;
-		r = read_lock(locks, keys.list[i], &ret->locks[ret->n]);
+		r = read_lock(dir, keys.list[i], &ret->locks[ret->n]);
 		if (r > 0)
 			ret->n++;
 	}
 	return r < 0 ? r : 0;
+}
+
+int hf_waits_read(struct hf_local *locks, struct hf_waits *ret)
+{
+	int r = 0;
+
+	*ret = (struct hf_waits){ 0 };
+	for (int kind = 0; kind < HF_LOCK_KINDS && r == 0; kind++) {
+		struct hf_kind_dir *dir;
+
+		/* A cycle may lead through a name, a group and a file. */
+		r = hf_local_dir(locks, (enum hf_lock_kind)kind, 0, &dir, NULL);
+		r = r == -ENOENT ? 0 : r == 0 ? read_kind(dir, ret) : r;
+	}
+	return r;
 }
 
 void hf_waits_done(struct hf_waits *waits)

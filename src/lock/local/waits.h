@@ -13,6 +13,7 @@
 #include "holdfast/name.h"
 
 struct hf_waited_lock {
+	struct hf_kind_dir *dir;
 	char name[HF_NAME_MAX + 1];
 	char key[HF_NAME_KEY_MAX];
 	struct hf_lock_record record;
@@ -26,7 +27,7 @@ struct hf_waits {
 };
 
 /*
- * Reads the locks that have a channel in locks/.wait. One that cannot be read is left out, as if
+ * Reads the locks, of every kind, that have a channel in locks/<kind>/.wait. One that cannot be read is left out, as if
  * nobody waited for it. Returns 0 or -errno; to be freed in both cases.
  */
 int hf_waits_read(struct hf_local *locks, struct hf_waits *ret);

@@ -43,11 +43,6 @@ int hf_keeper_check_depth(struct hf_keeper *k, struct hf_err *err)
 	return hf_keeper_refuse(k, err);
 }
 
-int hf_group_name(const char *group, char out[HF_NAME_MAX + 1])
-{
-	return (size_t)snprintf(out, HF_NAME_MAX + 1, "group:%s", group) > HF_NAME_MAX ? -1 : 0;
-}
-
 /* A place among those of the group that may run at once. */
 int hf_keeper_take_slot(struct hf_keeper *k, struct hf_err *err)
 {
@@ -55,14 +50,12 @@ int hf_keeper_take_slot(struct hf_keeper *k, struct hf_err *err)
 				     .mode = HF_LOCK_SLOTS,
 				     .slots = k->o.max_active,
 				     .ttl_ns = k->o.ttl_ns };
-	char name[HF_NAME_MAX + 1];
 	int r;
 
 	if (k->o.max_active == 0)
 		return 0;
-	if (hf_group_name(k->o.group, name) < 0)
-		return FAIL(err, HF_E_NAME, "group", k->name, "the group's name is too long");
-	r = hf_lock_acquire(k->sessions->locks, name, &opts, &k->slot, NULL, err);
+	r = hf_lock_acquire(hf_locks_kind(k->sessions->locks, HF_LOCK_KIND_GROUP), k->o.group, &opts,
+			    &k->slot, NULL, err);
 	/* For both of us, as the name is: it is free when the tree is empty. Of more than half of
 	 * all slots there can be, some have to do with one. */
 	if (r == 0)
@@ -98,8 +91,7 @@ int hf_keeper_take_lock(struct hf_keeper *k, struct hf_holder *ret_blocker, stru
 	/* From here on there may be a tree, which is ended before we are. */
 	(void)prctl(PR_SET_PDEATHSIG, 0);
 	k->record.token = hf_lock_token(k->lock);
-	k->renew_at = hf_mono_in(k->o.ttl_ns / 3);
-	k->lost_at = hf_mono_in(k->o.ttl_ns);
+	hf_renewal_begin(&k->renewal, k->lock, k->o.ttl_ns);
 	r = hf_lock_add_owner(k->lock, &k->record.supervisor, err);
 	news.report.token = k->record.token;
 	if (r == 0)

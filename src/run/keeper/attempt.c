@@ -18,7 +18,7 @@ static int saved(struct hf_keeper *k, int r)
 {
 	/* The next renewal finds it as well; nothing is written behind a successor's back. */
 	if (r == HF_E_STALE)
-		k->renew_at = hf_mono_now();
+		hf_renewal_hurry(&k->renewal);
 	return r;
 }
 

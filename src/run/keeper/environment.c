@@ -42,6 +42,7 @@ int hf_keeper_environment(struct hf_keeper *k)
 			    around && around[0] ? ":" : "", around ? around : "");
 	bad |= add_variable(k, "HOLDFAST_SESSION=%s", k->name);
 	bad |= add_variable(k, "HOLDFAST_LOCK=%s", k->name);
+	bad |= add_variable(k, "HOLDFAST_LOCK_KIND=%s", hf_lock_kind_word(HF_LOCK_KIND_NAME));
 	bad |= add_variable(k, "HOLDFAST_TOKEN=%llu", token);
 	bad |= add_variable(k, "HOLDFAST_DIR=%s", hf_state_path(k->sessions->state));
 	bad |= add_variable(k, "HOLDFAST_DEPTH=%llu", (unsigned long long)hf_keeper_depth() + 1);

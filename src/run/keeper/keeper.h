@@ -26,6 +26,7 @@
 
 #include "hf/exec/spawn.h"
 #include "hf/exec/tree.h"
+#include "hf/lock/renewal.h"
 #include "hf/run/keeper/ending.h"
 #include "hf/run/keeper/judge.h"
 #include "hf/run/keeper/link.h"
@@ -65,8 +66,7 @@ struct hf_keeper {
 	enum hf_cause over;     /* why the session is to end, all of it; the first cause stays */
 	int interrupted;        /* SIGINT or SIGQUIT came in this attempt; 0: no */
 	int lost;               /* the lock is no longer ours: nothing may be written */
-	struct hf_mono renew_at;
-	struct hf_mono lost_at;
+	struct hf_renewal renewal;
 
 	/* Of the command that is being watched. */
 	const struct hf_child *child; /* NULL: none */
@@ -167,8 +167,5 @@ int hf_keeper_note(struct hf_keeper *keeper);
 
 /* Runs the notify command when the outcome is new or its turn has come (notify.c). */
 void hf_keeper_notify(struct hf_keeper *keeper);
-
-/* The name of the lock that has the places of a group; -1 when it is too long. */
-int hf_group_name(const char *group, char out[HF_NAME_MAX + 1]);
 
 #endif

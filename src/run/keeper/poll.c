@@ -219,27 +219,16 @@ void hf_keeper_listen(struct hf_keeper *k)
 		take_orders(k);
 }
 
-/* A renewal that fails is tried again until the lease has run out; then it is lost. */
 static void renew(struct hf_keeper *k)
 {
-	struct hf_mono begun = hf_mono_now();
-	int r;
+	int r = k->lost ? 0 : hf_renewal_step(&k->renewal, NULL);
 
-	if (k->lost || hf_mono_left(k->renew_at) > 0)
-		return;
-	r = hf_lock_renew(k->lock, 0, NULL);
-	if (r == 0) {
-		k->renew_at = hf_mono_in(k->o.ttl_ns / 3);
-		k->lost_at.ns = begun.ns + k->o.ttl_ns;
-		/* A place in the group that was lost is not worth a session. */
-		if (k->slot && hf_lock_renew(k->slot, 0, NULL) < 0) {
-			hf_lock_free(k->slot);
-			k->slot = NULL;
-		}
-		return;
+	/* A place in the group that was lost is not worth a session. */
+	if (r > 0 && k->slot && hf_lock_renew(k->slot, 0, NULL) < 0) {
+		hf_lock_free(k->slot);
+		k->slot = NULL;
 	}
-	k->renew_at = hf_mono_in(k->o.ttl_ns / 10);
-	if (r == HF_E_STALE || hf_mono_left(k->lost_at) == 0)
+	if (r < 0)
 		end(k, HF_CAUSE_LOST, k->o.grace_ns);
 }
 
@@ -255,7 +244,7 @@ static void turn(struct hf_keeper *k, struct hf_mono until)
 	nfds_t n = 3 + hf_output_poll(&k->output, fds + 3);
 
 	if (!k->lost)
-		until = hf_mono_earlier(until, k->renew_at);
+		until = hf_mono_earlier(until, k->renewal.next);
 	(void)hf_poll_until(fds, n, until);
 	hf_output_pump(&k->output);
 	if (fds[0].revents)

@@ -174,8 +174,7 @@ int hf_keeper_resume(struct hf_keeper *k, const struct hf_session_record *old, s
 	r = hf_lock_renew(k->lock, k->o.ttl_ns, err);
 	if (r < 0)
 		return r;
-	k->renew_at = hf_mono_in(k->o.ttl_ns / 3);
-	k->lost_at = hf_mono_in(k->o.ttl_ns);
+	hf_renewal_begin(&k->renewal, k->lock, k->o.ttl_ns);
 	return hf_keeper_check_depth(k, err);
 }
 

@@ -96,14 +96,13 @@ static void find_place(void *arg, const struct hf_lock_info *info)
 /* The place in the group, of which we are the second owner, as of the name. */
 static void free_place(struct hf_supervisor *s, struct hf_sessions *sessions)
 {
+	struct hf_locks *groups = hf_locks_kind(sessions->locks, HF_LOCK_KIND_GROUP);
 	struct place place = { .token = 0 };
-	char group[HF_NAME_MAX + 1];
 
-	if (s->o.max_active == 0 || hf_group_name(s->o.group, group) < 0 ||
-	    hf_proc_self(&place.self, NULL) < 0 ||
-	    hf_lock_look(sessions->locks, group, find_place, &place, NULL) < 0 || place.token == 0)
+	if (s->o.max_active == 0 || hf_proc_self(&place.self, NULL) < 0 ||
+	    hf_lock_look(groups, s->o.group, find_place, &place, NULL) < 0 || place.token == 0)
 		return;
-	if (hf_lock_release_as(sessions->locks, group, place.token, NULL, NULL) < 0)
+	if (hf_lock_release_as(groups, s->o.group, place.token, NULL, NULL) < 0)
 		return; /* its lease has run out, and somebody else has it */
 }
 
