@@ -391,7 +391,7 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
 @test "an older record in which nobody has it is put back: a release, or one that looks, tells all who wait (L4)" {
     hf lock acquire t --pid $$ >/dev/null
     hf lock release t --pid $$
-    cp -p "$HOLDFAST_DIR/locks/t" older
+    cp -p "$HOLDFAST_DIR/locks/name/t" older
     for how in release look; do
         rm -f order
         hf lock acquire t --pid $$ >/dev/null
@@ -399,7 +399,7 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
             spawn "$HOLDFAST" lock run t -- bash -c 'echo "$0" >>order' "$i"
             wait_until 10 waiters t "$i"
         done
-        cp -p older "$HOLDFAST_DIR/locks/t"
+        cp -p older "$HOLDFAST_DIR/locks/name/t"
         [ "$how" = look ] || expect 1 hf lock release t --pid $$
         # The second looks every two seconds; the others only when they are told.
         wait_until 15 grep -qx 1 order
