@@ -21,6 +21,7 @@
 #include "hf/lock/local/ops.h"
 #include "hf/lock/local/queue.h"
 #include "hf/lock/local/wait.h"
+#include "hf/proc/judge.h"
 #include "hf/sys/noinherit.h"
 
 /*
@@ -43,7 +44,7 @@ static struct hf_lock_holder *own_holder(struct hf_guard *guard,
 	for (uint32_t i = 0; i < guard->record.n_holders; i++) {
 		struct hf_lock_holder *h = &guard->record.holders[i];
 
-		if (h->thread == request->owner.thread && hf_proc_same(&h->id, &request->owner.id))
+		if (h->thread == request->owner.thread && hf_proc_equal(&h->id, &request->owner.id))
 			return h;
 	}
 	return NULL;
@@ -99,7 +100,7 @@ static int was_granted(struct hf_guard *guard, struct hf_attempt *a)
 	for (uint32_t i = 0; a->queued && i < guard->record.n_holders; i++) {
 		const struct hf_lock_holder *h = &guard->record.holders[i];
 
-		if (h->ticket == a->entry.ticket && hf_proc_same(&h->id, &a->entry.owner)) {
+		if (h->ticket == a->entry.ticket && hf_proc_equal(&h->id, &a->entry.owner)) {
 			a->token = h->token;
 			return 1;
 		}
@@ -114,7 +115,7 @@ static int has_place(struct hf_guard *guard, const struct hf_attempt *a)
 
 	return a->entry.ticket >= guard->record.first && a->entry.ticket < guard->record.next &&
 	       hf_queue_read(guard, a->entry.ticket, &entry) == 0 &&
-	       entry.state == HF_ENTRY_WAITING && hf_proc_same(&entry.waiter, &a->entry.waiter);
+	       entry.state == HF_ENTRY_WAITING && hf_proc_equal(&entry.waiter, &a->entry.waiter);
 }
 
 /* Does what the owner has cover what it asks for? Shared never becomes exclusive. */
@@ -308,7 +309,7 @@ static int check_owner(const struct hf_attempt *a, struct hf_err *err)
 	char evidence[HF_EVIDENCE_MAX];
 	int verdict;
 
-	if (hf_proc_same(&a->entry.owner, &a->entry.waiter))
+	if (hf_proc_equal(&a->entry.owner, &a->entry.waiter))
 		return 0;
 	verdict = hf_local_judge(a->locks, &a->entry.owner, NULL, evidence);
 	return verdict == HF_E_GONE || verdict == HF_E_RECYCLED

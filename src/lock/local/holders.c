@@ -16,11 +16,6 @@
 #include "hf/proc/judge.h"
 #include "hf/sys/io.h"
 
-int hf_proc_same(const struct hf_proc_id *a, const struct hf_proc_id *b)
-{
-	return hf_proc_equal(a, b);
-}
-
 int hf_local_judge(const struct hf_local *locks, const struct hf_proc_id *id, int *ret_pidfd,
 		   char evidence[HF_EVIDENCE_MAX])
 {

@@ -52,7 +52,4 @@ void hf_holder_show_dead(const struct hf_local *locks, const struct hf_lock_reco
 /* "pid 4711 (make) since 12:03:10, alive: pid 4711 runs (…)" for messages and events. */
 void hf_holder_text(const struct hf_holder *holder, char *out, size_t cap);
 
-/* Are the two the same process? Compares every part that is known. */
-int hf_proc_same(const struct hf_proc_id *a, const struct hf_proc_id *b);
-
 #endif

@@ -10,6 +10,7 @@
 #include "hf/lock/local/guard.h"
 #include "hf/lock/local/holders.h"
 #include "hf/lock/local/ops.h"
+#include "hf/proc/judge.h"
 
 static int fail_to_take(const char *name, int r, struct hf_err *err)
 {
@@ -65,7 +66,7 @@ static int find_holder(struct hf_guard *guard, const char *action, uint64_t toke
 				  : refuse(guard, HF_E_STALE, action, "that token is not current", err);
 	}
 	for (uint32_t i = 0; i < record->n_holders; i++)
-		if (hf_proc_same(&record->holders[i].id, owner))
+		if (hf_proc_equal(&record->holders[i].id, owner))
 			return (int)i;
 	/* What only the dead hold is not held: the next one to ask would get it. */
 	for (uint32_t i = 0; i < record->n_holders; i++) {
@@ -84,7 +85,7 @@ static int release(struct hf_guard *guard, uint32_t index, struct hf_err *err)
 	uint64_t ticket = holder->ticket;
 	int r;
 
-	if (!hf_proc_same(&holder->id, &guard->locks->self)) {
+	if (!hf_proc_equal(&holder->id, &guard->locks->self)) {
 		/*
 		 * The first waiter watches the holder. If we are another process and die between
 		 * the record and the message, only this makes it look.

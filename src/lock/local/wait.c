@@ -32,6 +32,7 @@
 #include "hf/lock/local/holders.h"
 #include "hf/lock/local/queue.h"
 #include "hf/lock/local/wait.h"
+#include "hf/proc/judge.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/poll.h"
 
@@ -120,7 +121,7 @@ static int decide(struct hf_guard *guard, struct hf_attempt *a)
 	struct hf_lock_entry previous;
 
 	a->clock_ns = -1;
-	if (!hf_proc_same(&a->entry.owner, &a->entry.waiter) && !watch_process(a, &a->entry.owner))
+	if (!hf_proc_equal(&a->entry.owner, &a->entry.waiter) && !watch_process(a, &a->entry.owner))
 		return 0;
 	if (hf_queue_previous(guard, a->entry.ticket, &previous)) {
 		watch_ahead(guard, a, previous.ticket);

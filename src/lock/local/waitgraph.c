@@ -7,6 +7,7 @@
 #include "hf/lock/local/holders.h"
 #include "hf/lock/local/waitgraph.h"
 #include "hf/proc/blocked.h"
+#include "hf/proc/judge.h"
 #include "hf/proc/stat.h"
 
 /* -- nodes ------------------------------------------------------------------------ */
@@ -17,7 +18,7 @@ static int is_same_node(const struct hf_node *a, const struct hf_node *b)
 	    a->token != b->token)
 		return 0;
 	return (a->kind != HF_NODE_PROCESS && a->kind != HF_NODE_TREE) ||
-	       (a->thread == b->thread && hf_proc_same(&a->id, &b->id));
+	       (a->thread == b->thread && hf_proc_equal(&a->id, &b->id));
 }
 
 /* The node that is like `wanted`, added if it is new; -1 when there is no room. */
@@ -112,7 +113,7 @@ static int add_own_wait(struct hf_graph *g, struct hf_node *from)
 		for (size_t i = 0; i < g->waits.locks[l]->n_entries; i++) {
 			const struct hf_lock_entry *entry = &g->waits.locks[l]->entries[i];
 
-			if (!hf_proc_same(&entry->waiter, &from->id))
+			if (!hf_proc_equal(&entry->waiter, &from->id))
 				continue;
 			wait = wait_node(g->waits.locks[l], entry);
 			found = 1;
@@ -309,7 +310,7 @@ static int add_first(struct hf_graph *g, const struct hf_lock_ref *wanted)
 			continue;
 		for (size_t i = 0; i < lock->n_entries; i++)
 			if (lock->entries[i].ticket == g->us->ticket &&
-			    hf_proc_same(&lock->entries[i].waiter, &g->us->waiter)) {
+			    hf_proc_equal(&lock->entries[i].waiter, &g->us->waiter)) {
 				g->nodes[g->n_nodes++] = wait_node(lock, &lock->entries[i]);
 				return 0;
 			}
