@@ -120,6 +120,15 @@ static int tell(const struct cli *cli, const char *plan, const char *done, int r
 	return HF_EXIT_DONE;
 }
 
+/* The lists; their words are those of the command line. */
+static void options_done(struct commit_options *o)
+{
+	free(o->force);
+	free(o->depends);
+	free(o->ignore);
+	free(o->fence);
+}
+
 static int run_commit(struct cli *cli, const char *plan, struct commit_options *o, int undo)
 {
 	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
@@ -166,7 +175,7 @@ static void name_bare_force(int argc, char **argv)
 
 int cmd_plan_commit(struct cli *cli, int argc, char **argv)
 {
-	struct commit_options o = { 0 };
+	AUTO(options_done) struct commit_options o = { 0 };
 	const struct option_spec specs[] = {
 		{ "wait", 'w', OPTION_DURATION, &o.wait_ns, "DUR", "wait for a commit in progress" },
 		{ "fence", 0, OPTION_LIST, &o.fence, "NAME:TOKEN", "only while this token is current" },
@@ -187,7 +196,7 @@ int cmd_plan_commit(struct cli *cli, int argc, char **argv)
 
 int cmd_plan_undo(struct cli *cli, int argc, char **argv)
 {
-	struct commit_options o = { 0 };
+	AUTO(options_done) struct commit_options o = { 0 };
 	const struct option_spec specs[] = {
 		{ "wait", 'w', OPTION_DURATION, &o.wait_ns, "DUR", "wait for a commit in progress" },
 		{ "force", 0, OPTION_LIST, &o.force, "PATH", "also if this entry changed since" },

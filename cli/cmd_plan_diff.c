@@ -201,5 +201,6 @@ int cmd_plan_diff(struct cli *cli, int argc, char **argv)
 	r = hf_plan_diff(context.plans, argv[0], &opts, take, &diff, &err);
 	status = finish(&diff, argv[0], r, &err);
 	plan_pager_end(pager);
+	free(o.ignore);
 	return status;
 }

@@ -184,7 +184,7 @@ step() { echo "$1; echo >'$ROOM/done'" >&9; read -r -t 20 <&8; }
             hp -q plan new p
             hp -q plan add p s "$T"
             hp -q plan enter p -- sh -c "cd '$T'; echo A >a; rm b; echo c >c"
-            run strace -f -o "$ROOM/log" -e trace=syncfs -e "inject=syncfs:error=$error:when=$when" "$HOLDFAST" plan commit p
+            run env ASAN_OPTIONS=detect_leaks=0 strace -f -o "$ROOM/log" -e trace=syncfs -e "inject=syncfs:error=$error:when=$when" "$HOLDFAST" plan commit p
             echo "$error $when: $status $output"
             grep -q INJECTED "$ROOM/log"
             if [ "$status" -eq 0 ]; then
@@ -230,7 +230,7 @@ step() { echo "$1; echo >'$ROOM/done'" >&9; read -r -t 20 <&8; }
         hp -q plan new p
         hp -q plan add p s "$T"
         inside 'cd "$1"; mkdir "n$2"; cd "n$2"; for ((i = 0; i < $2; i++)); do echo >"f$i"; done' "$T" $n
-        strace -f -o "$ROOM/log.$n" -e trace=renameat2 "$HOLDFAST" -q plan commit p
+        ASAN_OPTIONS=detect_leaks=0 strace -f -o "$ROOM/log.$n" -e trace=renameat2 "$HOLDFAST" -q plan commit p
         [ "$(ls "$T/n$n" | wc -l)" -eq $n ]
         hp -q plan rm p
     done
