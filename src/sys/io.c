@@ -74,7 +74,7 @@ int hf_is_same_file(const struct stat *a, const struct stat *b)
 
 int hf_is_named(int dirfd, const char *name, const struct stat *st)
 {
-	struct stat named = { 0 };
+	struct stat named = { 0 }; /* gcc -O3 does not see that it is filled in */
 
 	return hf_stat_at(dirfd, name, &named) == 0 && hf_is_same_file(&named, st);
 }
