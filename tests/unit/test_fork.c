@@ -55,15 +55,25 @@ static int teardown(void **state)
 /* A child that keeps all it was given, and calls nothing. */
 static pid_t fork_child(void)
 {
-	char byte;
-	pid_t pid = fork();
+	int ready[2];
+	char byte = 0;
+	pid_t pid;
 
+	MUST(pipe2(ready, O_CLOEXEC) == 0);
+	pid = fork();
 	if (pid == 0) {
+		/* The library's handler of the fork is through. */
+		MUST(write(ready[1], &byte, 1) == 1);
+		close(ready[0]);
+		close(ready[1]);
 		close(alive[1]);
 		(void)!read(alive[0], &byte, 1);
 		_exit(0);
 	}
 	MUST(pid > 0);
+	close(ready[1]);
+	MUST(read(ready[0], &byte, 1) == 1);
+	close(ready[0]);
 	return pid;
 }
 
