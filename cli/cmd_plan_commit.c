@@ -16,14 +16,14 @@ struct commit_options {
 	char **force, **depends, **ignore, **fence;
 };
 
-/* "NAME:TOKEN" for each fence. The names are kept until the program ends. */
+/* "NAME:TOKEN" for each fence. The words of the command line are cut at the colon and keep the names. */
 static int read_fences(const struct cli *cli, char *const *words, struct hf_plan_fence *fences,
 		       size_t *ret_n)
 {
 	size_t i = 0;
 
 	for (; words && words[i]; i++) {
-		const char *colon = strrchr(words[i], ':');
+		char *colon = strrchr(words[i], ':');
 		uint64_t token = 0;
 
 		if (i == FENCES_MAX)
@@ -31,10 +31,9 @@ static int read_fences(const struct cli *cli, char *const *words, struct hf_plan
 		if (!colon || colon == words[i] ||
 		    hf_parse_u64(colon + 1, strlen(colon + 1), UINT64_MAX, &token) < 0 || token == 0)
 			return cli_usage(cli, "a fence is NAME:TOKEN, the token a number");
-		fences[i].name = strndup(words[i], (size_t)(colon - words[i]));
+		*colon = '\0';
+		fences[i].name = words[i];
 		fences[i].token = token;
-		if (!fences[i].name)
-			cli_die_oom();
 	}
 	*ret_n = i;
 	return HF_EXIT_DONE;

@@ -41,11 +41,17 @@ static int open_for_removal(int dirfd, const char *name)
 
 static int remove_level(int top, int dirfd, const char *name, int depth, unsigned *lifted);
 
-/* Too deep for the stack and for descriptors: it becomes an entry of the top directory. */
+/*
+ * Too deep for the stack and for descriptors: it becomes an entry of the top directory. To move a
+ * directory to another parent its owner must be able to write it, because ".." is an entry of it.
+ */
 static int lift(int top, int dirfd, const char *name, unsigned *lifted)
 {
+	AUTO_FD fd = open_for_removal(dirfd, name);
 	char other[32];
 
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd_take(&fd);
 	(void)snprintf(other, sizeof(other), ".lifted-%u", ++*lifted);
 	return hf_sys.renameat2(dirfd, name, top, other, RENAME_NOREPLACE) < 0 ? -errno : 0;
 }
