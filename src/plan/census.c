@@ -23,6 +23,7 @@
 #include "hf/plan/census.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define ENTRIES_MAX 500000
 #define DEPTH_MAX   400               /* each level has a descriptor */
@@ -190,7 +191,7 @@ static int make_file(int sandbox_fd)
 	AUTO_FD fd = -1;
 
 	(void)hf_sys.unlinkat(sandbox_fd, HF_CENSUS_NEW, 0);
-	fd = hf_open_at(sandbox_fd, HF_CENSUS_NEW, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	fd = hf_create_at(sandbox_fd, HF_CENSUS_NEW, O_RDWR, 0600);
 	if (fd < 0)
 		return fd;
 	return hf_sys.flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : fd_take(&fd);

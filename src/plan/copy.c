@@ -17,6 +17,7 @@
 #include "hf/plan/copy.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define THREADS_MAX 8
 #define DEPTH_MAX   400
@@ -106,7 +107,7 @@ static int visit(struct work *w, int dirfd, const char *name, size_t dir_index, 
 		return 0;
 	if (depth >= DEPTH_MAX)
 		return -ELOOP;
-	if (hf_sys.mkdirat(w->to, item->path, 0700) < 0)
+	if (hf_mkdir_at(w->to, item->path, 0700) < 0)
 		return -errno;
 	sub = hf_open_noatime(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	return sub < 0 ? sub : walk(w, sub, w->n - 1, depth + 1);
@@ -303,7 +304,7 @@ int hf_copy_tree(int target_fd, int sandbox_fd, int clone, const char *shown, st
 	struct stat st;
 	int r = root < 0 ? root : 0;
 
-	if (r == 0 && hf_sys.mkdirat(sandbox_fd, HF_SANDBOX_TREE, 0700) < 0)
+	if (r == 0 && hf_mkdir_at(sandbox_fd, HF_SANDBOX_TREE, 0700) < 0)
 		r = -errno;
 	if (r == 0) {
 		w.from = root;

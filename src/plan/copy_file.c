@@ -11,6 +11,7 @@
 #include "hf/plan/copy.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define CLONE_MIN (64 * 1024) /* below that reading and writing is as fast */
 #define CHUNK     ((size_t)1 << 20)
@@ -137,7 +138,7 @@ int hf_copy_file(int from_dir, int to_dir, const char *path, int clone, struct s
 
 	if (from < 0)
 		return -errno;
-	to = hf_open_at(to_dir, path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	to = hf_create_at(to_dir, path, O_RDWR, 0600);
 	if (to < 0)
 		return to;
 	if (hf_sys.fstat(from, &before) < 0)

@@ -13,6 +13,7 @@
 #include "hf/plan/dirtree.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 /* Both ends of one entry that is copied. */
 struct job {
@@ -68,7 +69,7 @@ static int copy_file(const struct job *job)
 
 	if (from < 0)
 		return from;
-	to = hf_open_at(job->to_dir, job->to_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	to = hf_create_at(job->to_dir, job->to_name, O_WRONLY, 0600);
 	if (to < 0)
 		return to;
 	r = hf_copy_content(from, to, job->st.st_size);
@@ -145,7 +146,7 @@ static int copy_dir(const struct job *job)
 
 	if (from < 0)
 		return from;
-	if (hf_sys.mkdirat(job->to_dir, job->to_name, 0700) < 0)
+	if (hf_mkdir_at(job->to_dir, job->to_name, 0700) < 0)
 		return -errno;
 	to = hf_dirtree_open(job->to_dir, job->to_name);
 	if (to < 0)

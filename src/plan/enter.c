@@ -16,6 +16,7 @@
 #include "hf/plan/use.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define REST_MS   30000 /* a sync of what a command wrote may take its time */
 #define ENDING_NS (500 * HF_MSEC)
@@ -84,8 +85,8 @@ static int open_upper(int sandbox_fd, int target_fd, int fresh, struct hf_layer 
 {
 	struct stat st;
 
-	if ((hf_sys.mkdirat(sandbox_fd, HF_SANDBOX_UPPER, 0700) < 0 && errno != EEXIST) ||
-	    (hf_sys.mkdirat(sandbox_fd, HF_SANDBOX_WORK, 0700) < 0 && errno != EEXIST))
+	if ((hf_mkdir_at(sandbox_fd, HF_SANDBOX_UPPER, 0700) < 0 && errno != EEXIST) ||
+	    (hf_mkdir_at(sandbox_fd, HF_SANDBOX_WORK, 0700) < 0 && errno != EEXIST))
 		return FAIL_SYS(err, "mkdirat", layer->sandbox);
 	layer->upper = hf_open_at(sandbox_fd, HF_SANDBOX_UPPER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	layer->work = hf_open_at(sandbox_fd, HF_SANDBOX_WORK, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);

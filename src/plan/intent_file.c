@@ -9,6 +9,7 @@
 #include "hf/plan/intent.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define PHASE_AT 8 /* intent.c asserts it */
 
@@ -22,7 +23,7 @@ int hf_intent_write(int plan_fd, const struct hf_intent *intent)
 	if (bytes.err)
 		return bytes.err;
 	(void)hf_sys.unlinkat(plan_fd, HF_INTENT_NEW, 0);
-	fd = hf_open_at(plan_fd, HF_INTENT_NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	fd = hf_create_at(plan_fd, HF_INTENT_NEW, O_WRONLY, 0600);
 	if (fd < 0)
 		return fd;
 	r = hf_write_all(fd, bytes.s, bytes.len);

@@ -13,6 +13,7 @@
 #include "hf/plan/copy.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define MANIFEST_NEW ".manifest.new"
 #define BYTES_MAX    ((uint64_t)4 << 30)
@@ -46,7 +47,7 @@ int hf_manifest_save(int sandbox_fd, const struct hf_manifest *manifest)
 	head.sum = XXH3_64bits(out.s + sizeof(head), (size_t)head.bytes);
 	memcpy(out.s, &head, sizeof(head));
 	(void)hf_sys.unlinkat(sandbox_fd, MANIFEST_NEW, 0);
-	fd = hf_open_at(sandbox_fd, MANIFEST_NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	fd = hf_create_at(sandbox_fd, MANIFEST_NEW, O_WRONLY, 0600);
 	if (fd < 0)
 		return fd;
 	r = hf_write_all(fd, out.s, out.len);

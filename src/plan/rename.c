@@ -21,6 +21,7 @@
 #include "hf/plan/helper.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define LISTING   8192
 #define DEPTH_MAX 150 /* of directories that came from the target; each takes 9 KiB of stack */
@@ -133,7 +134,7 @@ static int move_directory(int from, int to, const char *name, int depth, int err
 		return -errno;
 	if (!S_ISDIR(st.st_mode))
 		return -error;
-	if (hf_sys.mkdirat(to, name, 0700) < 0) {
+	if (hf_mkdir_at(to, name, 0700) < 0) {
 		if (errno != EEXIST)
 			return -errno;
 		was_there = 1; /* undoing: it never lost its attributes */
@@ -186,7 +187,7 @@ static int undo(int old_dir, const char *old_name, int temp, const struct stat *
 	AUTO_FD old = -1;
 	int r;
 
-	if (hf_sys.mkdirat(old_dir, old_name, 0700) < 0 && errno != EEXIST)
+	if (hf_mkdir_at(old_dir, old_name, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	old = hf_open_at(old_dir, old_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (old < 0)
@@ -261,7 +262,7 @@ int hf_rename_directory(int old_dir, const char *old_name, int new_dir, const ch
 	if (hf_sys.fstatat(old_dir, old_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	(void)snprintf(name, sizeof(name), ".holdfast-rename-%d", (int)getpid());
-	if (hf_sys.mkdirat(new_dir, name, 0700) < 0)
+	if (hf_mkdir_at(new_dir, name, 0700) < 0)
 		return answer(-errno);
 	temp = hf_open_at(new_dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	old = temp < 0 ? temp : open_writable(old_dir, old_name, &st);

@@ -11,6 +11,7 @@
 #include "hf/plan/restored.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 #include "holdfast/clock.h"
 
 #define RESTORED_NEW "restored.new"
@@ -177,7 +178,7 @@ int hf_restored_write(int sandbox_fd, const struct hf_buf *rows)
 	head.sum = XXH3_64bits(bytes.s + sizeof(head), (size_t)head.bytes);
 	memcpy(bytes.s, &head, sizeof(head));
 	(void)hf_sys.unlinkat(sandbox_fd, RESTORED_NEW, 0);
-	fd = hf_open_at(sandbox_fd, RESTORED_NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	fd = hf_create_at(sandbox_fd, RESTORED_NEW, O_WRONLY, 0600);
 	if (fd < 0)
 		return fd;
 	r = hf_write_all(fd, bytes.s, bytes.len);

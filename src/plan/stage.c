@@ -25,6 +25,7 @@
 #include "hf/plan/stage.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define OPS_FIRST 64
 
@@ -57,14 +58,14 @@ struct hf_op *hf_stage_op(struct hf_stage *s, enum hf_op_kind kind, const char *
 
 int hf_stage_make_dir(int dirfd, const char *name, struct hf_err *err)
 {
-	if (hf_sys.mkdirat(dirfd, name, 0700) < 0 && errno != EEXIST)
+	if (hf_mkdir_at(dirfd, name, 0700) < 0 && errno != EEXIST)
 		return FAIL_SYS(err, "mkdirat", name);
 	return 0;
 }
 
 static int mark_staged(const struct hf_work *work)
 {
-	AUTO_FD fd = hf_open_at(work->plan_fd, HF_STAGED, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
+	AUTO_FD fd = hf_open_or_create_at(work->plan_fd, HF_STAGED, O_WRONLY, 0600);
 
 	return fd < 0 ? fd : 0;
 }
@@ -98,7 +99,7 @@ static int open_stage(struct hf_stage *s)
 	r = mark_staged(s->work);
 	if (r < 0)
 		return hf_fail_sys(s->err, -r, "openat", HF_STAGED);
-	if (hf_sys.mkdirat(unit->target_fd, name, 0700) < 0)
+	if (hf_mkdir_at(unit->target_fd, name, 0700) < 0)
 		return FAIL_SYS(s->err, "mkdirat", name);
 	unit->stage_fd = hf_dirtree_open(unit->target_fd, name);
 	return unit->stage_fd < 0 ? hf_fail_sys(s->err, -unit->stage_fd, "openat2", name) : 0;

@@ -9,6 +9,7 @@
 #include "hf/plan/stage.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 /* Length of the path of the git directory that `path` is in, or 0. */
 static size_t git_dir_of(const char *path)
@@ -30,7 +31,7 @@ static int make_lock_file(struct hf_stage *s, const char *slot, struct stat *ret
 
 	if (!s->unit->in_target && hf_stage_make_dir(s->unit->stage_fd, HF_STAGE_LEFT, s->err) < 0)
 		return s->err ? s->err->code : -EIO;
-	fd = hf_open_at(s->unit->stage_fd, slot, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	fd = hf_create_at(s->unit->stage_fd, slot, O_WRONLY, 0600);
 	if (fd < 0)
 		return hf_fail_sys(s->err, -fd, "openat", slot);
 	return hf_sys.fstat(fd, ret) < 0 ? FAIL_SYS(s->err, "fstat", slot) : 0;

@@ -12,6 +12,7 @@
 #include "hf/plan/registry.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 #include "hf/sys/state.h"
 
 #define RECORD_NEW "." HF_PLAN_RECORD ".new"
@@ -226,7 +227,7 @@ int hf_plan_save_guarded(struct hf_plans *plans, struct hf_plan_record *record, 
 	if (text.err || text.len > RECORD_MAX)
 		return hf_fail_sys(err, text.err ? -text.err : E2BIG, "record", record->name);
 	(void)hf_sys.unlinkat(dirfd, RECORD_NEW, 0);
-	fd = hf_open_at(dirfd, RECORD_NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	fd = hf_create_at(dirfd, RECORD_NEW, O_WRONLY, 0600);
 	if (fd < 0)
 		return hf_fail_sys(err, -fd, "openat", record->name);
 	r = hf_write_all(fd, text.s, text.len);

@@ -17,6 +17,7 @@
 #include "hf/plan/try.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 #include "hf/sys/state.h"
 
 static void inside_done(struct hf_inside **inside)
@@ -76,8 +77,8 @@ int hf_try_overlay(struct hf_plans *plans, int sandbox_fd, const char *sandbox_p
 	inside->layers = &layer;
 	inside->n = 1;
 	inside->join_user = inside->join_mnt = -1;
-	if ((hf_sys.mkdirat(sandbox_fd, HF_SANDBOX_UPPER, 0700) < 0 && errno != EEXIST) ||
-	    (hf_sys.mkdirat(sandbox_fd, HF_SANDBOX_WORK, 0700) < 0 && errno != EEXIST))
+	if ((hf_mkdir_at(sandbox_fd, HF_SANDBOX_UPPER, 0700) < 0 && errno != EEXIST) ||
+	    (hf_mkdir_at(sandbox_fd, HF_SANDBOX_WORK, 0700) < 0 && errno != EEXIST))
 		return FAIL_SYS(err, "mkdirat", sandbox_path);
 	layer.upper = hf_open_at(sandbox_fd, HF_SANDBOX_UPPER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	layer.work = hf_open_at(sandbox_fd, HF_SANDBOX_WORK, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -145,7 +146,7 @@ int hf_plan_probe(struct hf_plans *plans, const char *dir, enum hf_strategy stra
 		return r;
 	hf_buf_add_format(&path, "%s/plans/%s", hf_state_path(plans->state), room.name);
 	if (!dir) {
-		if (hf_sys.mkdirat(room.fd, "t", 0700) < 0)
+		if (hf_mkdir_at(room.fd, "t", 0700) < 0)
 			return FAIL_SYS(err, "mkdirat", room.name);
 		hf_buf_add_text(&path, "/t");
 	}

@@ -13,6 +13,7 @@
 #include "hf/plan/use.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/mode.h"
 
 #define MARKER  "volatile" /* a directory in w/work/incompat, with a file "dirty" */
 #define IN_TEXT 51 /* three numbers of 16 digits, two blanks and a newline */
@@ -21,7 +22,7 @@
 
 int hf_in_open(int plan_fd, int *ret_fd, struct hf_err *err)
 {
-	AUTO_FD fd = hf_open_at(plan_fd, HF_PLAN_IN, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+	AUTO_FD fd = hf_open_or_create_at(plan_fd, HF_PLAN_IN, O_RDWR, 0600);
 
 	if (fd < 0)
 		return hf_fail_open(err, fd, HF_PLAN_IN);

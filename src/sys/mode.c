@@ -46,6 +46,19 @@ int hf_mend_mode(int dirfd, const char *name, mode_t type, mode_t bits)
 	return hf_sys.fchmodat(AT_FDCWD, path, (st.st_mode | bits) & 07777) < 0 ? -errno : 1;
 }
 
+int hf_open_or_create_at(int dirfd, const char *name, int flags, mode_t mode)
+{
+	int fd = hf_create_at(dirfd, name, flags, mode);
+
+	if (fd != -EEXIST)
+		return fd;
+	fd = hf_open_at(dirfd, name, flags | O_NOFOLLOW, 0);
+	/* Its maker was killed before it could set the mode, or has yet to. */
+	if (fd == -EACCES && hf_mend_mode(dirfd, name, S_IFREG, mode) > 0)
+		fd = hf_open_at(dirfd, name, flags | O_NOFOLLOW, 0);
+	return fd;
+}
+
 int hf_mkdir_at(int dirfd, const char *name, mode_t mode)
 {
 	int r;

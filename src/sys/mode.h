@@ -18,6 +18,12 @@
  */
 int hf_create_at(int dirfd, const char *name, int flags, mode_t mode);
 
+/*
+ * Opens the file `name`, or makes it with exactly `mode`. One of ours that lacks the owner's bits gets
+ * them. No symlink is followed. Returns the descriptor or -errno.
+ */
+int hf_open_or_create_at(int dirfd, const char *name, int flags, mode_t mode);
+
 /* Makes a directory with exactly `mode`. Returns 0 or -errno (-EEXIST). */
 int hf_mkdir_at(int dirfd, const char *name, mode_t mode);
 
