@@ -9,29 +9,18 @@
 #include "hf/plan/intent.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
-#include "hf/sys/mode.h"
+#include "hf/sys/replace.h"
 
 #define PHASE_AT 8 /* intent.c asserts it */
 
 int hf_intent_write(int plan_fd, const struct hf_intent *intent)
 {
 	AUTO(hf_buf_done) struct hf_buf bytes = HF_BUF_INIT;
-	AUTO_FD fd = -1;
-	int r;
 
 	hf_intent_encode(intent, &bytes);
 	if (bytes.err)
 		return bytes.err;
-	(void)hf_sys.unlinkat(plan_fd, HF_INTENT_NEW, 0);
-	fd = hf_create_at(plan_fd, HF_INTENT_NEW, O_WRONLY, 0600);
-	if (fd < 0)
-		return fd;
-	r = hf_write_all(fd, bytes.s, bytes.len);
-	if (r == 0 && hf_sys.renameat2(plan_fd, HF_INTENT_NEW, plan_fd, HF_INTENT, 0) < 0)
-		r = -errno;
-	if (r < 0)
-		(void)hf_sys.unlinkat(plan_fd, HF_INTENT_NEW, 0);
-	return r;
+	return hf_replace_file(plan_fd, HF_INTENT, HF_INTENT_NEW, bytes.s, bytes.len, 0);
 }
 
 int hf_intent_set_phase(int plan_fd, enum hf_intent_phase phase)

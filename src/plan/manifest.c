@@ -13,7 +13,7 @@
 #include "hf/plan/copy.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
-#include "hf/sys/mode.h"
+#include "hf/sys/replace.h"
 
 #define MANIFEST_NEW ".manifest.new"
 #define BYTES_MAX    ((uint64_t)4 << 30)
@@ -29,8 +29,6 @@ int hf_manifest_save(int sandbox_fd, const struct hf_manifest *manifest)
 {
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
 	struct hf_manifest_head head = { .n = manifest->n };
-	AUTO_FD fd = -1;
-	int r;
 
 	memcpy(head.magic, "hfmanif1", sizeof(head.magic));
 	hf_buf_add(&out, &head, sizeof(head));
@@ -46,14 +44,7 @@ int hf_manifest_save(int sandbox_fd, const struct hf_manifest *manifest)
 	head.bytes = out.len - sizeof(head);
 	head.sum = XXH3_64bits(out.s + sizeof(head), (size_t)head.bytes);
 	memcpy(out.s, &head, sizeof(head));
-	(void)hf_sys.unlinkat(sandbox_fd, MANIFEST_NEW, 0);
-	fd = hf_create_at(sandbox_fd, MANIFEST_NEW, O_WRONLY, 0600);
-	if (fd < 0)
-		return fd;
-	r = hf_write_all(fd, out.s, out.len);
-	if (r == 0 && hf_sys.renameat2(sandbox_fd, MANIFEST_NEW, sandbox_fd, HF_MANIFEST, 0) < 0)
-		r = -errno;
-	return r;
+	return hf_replace_file(sandbox_fd, HF_MANIFEST, MANIFEST_NEW, out.s, out.len, 0);
 }
 
 static int by_path(const void *a, const void *b)

@@ -11,7 +11,7 @@
 #include "hf/plan/restored.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
-#include "hf/sys/mode.h"
+#include "hf/sys/replace.h"
 #include "holdfast/clock.h"
 
 #define RESTORED_NEW "restored.new"
@@ -165,7 +165,6 @@ int hf_restored_write(int sandbox_fd, const struct hf_buf *rows)
 {
 	AUTO(hf_buf_done) struct hf_buf bytes = HF_BUF_INIT;
 	struct head head;
-	AUTO_FD fd = -1;
 	int r;
 
 	memcpy(head.magic, magic, sizeof(magic));
@@ -177,12 +176,5 @@ int hf_restored_write(int sandbox_fd, const struct hf_buf *rows)
 	head.bytes = bytes.len - sizeof(head);
 	head.sum = XXH3_64bits(bytes.s + sizeof(head), (size_t)head.bytes);
 	memcpy(bytes.s, &head, sizeof(head));
-	(void)hf_sys.unlinkat(sandbox_fd, RESTORED_NEW, 0);
-	fd = hf_create_at(sandbox_fd, RESTORED_NEW, O_WRONLY, 0600);
-	if (fd < 0)
-		return fd;
-	r = hf_write_all(fd, bytes.s, bytes.len);
-	if (r == 0 && hf_sys.renameat2(sandbox_fd, RESTORED_NEW, sandbox_fd, HF_RESTORED, 0) < 0)
-		r = -errno;
-	return r;
+	return hf_replace_file(sandbox_fd, HF_RESTORED, RESTORED_NEW, bytes.s, bytes.len, 0);
 }
