@@ -3,15 +3,18 @@
 #   make            build; on any distribution, installs nothing, says what is missing
 #   make install    the same, then into PREFIX, stripped; make uninstall takes it back
 #   make demo       on Debian: install what is missing, build, show the main job (under a minute after the build)
+#   make tour       the same as demo for each part by itself: locks, leases, file edits, journal
 #   make check      on Debian: the same for the whole test suite
 #   make check-fresh  both of these in a new, minimal Debian 12 (root, debootstrap; not part of check)
+#   make check-clients  our hooks in the real Claude Code, Codex, Copilot and Gemini, offline (npm, 1 GB; not part of check)
+#   make wheel      the Python module with the library inside, in build/wheel
 #   make bench      ratios to the real peers, side by side
 
 BUILD ?= build/release
 PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
 
-.PHONY: all deps build demo check check-fresh bench fuzz install uninstall clean
+.PHONY: all deps build demo tour check check-fresh check-clients wheel bench fuzz install uninstall clean
 
 all: build
 
@@ -29,11 +32,24 @@ demo:
 	@$(MAKE) --no-print-directory build
 	@HOLDFAST=$(abspath $(BUILD))/cli/holdfast examples/demo
 
+tour:
+	@tools/deps build --install
+	@$(MAKE) --no-print-directory build
+	@HOLDFAST=$(abspath $(BUILD))/cli/holdfast examples/tour
+
 check: deps
 	@tests/run
 
 check-fresh:
 	@tools/check-fresh
+
+check-clients: deps
+	@tests/run --build-only gcc
+	@tests/clients/run --install build/gcc build/clients
+
+wheel:
+	@tools/deps build
+	@tools/wheel
 
 bench:
 	@tools/deps check

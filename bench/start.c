@@ -18,6 +18,9 @@ extern char **environ;
 
 #define ROUNDS 301
 
+/* What the commands of a comparison get on their standard input; NULL: ours. */
+static const char *input;
+
 /* Microseconds from start to exit, or -1 when it cannot be started. */
 static double run_once(const char *const argv[])
 {
@@ -28,6 +31,8 @@ static double run_once(const char *const argv[])
 	int r;
 
 	posix_spawn_file_actions_init(&actions);
+	if (input)
+		posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input, 0, 0);
 	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1, 0);
 	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", 1, 0);
 	r = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
@@ -37,6 +42,17 @@ static double run_once(const char *const argv[])
 	while (waitid(P_PID, (id_t)pid, &info, WEXITED) < 0 && errno == EINTR)
 		continue;
 	return info.si_code == CLD_EXITED && info.si_status == 0 ? bench_now_us() - start : -1;
+}
+
+/* A stop that is none of those before it, so that it is decided and not only answered again. */
+static void write_stop(const char *path, int n)
+{
+	FILE *file = fopen(path, "w");
+
+	if (!file || fprintf(file, "{\"session_id\":\"bench\",\"hook_event_name\":\"Stop\",\"prompt_id\":\"%d\"}", n) < 0 || fclose(file) != 0) {
+		perror(path);
+		exit(1);
+	}
 }
 
 /* One after the other in turn, so that both see the same machine. */
@@ -50,6 +66,8 @@ static void compare(FILE *json, int *rows, const char *what, const char *const o
 		return;
 	}
 	for (int i = 0; i < ROUNDS; i++) {
+		if (input)
+			write_stop(input, i);
 		a[i] = run_once(ours);
 		b[i] = run_once(peer);
 		if (a[i] < 0) {
@@ -72,6 +90,20 @@ static void compare_with_servers(FILE *json, int *rows, const char *hf)
 		0);
 	compare(json, rows, "lock run X -- true", ARGV(hf, "lock", "run", "bench", "--", "true"),
 		"etcdctl lock X true", ARGV("etcdctl", "--dial-timeout=1s", "lock", "bench", "true"), 0);
+}
+
+/* What a client waits for whenever its agent stops: with work mode off, and on. */
+static void compare_hooks(FILE *json, int *rows, const char *hf)
+{
+	write_stop("bench.stop", 0);
+	input = "bench.stop";
+	compare(json, rows, "hook stop, work mode off", ARGV(hf, "hook", "stop"), "true", ARGV("true"), 2);
+	if (run_once(ARGV(hf, "keep", "on", "--session", "bench")) < 0) {
+		fputs("keep on failed\n", stderr);
+		exit(1);
+	}
+	compare(json, rows, "hook stop, blocked", ARGV(hf, "hook", "stop"), "true", ARGV("true"), 2);
+	input = NULL;
 }
 
 int main(int argc, char **argv)
@@ -134,6 +166,7 @@ int main(int argc, char **argv)
 		ARGV(hf, "journal", "emit", "note", "text=hello"), "sh -c 'echo hello >>F'",
 		ARGV("sh", "-c", "echo hello >>bench.log"), 0);
 	compare(json, &rows, "version", ARGV(hf, "version"), "true", ARGV("true"), 0);
+	compare_hooks(json, &rows, hf);
 	bench_json_close(json);
 	return 0;
 }

@@ -29,7 +29,7 @@ struct cli {
 	int json;        /* --json */
 	int quiet;       /* -q */
 	int terminal;    /* stdout is one */
-	int colour;      /* stdout is a terminal and NO_COLOR is not set */
+	int colour;      /* stdout is a terminal that is not dumb, and NO_COLOR is not set */
 	int keep_status; /* cli_keep_status() */
 	const struct command *command;
 	struct hf_state *state; /* opened by cli_state() */
@@ -66,6 +66,7 @@ int cmd_lock_fd(struct cli *cli, int argc, char **argv);
 int cmd_run(struct cli *cli, int argc, char **argv);
 int cmd_ps(struct cli *cli, int argc, char **argv);
 int cmd_stop(struct cli *cli, int argc, char **argv);
+int cmd_kill(struct cli *cli, int argc, char **argv);
 int cmd_wait(struct cli *cli, int argc, char **argv);
 int cmd_logs(struct cli *cli, int argc, char **argv);
 int cmd_reap(struct cli *cli, int argc, char **argv);
@@ -85,6 +86,23 @@ int cmd_plan_commit(struct cli *cli, int argc, char **argv);
 int cmd_plan_rollback(struct cli *cli, int argc, char **argv);
 int cmd_plan_undo(struct cli *cli, int argc, char **argv);
 int cmd_plan_recover(struct cli *cli, int argc, char **argv);
+int cmd_keep_on(struct cli *cli, int argc, char **argv);
+int cmd_keep_off(struct cli *cli, int argc, char **argv);
+int cmd_keep_status(struct cli *cli, int argc, char **argv);
+int cmd_beat(struct cli *cli, int argc, char **argv);
+int cmd_hook_stop(struct cli *cli, int argc, char **argv);
+int cmd_hook_tool(struct cli *cli, int argc, char **argv);
+int cmd_hook_guard(struct cli *cli, int argc, char **argv);
+int cmd_hook_session_start(struct cli *cli, int argc, char **argv);
+int cmd_hook_session_end(struct cli *cli, int argc, char **argv);
+int cmd_hook_install(struct cli *cli, int argc, char **argv);
+int cmd_hook_uninstall(struct cli *cli, int argc, char **argv);
+int cmd_hook_status(struct cli *cli, int argc, char **argv);
+int cmd_land(struct cli *cli, int argc, char **argv);
+int cmd_land_begin(struct cli *cli, int argc, char **argv);
+int cmd_land_drop(struct cli *cli, int argc, char **argv);
+int cmd_land_list(struct cli *cli, int argc, char **argv);
+int cmd_land_show(struct cli *cli, int argc, char **argv);
 int cmd_why(struct cli *cli, int argc, char **argv);
 int cmd_doctor(struct cli *cli, int argc, char **argv);
 int cmd_version(struct cli *cli, int argc, char **argv);
@@ -95,6 +113,9 @@ int cmd_version(struct cli *cli, int argc, char **argv);
  */
 void journal_history(struct cli *cli, const char *name, const char *kind, size_t n,
 		     void (*fn)(void *arg, const char *line, size_t len), void *arg);
+
+/* Says what became of the candidate `name`, if there is one, and whether the repository still has it; with --json as "land" of `object`. */
+void land_why(struct cli *cli, const char *name, json_t *object);
 
 /* -- options ---------------------------------------------------------------- */
 
@@ -128,6 +149,9 @@ struct option_spec {
 
 int cli_options(struct cli *cli, const struct option_spec *specs, int argc, char **argv, int min,
 		int max);
+
+/* How many single changes lead from one word to the other, up to `limit`. */
+size_t cli_distance(const char *a, const char *b, size_t limit);
 
 /* The status to exit with after cli_options() gave -1 or -2. */
 int cli_options_status(int result);

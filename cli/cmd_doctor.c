@@ -15,8 +15,13 @@
 #include "cli.h"
 #include "doctor.h"
 #include "holdfast/journal.h"
+#include "holdfast/lock.h"
+#include "hf/lock/local/token.h"
 #include "hf/sys/io.h"
 #include "hf/sys/state.h"
+
+/* How many files in quarantine are named. */
+#define QUARANTINE_NAMED 3
 
 static const struct {
 	const char *name;
@@ -140,6 +145,7 @@ static void check_quarantine(struct doctor *doctor, const struct hf_state *state
 	char text[DOCTOR_TEXT_MAX];
 	struct dirent *entry;
 	unsigned count = 0;
+	AUTO(hf_buf_done) struct hf_buf names = HF_BUF_INIT;
 	AUTO_FD fd = -1;
 	AUTO_DIR dir = NULL;
 	int r;
@@ -154,13 +160,17 @@ static void check_quarantine(struct doctor *doctor, const struct hf_state *state
 		add_row(doctor, "quarantine", FOUND_FAIL, text, NULL, NULL);
 		return;
 	}
-	while ((entry = readdir(dir)))
-		count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+	while ((entry = readdir(dir))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (count++ < QUARANTINE_NAMED)
+			hf_buf_add_format(&names, "%s%s", names.len ? ", " : "", entry->d_name);
+	}
 	(void)snprintf(text, sizeof(text),
-		       count ? "%u record(s) that failed their checks; see 'journal query --event "
+		       count ? "%u record(s) that failed their checks: %.300s%s; see 'journal query --event "
 			       "record_quarantined'"
 			     : "empty",
-		       count);
+		       count, names.s, count > QUARANTINE_NAMED ? ", ..." : "");
 	add_row(doctor, "quarantine", count ? FOUND_WARN : FOUND_OK, text, NULL, NULL);
 }
 
@@ -179,6 +189,27 @@ static void check_rooms(struct doctor *doctor, const struct hf_state *state)
 			continue;
 		(void)hf_err_format(&err, text, sizeof(text));
 		add_row(doctor, rooms[i], FOUND_FAIL, text, NULL, NULL);
+	}
+}
+
+/* The next acquisition finds a damaged note, too, and puts it away. */
+static void check_tokens(struct doctor *doctor, const struct hf_state *state)
+{
+	AUTO_FD locks = -1;
+
+	if (hf_state_subdir(state, "locks", 0, &locks, NULL) < 0)
+		return;
+	for (int i = 0; i < HF_LOCK_KINDS; i++) {
+		const char *kind = hf_lock_kind_word((enum hf_lock_kind)i), *note;
+		AUTO_FD fd = hf_open_at(locks, kind, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+		char text[DOCTOR_TEXT_MAX];
+
+		note = fd < 0 ? NULL : hf_token_damaged_note(fd);
+		if (!note)
+			continue;
+		(void)snprintf(text, sizeof(text),
+			       "locks/%s/%s, the clock of tokens, is damaged; the next lock puts it away", kind, note);
+		add_row(doctor, "tokens", FOUND_WARN, text, NULL, NULL);
 	}
 }
 
@@ -216,6 +247,7 @@ static int check_directory(struct doctor *doctor)
 	check_rooms(doctor, state);
 	check_file_system(doctor, state);
 	check_journal(doctor, state);
+	check_tokens(doctor, state);
 	check_quarantine(doctor, state);
 	hf_state_free(state);
 	return HF_EXIT_DONE;

@@ -5,19 +5,14 @@
  *     exec 9<>FILE; holdfast lock fd 9 -w 5; ...; exec 9>&-
  *
  * The lock belongs to the open file, so it stays when this command has ended, and it
- * excludes flock(1) and everybody else who uses flock(2). The file is left as it is.
+ * excludes flock(1) and every other user of flock(2). The file is left as it is.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-#include "hf/base/cleanup.h"
-#include "hf/base/fail.h"
 #include "hf/base/parse.h"
-#include "hf/sys/flock.h"
 #include "lock.h"
 
 /* The file's path as the name of the event. */
@@ -35,21 +30,17 @@ static void name_of(int fd, char *out, size_t cap)
 
 /* 1 when the event is written. */
 static int journal_timeout(struct cli *cli, enum hf_event event, const char *name, int64_t waited,
-			   const struct hf_err *err)
+			   const struct hf_holder *holder, const struct hf_err *err)
 {
 	struct lock_context context = { 0 };
-	struct hf_holder nobody = { 0 };
 	int journalled;
 
 	(void)lock_open(cli, &context);
 	journalled = context.journal != NULL;
-	lock_journal_timeout(&context, event, name, waited, &nobody, err);
+	lock_journal_timeout(&context, event, name, waited, holder, err);
 	lock_close(&context);
 	return journalled;
 }
-
-/* A shell holds its descriptors for seconds or hours. */
-static const struct hf_backoff backoff = { .min_ns = 1 * HF_MSEC, .max_ns = 20 * HF_MSEC };
 
 int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 {
@@ -64,7 +55,8 @@ int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 		{ 0 },
 	};
 	struct hf_mono start = hf_mono_now();
-	struct hf_holder nobody = { 0 };
+	struct hf_lock_opts opts = { .size = sizeof(opts) };
+	struct hf_holder holder = { 0 };
 	struct hf_err err = HF_ERR_INIT;
 	char name[512];
 	uint64_t fd;
@@ -80,23 +72,20 @@ int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 	    fcntl((int)fd, F_GETFD) < 0)
 		return cli_usage(cli, "descriptor %s is not open; in a shell: exec 9<>FILE", argv[0]);
 	name_of((int)fd, name, sizeof(name));
-	r = hf_flock_until((int)fd, o.shared ? LOCK_SH : LOCK_EX,
-			   hf_mono_in(o.wait_ns < 0 ? INT64_MAX : o.wait_ns), &backoff);
+	opts.mode = o.shared ? HF_LOCK_SHARED : HF_LOCK_EXCLUSIVE;
+	opts.wait_ns = o.wait_ns;
+	r = hf_lock_fd((int)fd, &opts, &holder, &err);
 	if (r >= 0)
 		return HF_EXIT_DONE;
-	if (r != -ETIMEDOUT) {
-		(void)hf_fail_sys(&err, -r, "flock", name);
+	if (r != HF_E_BUSY && r != HF_E_TIMEOUT)
 		return cli_fail(cli, &err);
-	}
-	(void)FAIL(&err, o.wait_ns == 0 ? HF_E_BUSY : HF_E_TIMEOUT, "flock", name,
-		   "another open file of it has the flock; it ends when that is closed");
 	waited = hf_mono_now().ns - start.ns;
 	if (o.on_timeout == ON_TIMEOUT_PROCEED &&
-	    journal_timeout(cli, HF_EV_LOCK_FAIL_OPEN, name, waited, &err)) {
+	    journal_timeout(cli, HF_EV_LOCK_FAIL_OPEN, name, waited, &holder, &err)) {
 		cli_say(cli, "%s: going on WITHOUT the lock", name);
 		return HF_EXIT_DONE;
 	}
 	if (o.on_timeout == ON_TIMEOUT_SKIP)
-		(void)journal_timeout(cli, HF_EV_LOCK_SKIPPED, name, waited, &err);
-	return lock_say_busy(cli, HF_LOCK_KIND_NAME, name, &nobody, &err, (int)o.busy_status);
+		(void)journal_timeout(cli, HF_EV_LOCK_SKIPPED, name, waited, &holder, &err);
+	return lock_say_busy(cli, HF_LOCK_KIND_NAME, name, &holder, &err, (int)o.busy_status);
 }

@@ -1,4 +1,4 @@
-/* cli/cmd_lock_show.c - lock list and why: who holds what, since when, and who waits. */
+/* cli/cmd_lock_show.c - lock list and why: holders, since when, and waiters. */
 #include <stdio.h>
 #include <string.h>
 
@@ -67,7 +67,7 @@ int cmd_lock_list(struct cli *cli, int argc, char **argv)
 	const struct option_spec specs[] = {
 		{ "all", 'a', OPTION_FLAG, &show.all, NULL, "also those that nobody holds" },
 		{ "kind", 0, OPTION_TEXT, &show.kind, "KIND",
-		  "name (default), group, file, plan, target, or all" },
+		  "name (default), group, file, plan, target, land, or all" },
 		{ 0 },
 	};
 	AUTO(lock_close) struct lock_context context = { 0 };
@@ -189,6 +189,8 @@ int cmd_why(struct cli *cli, int argc, char **argv)
 		object = r == HF_E_NOT_HELD ? hf_view_lock(&never) : show.list;
 		show.list = json_array();
 	}
+	if (context.kind == HF_LOCK_KIND_NAME)
+		land_why(cli, argv[0], object);
 	journal_history(cli, argv[0], hf_lock_kind_word(context.kind), 5, print_event, &show);
 	if (cli->json) {
 		cli_set(object, "events", show.list);

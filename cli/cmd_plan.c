@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "hf/base/cleanup.h"
+#include "hf/view/plan.h"
 #include "plan.h"
 
 int cmd_plan_new(struct cli *cli, int argc, char **argv)
@@ -24,13 +25,8 @@ int cmd_plan_new(struct cli *cli, int argc, char **argv)
 		opts.session = NULL;
 	if (hf_plan_new(context.plans, argv[0], &opts, &context.err) < 0)
 		return cli_fail(cli, &context.err);
-	if (cli->json) {
-		json_t *object = json_object();
-
-		cli_set(object, "plan", cli_text(argv[0]));
-		cli_set(object, "state", json_string(hf_plan_state_word(HF_PLAN_CREATED)));
-		cli_print_json(object);
-	}
+	if (cli->json)
+		cli_print_json(hf_view_plan_made(argv[0]));
 	return HF_EXIT_DONE;
 }
 
@@ -66,15 +62,7 @@ int cmd_plan_add(struct cli *cli, int argc, char **argv)
 	if (hf_plan_path(context.plans, argv[0], argv[1], &path, &context.err) < 0)
 		return cli_fail(cli, &context.err);
 	if (cli->json) {
-		json_t *object = json_object();
-
-		cli_set(object, "plan", cli_text(argv[0]));
-		cli_set(object, "sandbox", cli_text(argv[1]));
-		cli_set(object, "strategy", json_string(hf_strategy_word(added.strategy)));
-		cli_set(object, "why", added.why[0] ? cli_text(added.why) : json_null());
-		cli_set(object, "path", cli_text(path));
-		cli_set(object, "same_path", json_boolean(added.same_path));
-		cli_print_json(object);
+		cli_print_json(hf_view_plan_added(argv[0], argv[1], &added, path));
 		return HF_EXIT_DONE;
 	}
 	cli_say(cli, "sandbox '%s': %s%s%s", argv[1], hf_strategy_word(added.strategy),
@@ -141,14 +129,10 @@ int cmd_plan_path(struct cli *cli, int argc, char **argv)
 		return status;
 	if (hf_plan_path(context.plans, argv[0], argv[1], &path, &context.err) < 0)
 		return cli_fail(cli, &context.err);
-	if (cli->json) {
-		json_t *object = json_object();
-
-		cli_set(object, "path", cli_text(path));
-		cli_print_json(object);
-	} else {
+	if (cli->json)
+		cli_print_json(hf_view_plan_place(argv[0], argv[1], path));
+	else
 		puts(path);
-	}
 	return HF_EXIT_DONE;
 }
 
@@ -167,13 +151,8 @@ int cmd_plan_rm(struct cli *cli, int argc, char **argv)
 		return status;
 	if (hf_plan_rm(context.plans, argv[0], discard ? HF_PLAN_RM_DISCARD : 0, &context.err) < 0)
 		return cli_fail(cli, &context.err);
-	if (cli->json) {
-		json_t *object = json_object();
-
-		cli_set(object, "plan", cli_text(argv[0]));
-		cli_set(object, "removed", json_true());
-		cli_print_json(object);
-	}
+	if (cli->json)
+		cli_print_json(hf_view_plan_removed(argv[0]));
 	return HF_EXIT_DONE;
 }
 
@@ -190,12 +169,7 @@ static void show_collected(void *arg, const struct hf_plan_gc_item *item)
 	AUTO(hf_buf_done) struct hf_buf why = HF_BUF_INIT;
 
 	if (c->cli->json) {
-		json_t *row = json_object();
-
-		cli_set(row, "plan", cli_text(item->name));
-		cli_set(row, "removed", json_boolean(item->removed));
-		cli_set(row, "why", cli_text(item->why));
-		if (json_array_append_new(c->list, row) < 0)
+		if (json_array_append_new(c->list, hf_view_plan_collected(item)) < 0)
 			cli_die_oom();
 		return;
 	}

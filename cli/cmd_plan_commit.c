@@ -5,13 +5,14 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
+#include "hf/view/plan.h"
 #include "plan.h"
 
 #define FENCES_MAX 16
 
 struct commit_options {
 	int64_t wait_ns;
-	int strict, torn;
+	int strict, torn, merge;
 	const char *ignore_from;
 	char **force, **depends, **ignore, **fence;
 };
@@ -39,24 +40,6 @@ static int read_fences(const struct cli *cli, char *const *words, struct hf_plan
 	return HF_EXIT_DONE;
 }
 
-static json_t *conflicts_json(const struct hf_plan_report *report)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < report->n_conflicts; i++) {
-		const struct hf_conflict *c = &report->conflicts[i];
-		json_t *one = json_object();
-
-		cli_set(one, "sandbox", cli_text(c->sandbox));
-		cli_set(one, "path", cli_text(c->path));
-		cli_set(one, "kind", json_string(c->kind));
-		cli_set(one, "by", c->by[0] ? cli_text(c->by) : json_null());
-		if (json_array_append_new(list, one) < 0)
-			cli_die_oom();
-	}
-	return list;
-}
-
 static void print_conflicts(const struct hf_plan_report *report)
 {
 	for (size_t i = 0; i < report->n_conflicts; i++) {
@@ -72,25 +55,31 @@ static void print_conflicts(const struct hf_plan_report *report)
 			hf_buf_add_shown(&line, c->by, strlen(c->by));
 			hf_buf_add_char(&line, ')');
 		}
+		if (c->why[0])
+			hf_buf_add_format(&line, "; not merged: %s", c->why);
 		if (line.err)
 			cli_die_oom();
 		puts(line.s);
 	}
 }
 
-static json_t *report_json(const char *plan, const char *outcome, const struct hf_plan_report *report)
+static void print_merged(const struct hf_plan_report *report)
 {
-	json_t *object = json_object();
+	for (size_t i = 0; i < report->n_merged; i++) {
+		const struct hf_merged *m = &report->merged[i];
+		AUTO(hf_buf_done) struct hf_buf line = HF_BUF_INIT;
 
-	cli_set(object, "plan", cli_text(plan));
-	cli_set(object, "outcome", json_string(outcome));
-	cli_set(object, "added", json_integer((json_int_t)report->added));
-	cli_set(object, "changed", json_integer((json_int_t)report->changed));
-	cli_set(object, "deleted", json_integer((json_int_t)report->deleted));
-	cli_set(object, "same", json_integer((json_int_t)report->same));
-	cli_set(object, "bytes", json_integer((json_int_t)report->bytes));
-	cli_set(object, "by_other", json_boolean(report->by_other));
-	return object;
+		hf_buf_add_format(&line, "%-17s ", "merged");
+		hf_buf_add_shown(&line, m->sandbox, strlen(m->sandbox));
+		hf_buf_add_text(&line, ": ");
+		hf_buf_add_shown(&line, m->path, strlen(m->path));
+		hf_buf_add_format(&line, " (base: %s ", strcmp(m->kind, "git") == 0 ? "git commit" : "kept by plan");
+		hf_buf_add_shown(&line, m->base, strlen(m->base));
+		hf_buf_add_char(&line, ')');
+		if (line.err)
+			cli_die_oom();
+		puts(line.s);
+	}
 }
 
 /* What came of it, for people and as JSON. */
@@ -98,19 +87,19 @@ static int tell(const struct cli *cli, const char *plan, const char *done, int r
 		const struct hf_plan_report *report, const struct hf_err *err)
 {
 	if (r < 0) {
-		json_t *object;
-
-		if (!cli->json) {
-			print_conflicts(report);
-			return cli_fail(cli, err);
-		}
-		object = report_json(plan, r == HF_E_CONFLICT ? "conflict" : "unchanged", report);
-		cli_set(object, "conflicts", conflicts_json(report));
-		return cli_fail_beside(cli, err, object);
+		if (cli->json)
+			return cli_fail_beside(cli, err,
+					       hf_view_plan_report(plan, r == HF_E_CONFLICT ? "conflict" :
+									       "unchanged", report));
+		print_conflicts(report);
+		return cli_fail(cli, err);
 	}
-	if (cli->json)
-		cli_print_json(report_json(plan, done, report));
-	else if (report->by_other)
+	if (cli->json) {
+		cli_print_json(hf_view_plan_report(plan, done, report));
+		return HF_EXIT_DONE;
+	}
+	print_merged(report);
+	if (report->by_other)
 		cli_say(cli, "plan '%s': committed already", plan);
 	else
 		cli_say(cli, "plan '%s': %s: %llu added, %llu changed, %llu deleted", plan, done,
@@ -134,7 +123,8 @@ static int run_commit(struct cli *cli, const char *plan, struct commit_options *
 	struct hf_plan_fence fences[FENCES_MAX];
 	struct hf_plan_commit_opts opts = {
 		.size = sizeof(opts),
-		.flags = (o->strict ? HF_PLAN_COMMIT_STRICT : 0U) | (o->torn ? HF_PLAN_COMMIT_TORN : 0U),
+		.flags = (o->strict ? HF_PLAN_COMMIT_STRICT : 0U) | (o->torn ? HF_PLAN_COMMIT_TORN : 0U) |
+			 (o->merge ? HF_PLAN_COMMIT_MERGE : 0U),
 		.force = (const char *const *)o->force,
 		.depends = (const char *const *)o->depends,
 		.fences = fences,
@@ -180,6 +170,7 @@ int cmd_plan_commit(struct cli *cli, int argc, char **argv)
 		{ "fence", 0, OPTION_LIST, &o.fence, "NAME:TOKEN", "only while this token is current" },
 		{ "force", 0, OPTION_LIST, &o.force, "PATH", "overrule the conflict of this entry; without PATH: as --torn" },
 		{ "depends", 0, OPTION_LIST, &o.depends, "PATH", "it must be unchanged as well" },
+		{ "merge", 0, OPTION_FLAG, &o.merge, NULL, "merge text files that both sides changed (git merge-file)" },
 		{ "strict", 0, OPTION_FLAG, &o.strict, NULL, "nothing in the targets may have changed" },
 		{ "ignore", 0, OPTION_LIST, &o.ignore, "GLOB", "do not commit what matches" },
 		{ "ignore-from", 0, OPTION_TEXT, &o.ignore_from, "FILE", "globs, one on each line" },
@@ -226,7 +217,7 @@ int cmd_plan_rollback(struct cli *cli, int argc, char **argv)
 	if (hf_plan_rollback(context.plans, argv[0], wait_ns, &err) < 0)
 		return cli_fail(cli, &err);
 	if (cli->json)
-		cli_print_json(report_json(argv[0], "rolled back", &none));
+		cli_print_json(hf_view_plan_report(argv[0], "rolled back", &none));
 	else
 		cli_say(cli, "plan '%s': rolled back", argv[0]);
 	return HF_EXIT_DONE;
@@ -257,15 +248,10 @@ static int recover_one(struct cli *cli, struct hf_plans *plans, const char *plan
 
 	if (r < 0)
 		return cli_fail(cli, &err);
-	if (cli->json) {
-		json_t *object = json_object();
-
-		cli_set(object, "plan", cli_text(plan));
-		cli_set(object, "recovered", json_boolean(r));
-		cli_print_json(object);
-	} else if (r) {
+	if (cli->json)
+		cli_print_json(hf_view_plan_recovered(plan, r));
+	else if (r)
 		cli_say(cli, "plan '%s': recovered; 'holdfast plan show %s' says how", plan, plan);
-	}
 	return HF_EXIT_DONE;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/view/plan.h"
 #include "plan.h"
 
 struct diff_options {
@@ -25,46 +26,15 @@ struct diff {
 
 static const struct {
 	char letter;
-	const char *word;
 	const char *colour;
 } kinds[] = {
-	[HF_CHANGE_ADDED] = { 'A', "added", "32" },
-	[HF_CHANGE_CHANGED] = { 'M', "changed", "33" },
-	[HF_CHANGE_DELETED] = { 'D', "deleted", "31" },
-	[HF_CHANGE_TYPE] = { 'T', "type", "35" },
-	[HF_CHANGE_MODE] = { 'm', "mode", "36" },
-	[HF_CHANGE_SKIPPED] = { 'S', "skipped", "1;30" },
+	[HF_CHANGE_ADDED] = { 'A', "32" },
+	[HF_CHANGE_CHANGED] = { 'M', "33" },
+	[HF_CHANGE_DELETED] = { 'D', "31" },
+	[HF_CHANGE_TYPE] = { 'T', "35" },
+	[HF_CHANGE_MODE] = { 'm', "36" },
+	[HF_CHANGE_SKIPPED] = { 'S', "1;30" },
 };
-
-static json_t *mode_json(mode_t mode)
-{
-	char text[16];
-
-	if (!mode)
-		return json_null();
-	(void)snprintf(text, sizeof(text), "%06o", (unsigned)mode);
-	return json_string(text);
-}
-
-static json_t *bytes_json(int64_t bytes)
-{
-	return bytes < 0 ? json_null() : json_integer(bytes);
-}
-
-static void add_json(struct diff *diff, const struct hf_change *c)
-{
-	json_t *one = json_object();
-
-	cli_set(one, "sandbox", cli_text(c->sandbox));
-	cli_set(one, "path", cli_text(c->path));
-	cli_set(one, "kind", json_string(kinds[c->kind].word));
-	cli_set(one, "old_mode", mode_json(c->old_mode));
-	cli_set(one, "new_mode", mode_json(c->new_mode));
-	cli_set(one, "old_bytes", bytes_json(c->old_bytes));
-	cli_set(one, "new_bytes", bytes_json(c->new_bytes));
-	if (json_array_append_new(diff->changes, one) < 0)
-		cli_die_oom();
-}
 
 static void print_shown(const char *text)
 {
@@ -116,7 +86,8 @@ static int take(void *arg, const struct hf_change *c)
 	if (c->kind != HF_CHANGE_SKIPPED)
 		diff->bytes += (c->new_bytes < 0 ? 0 : c->new_bytes) - (c->old_bytes < 0 ? 0 : c->old_bytes);
 	if (diff->changes) {
-		add_json(diff, c);
+		if (json_array_append_new(diff->changes, hf_view_plan_change(c)) < 0)
+			cli_die_oom();
 	} else if (diff->o->name_only) {
 		if (c->kind == HF_CHANGE_SKIPPED)
 			return 0;
@@ -156,9 +127,7 @@ static int finish(struct diff *diff, const char *plan, int r, const struct hf_er
 			cli_say(diff->cli, "S: sockets, FIFOs and devices are never committed");
 		return diff->status;
 	}
-	object = json_object();
-	cli_set(object, "plan", cli_text(plan));
-	cli_set(object, "changes", diff->changes);
+	object = hf_view_plan_changes(plan, diff->changes);
 	if (r < 0)
 		return cli_fail_beside(diff->cli, err, object);
 	cli_print_json(object);

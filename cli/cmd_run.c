@@ -2,11 +2,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/view/lock.h"
 #include "hf/view/session.h"
+#include "hf/view/tx.h"
+#include "holdfast/hook.h"
 #include "lock.h"
+#include "run_in.h"
 #include "session.h"
 
 #define NOT_GIVEN UINT64_MAX /* beyond what a number on the command line can be */
@@ -23,7 +27,10 @@ struct run {
 	char **env; /* to be freed, with what env_set has */
 	size_t n_set;
 	char **env_set; /* "NAME=VALUE" made of --env NAME */
-	int detach, resume, leave_running, log;
+	int detach, resume, leave_running, log, hooks;
+	char **hooked; /* the command with our hooks */
+	struct run_in in;
+	struct hf_tx_opts tx;
 };
 
 static int check_words(struct run *run)
@@ -76,6 +83,29 @@ static void free_env(struct run *run)
 		free(run->env_set[--run->n_set]);
 	free(run->env_set);
 	free(run->env);
+	free(run->in.dirs);
+	free(run->in.also);
+	free(run->in.write);
+	hf_hook_command_free(run->hooked);
+}
+
+/* --hooks: the client gets our hooks on its command line, which is stored, and so resumed, with them. */
+static int add_hooks(struct run *run, char ***command)
+{
+	struct hf_err err = HF_ERR_INIT;
+	char program[PATH_MAX];
+	ssize_t n;
+
+	if (!run->hooks)
+		return HF_EXIT_DONE;
+	if (!(*command)[0])
+		return cli_usage(run->cli, "--hooks needs the command; a session that is resumed without one has the hooks that it had");
+	n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	program[n > 0 ? n : 0] = '\0';
+	if (hf_hook_command(n > 0 ? program : "holdfast", *command, &run->hooked, &err) < 0)
+		return cli_fail(run->cli, &err);
+	*command = run->hooked;
+	return HF_EXIT_DONE;
 }
 
 static int check_limits(struct run *run)
@@ -196,7 +226,7 @@ static int skip(struct run *run, const struct hf_run_report *report, const struc
 	return HF_EXIT_DONE;
 }
 
-/* Somebody has the name: who, for how long, with what, and what to do about it. */
+/* The name is taken: by which process, since when, with what command, and what to do about it. */
 static int say_busy(struct run *run, const struct hf_run_report *report, const struct hf_err *err)
 {
 	AUTO(session_close) struct session_context context = { 0 };
@@ -236,14 +266,25 @@ static int fail(struct run *run, int r, const struct hf_run_report *report, cons
 	return status == HF_EXIT_OS ? HF_EXIT_AROUND : status;
 }
 
-static int tell(const struct run *run, const struct hf_run_report *report)
+static int tell(const struct run *run, const struct hf_run_report *report, const struct hf_tx_report *landed)
 {
 	int status = report->exit_status;
 
 	if (report->outcome == HF_OUTCOME_VERIFY_FAILED)
 		status = (int)run->lock.busy_status;
-	if (run->cli->json)
-		cli_print_json(hf_view_report(run->name, report, status));
+	if (run->cli->json || run->in.result) {
+		json_t *object = hf_view_report(run->name, report, status);
+
+		hf_view_set(&object, "landed", hf_view_landed(landed));
+		if (!object)
+			cli_die_oom();
+		if (run_in_result(&run->in, object) != HF_EXIT_DONE && status == HF_EXIT_DONE)
+			status = HF_EXIT_AROUND;
+		if (run->cli->json)
+			cli_print_json(object);
+		else
+			json_decref(object);
+	}
 	if (report->outlived > 0)
 		cli_say(run->cli, "session '%s': %u %s outlived the command and %s ended: %s", run->name,
 			report->outlived, report->outlived == 1 ? "process" : "processes",
@@ -256,8 +297,12 @@ static int tell(const struct run *run, const struct hf_run_report *report)
 			       report->attempt);
 		}
 		break;
-	case HF_OUTCOME_SUCCEEDED:
 	case HF_OUTCOME_FAILED:
+		/* It was not the command that failed, but what comes after it. */
+		if (landed->plan[0] && report->exit_status == HF_EXIT_AROUND)
+			cli_say(run->cli, "session '%s': failed: %s", run->name, report->cause);
+		break;
+	case HF_OUTCOME_SUCCEEDED:
 		/* The status says it; a wrapper that talks about it is in the way. */
 		break;
 	case HF_OUTCOME_VERIFY_FAILED:
@@ -268,17 +313,21 @@ static int tell(const struct run *run, const struct hf_run_report *report)
 	case HF_OUTCOME_NOT_STARTED:
 	case HF_OUTCOME_INTERRUPTED:
 	case HF_OUTCOME_GAVE_UP:
+	case HF_OUTCOME_CONFLICT:
+	case HF_OUTCOME_DECLINED:
 	default:
 		cli_say(run->cli, "session '%s': %s: %s", run->name, hf_outcome_word(report->outcome),
 			report->cause);
 		break;
 	}
+	run_in_tell(&run->in, report, landed);
 	return status;
 }
 
 static int start(struct run *run, char **command)
 {
 	struct hf_run_report report = { 0 };
+	struct hf_tx_report landed = { 0 };
 	struct hf_err err = HF_ERR_INIT;
 	int status = HF_EXIT_DONE, r;
 	struct hf_state *state = cli_state(run->cli, 0, &status);
@@ -286,10 +335,10 @@ static int start(struct run *run, char **command)
 	if (!state)
 		return status == HF_EXIT_OS ? HF_EXIT_AROUND : status;
 	fill_options(run, command);
-	r = run->detach ? hf_run_start(state, run->name, &run->o, &report, &err)
-			: hf_run_supervise(state, run->name, &run->o, &report, &err);
+	r = run->detach ? hf_tx_start(state, run->name, &run->o, &run->tx, &report, &err)
+			: hf_tx_supervise(state, run->name, &run->o, &run->tx, &report, &landed, &err);
 	cli_keep_status(run->cli);
-	return r < 0 ? fail(run, r, &report, &err) : tell(run, &report);
+	return r < 0 ? fail(run, r, &report, &err) : tell(run, &report, &landed);
 }
 
 int cmd_run(struct cli *cli, int argc, char **argv)
@@ -311,6 +360,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 	struct hf_run_opts *o = &run.o;
 	const struct option_spec specs[] = {
 		{ "deadline", 0, OPTION_DURATION, &run.deadline_ns, "DUR", "end each attempt after DUR (exit 124)" },
+		{ "timeout", 0, OPTION_DURATION, &run.deadline_ns, "DUR", "the same as --deadline" },
 		{ "idle", 0, OPTION_DURATION, &run.idle_ns, "DUR", "end it after DUR without output (exit 124)" },
 		{ "hung-after", 0, OPTION_DURATION, &run.hang_ns, "DUR", "ps shows it as hung after DUR of silence (10m)" },
 		{ "grace", 0, OPTION_DURATION, &run.grace_ns, "DUR", "between TERM and KILL (5s)" },
@@ -321,7 +371,8 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		{ "log-max", 0, OPTION_SIZE, &run.log_max, "SIZE", "what the log takes at most; the oldest goes (64M; 0: no limit)" },
 		{ "resume", 0, OPTION_FLAG, &run.resume, NULL, "go on with the next attempt: command, options, directory as they were" },
 		{ "env", 0, OPTION_LIST, &run.env, "K[=V]", "set a variable (K: as it is here), also when it is resumed" },
-		{ "cwd", 0, OPTION_TEXT, &o->cwd, "DIR", "run it in DIR" },
+		{ "cwd", 'C', OPTION_TEXT, &o->cwd, "DIR", "run it in DIR" },
+		{ "hooks", 0, OPTION_FLAG, &run.hooks, NULL, "give our hooks to the client (claude, codex), on its command line" },
 		{ "leave-running", 0, OPTION_FLAG, &run.leave_running, NULL, "what outlives the command is left alone" },
 		{ "every", 0, OPTION_DURATION, &run.every_ns, "DUR", "repeat, DUR from start to start" },
 		{ "max-runs", 0, OPTION_COUNT, &run.max_runs, "N", "repeat at most N times" },
@@ -334,9 +385,11 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		{ "group", 0, OPTION_TEXT, &o->group, "NAME", "the group that --max-active counts (all)" },
 		{ "tree", 0, OPTION_TEXT, &run.tree_word, "HOW", "auto, cgroup or walk" },
 		{ "term", 0, OPTION_TEXT, &run.term_word, "WHOM", "TERM goes first to the leader, or to the whole tree (leader)" },
+		RUN_IN_SPECS(run.in),
 		LOCK_OPTION_SPECS(run.lock),
 		{ 0 },
 	};
+	char **command;
 	int status, n;
 
 	run.lock.wait_ns = 0;
@@ -346,14 +399,31 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 	if (n < 2 && !run.resume)
 		return cli_usage(cli, "the command is missing; it stands behind --");
 	argv[n] = NULL; /* the words were moved together; there is room behind the last */
+	command = argv + 1;
 	run.name = argv[0];
+	run.in.cli = cli;
+	run.in.name = run.name;
 	status = lock_options_check(cli, &run.lock);
 	if (status == HF_EXIT_DONE)
 		status = check_limits(&run);
 	if (status == HF_EXIT_DONE)
+		status = run_in_check(&run.in, run.detach, &run.tx);
+	if (status == HF_EXIT_DONE && run.leave_running && run.in.dirs)
+		status = cli_usage(cli, "what --leave-running leaves would go on changing the sandbox of --in");
+	if (status == HF_EXIT_DONE && !run.in.dirs && !run.resume && (run.in.strategy || run.in.keep || run.in.commit || run.in.ask || run.in.merge || run.in.retry))
+		status = cli_usage(cli, "--strategy, --keep, --commit, --ask, --merge and --retry need --in DIR");
+	if (status == HF_EXIT_DONE && !run.in.dirs && !run.resume && (run.in.readonly_rest || run.in.write || run.in.no_network))
+		status = cli_usage(cli, "--readonly-rest, --write and --no-network need --in DIR");
+	if (status == HF_EXIT_DONE && !run.in.dirs && !run.resume && run.in.land)
+		status = cli_usage(cli, "--land needs --in DIR, a git work tree");
+	if (status == HF_EXIT_DONE && run.in.write && !run.in.readonly_rest && !run.resume)
+		status = cli_usage(cli, "--write needs --readonly-rest; without it everything is writable");
+	if (status == HF_EXIT_DONE)
 		status = check_env(&run);
 	if (status == HF_EXIT_DONE)
-		status = start(&run, argv + 1);
+		status = add_hooks(&run, &command);
+	if (status == HF_EXIT_DONE)
+		status = start(&run, command);
 	free_env(&run);
 	return status;
 }

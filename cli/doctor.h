@@ -5,7 +5,7 @@
 enum finding {
 	FOUND_OK,     /* there */
 	FOUND_ABSENT, /* not there: something weaker is used instead */
-	FOUND_WARN,   /* there, but somebody should look */
+	FOUND_WARN,   /* there, but the administrator should look */
 	FOUND_FAIL,   /* Holdfast cannot work like this */
 };
 

@@ -91,9 +91,12 @@ enum finding probe_pidfs(char text[DOCTOR_TEXT_MAX])
 /* By making one, as a session does. Its number is no token, which is far larger. */
 enum finding probe_cgroup(char text[DOCTOR_TEXT_MAX])
 {
-	struct hf_cgroup group = HF_CGROUP_INIT;
-	int r = hf_cgroup_make((uint64_t)getpid(), &group), kills;
+	struct hf_cgroup own = HF_CGROUP_INIT, group = HF_CGROUP_INIT;
+	int r = hf_cgroup_own(&own), kills;
 
+	if (r == 0)
+		r = hf_cgroup_make(&own, (uint64_t)getpid(), &group);
+	hf_cgroup_done(&own);
 	if (r == -ENOTSUP) {
 		say("cgroup v2 is not mounted");
 		return FOUND_ABSENT;

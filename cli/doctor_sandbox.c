@@ -15,6 +15,7 @@
 #include "doctor.h"
 #include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
 #include "hf/plan/registry.h"
 #include "hf/sys/io.h"
 
@@ -45,11 +46,17 @@ enum finding probe_overlay(const char *dir, char text[DOCTOR_TEXT_MAX])
 
 	if (r == -ENOENT) {
 		/* There is none yet, and none is made: tried in a directory that is removed again. */
-		char temporary[] = "/tmp/holdfast-doctor.XXXXXX";
+		const char *base = getenv("TMPDIR");
+		AUTO(hf_buf_done) struct hf_buf temporary = HF_BUF_INIT;
 
-		where = "in /tmp";
-		r = mkdtemp(temporary) ? try_overlay(temporary, 0, &probe, &err) : -errno;
-		(void)hf_tree_remove(AT_FDCWD, temporary);
+		hf_buf_add_format(&temporary, "%s/holdfast-doctor.XXXXXX", base && base[0] == '/' ? base : "/tmp");
+		where = "in a temporary directory";
+		if (temporary.err == 0 && mkdtemp(temporary.s)) {
+			r = try_overlay(temporary.s, 0, &probe, &err);
+			(void)hf_tree_remove(AT_FDCWD, temporary.s);
+		} else {
+			r = hf_fail_sys(&err, temporary.err ? -temporary.err : errno, "mkdtemp", temporary.s);
+		}
 	}
 	if (r < 0)
 		(void)hf_err_format(&err, text, DOCTOR_TEXT_MAX);

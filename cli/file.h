@@ -80,7 +80,7 @@ enum file_made {
 
 /*
  * Lets `make` write the new content, has it validated, and commits; does it all again when
- * somebody else changed the file meanwhile. Returns the status.
+ * another process changed the file meanwhile. Returns the status.
  */
 int file_replace(struct file_work *work,
 		 enum file_made (*make)(struct file_work *work, void *arg, int *ret_status),

@@ -67,6 +67,21 @@ static void read_held(struct hf_file_opts *opts)
 		opts->held_name = NULL;
 }
 
+/*
+ * How long an editor that has the file open for writing is waited for: -n not at all, else as -w says, and
+ * no longer than a command may take. Without either, the library's time.
+ */
+static int64_t writer_wait(const struct file_options *o)
+{
+	int64_t wait_ns = o->lock.wait_ns < 0 ? INT64_MAX / 4 : o->lock.wait_ns;
+
+	if (o->lock.wait_ns == HF_FILE_WAIT_NS)
+		wait_ns = HF_FILE_WRITER_WAIT_NS;
+	if (o->lock.no_wait || wait_ns == 0)
+		return 1;
+	return wait_ns < o->limit_ns || o->limit_ns <= 0 ? wait_ns : o->limit_ns;
+}
+
 static int open_file(struct file_work *work, unsigned flags)
 {
 	const struct file_options *o = &work->o;
@@ -77,6 +92,7 @@ static int open_file(struct file_work *work, unsigned flags)
 					      (o->break_links ? HF_FILE_BREAK_LINKS : 0),
 				     .root = o->root,
 				     .backups = (unsigned)o->backups,
+				     .writer_wait_ns = writer_wait(o),
 				     .journal = work->context.journal };
 	AUTO_FREE char *fence = NULL;
 	int status = read_fence(work, &fence, &opts.fence_kind, &opts.fence_token);

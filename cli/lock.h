@@ -37,7 +37,7 @@ struct lock_options {
 	  "exit status when it cannot be had (1)" }
 
 #define LOCK_KIND_SPEC(word) \
-	{ "kind", 0, OPTION_TEXT, &(word), "KIND", "name (default), group, file, plan or target" }
+	{ "kind", 0, OPTION_TEXT, &(word), "KIND", "name (default), group, file, plan, target or land" }
 
 /* Checks them together. Returns HF_EXIT_DONE, or HF_EXIT_USAGE after saying why. */
 int lock_options_check(struct cli *cli, struct lock_options *o);
@@ -75,7 +75,7 @@ void lock_journal_timeout(const struct lock_context *context, enum hf_event even
 			  int64_t waited_ns, const struct hf_holder *blocker,
 			  const struct hf_err *err);
 
-/* The refusal for people and as JSON: who holds it, for how long, why it lives, what to do. */
+/* The refusal for people and as JSON: the holder, since when, the proof that it lives, what to do. */
 int lock_say_busy(const struct cli *cli, enum hf_lock_kind kind, const char *name,
 		  const struct hf_holder *blocker, const struct hf_err *err, int status);
 

@@ -88,7 +88,7 @@ int lock_open_kind(struct cli *cli, const char *word, struct lock_context *ret)
 	int status, kind = word ? lock_kind(word) : HF_LOCK_KIND_NAME;
 
 	if (kind < 0)
-		return cli_usage(cli, "--kind is name, group, file, plan or target, not '%s'", word);
+		return cli_usage(cli, "--kind is name, group, file, plan, target or land, not '%s'", word);
 	status = lock_open(cli, ret);
 	if (status != HF_EXIT_DONE)
 		return status;
@@ -148,7 +148,7 @@ int lock_say_busy(const struct cli *cli, enum hf_lock_kind kind, const char *nam
 							    strncmp(text, name, strlen(name)) == 0
 						    ? strlen(name) + 2
 						    : 0));
-	/* What somebody has flocked, nobody can break. */
+	/* A flock of another tool cannot be broken. */
 	if (err->code != HF_E_DEADLOCK && strcmp(err->op, "flock") != 0)
 		cli_say(cli, "wait with -w 30s, see 'holdfast why%s %s', or end it with 'holdfast lock "
 			     "break%s %s --reason TEXT'",

@@ -14,13 +14,16 @@ static const struct command commands[] = {
 	{ "lock",    "release",  "NAME [--pid PID | --token T]", "give it back; only its owner can", cmd_lock_release },
 	{ "lock",    "renew",    "NAME --token T [--ttl DUR]", "prolong the lease", cmd_lock_renew },
 	{ "lock",    "check",    "NAME [--token T]", "is it held? is this token current?", cmd_lock_check },
-	{ "lock",    "list",     "[--all]", "who holds what, and who waits", cmd_lock_list },
+	{ "lock",    "list",     "[--all]", "all locks with their holders and waiters", cmd_lock_list },
 	{ "lock",    "break",    "NAME --reason TEXT", "take it away from its holder; journalled", cmd_lock_break },
 	{ "lock",    "fd",       "N [-n|-w DUR] [-s] [--on-timeout WHAT]", "flock a descriptor of your shell", cmd_lock_fd },
 	{ "run",     NULL,       "NAME [options] -- CMD...", "run a command as a supervised session of that name", cmd_run },
-	{ "ps",      NULL,       "[NAME] [--watch]", "what the sessions are doing", cmd_ps },
-	{ "stop",    NULL,       "NAME [--grace DUR]", "end a session: TERM, grace, KILL, by identity", cmd_stop },
-	{ "wait",    NULL,       "NAME [-w DUR]", "until a session has ended; exits as it did", cmd_wait },
+	{ "ps",      NULL,       "[NAME...] [-a] [-o COLUMNS] [--no-trunc] [--watch]", "what the sessions are doing", cmd_ps },
+	{ "ls",      NULL,       "[options of ps]", "the same as ps", cmd_ps },
+	{ "list",    NULL,       "[options of ps]", "the same as ps", cmd_ps },
+	{ "stop",    NULL,       "NAME... | --all [--grace DUR]", "end a session: TERM, grace, KILL, by identity", cmd_stop },
+	{ "kill",    NULL,       "NAME... | --all", "the same as stop --grace 0", cmd_kill },
+	{ "wait",    NULL,       "NAME... [-w DUR]", "until a session has ended; exits as it did", cmd_wait },
 	{ "logs",    NULL,       "NAME [-f] [-n LINES] [--previous] [--raw]", "the output of a session", cmd_logs },
 	{ "reap",    NULL,       "[NAME]", "end what sessions left whose supervisor and keeper were killed", cmd_reap },
 	{ "file",    "edit",     "FILE [--create] [--validate CMD] [--backup N] [--fenced] [options] -- CMD...", "replace a file by what a command makes of it, under its lock", cmd_file_edit },
@@ -35,10 +38,28 @@ static const struct command commands[] = {
 	{ "plan",    "rm",       "PLAN [--discard]", "remove a plan and its sandboxes; the targets stay as they are", cmd_plan_rm },
 	{ "plan",    "gc",       "[--dry-run] [--age DUR]", "remove plans that are over or hold no change", cmd_plan_gc },
 	{ "plan",    "diff",     "PLAN [--stat|--patch|--name-only [-z]] [--ignore GLOB]...", "what a commit would change", cmd_plan_diff },
-	{ "plan",    "commit",   "PLAN [-w DUR] [--fence NAME:TOKEN]... [--force [PATH]]... [--depends PATH]... [--strict] [--ignore GLOB]...", "bring all changes to their targets, or none", cmd_plan_commit },
+	{ "plan",    "commit",   "PLAN [-w DUR] [--fence NAME:TOKEN]... [--force [PATH]]... [--depends PATH]... [--strict] [--merge] [--ignore GLOB]...", "bring all changes to their targets, or none", cmd_plan_commit },
 	{ "plan",    "rollback", "PLAN [-w DUR]", "drop the changes; the targets are not touched", cmd_plan_rollback },
 	{ "plan",    "undo",     "PLAN [-w DUR] [--force PATH]...", "take a commit back", cmd_plan_undo },
 	{ "plan",    "recover",  "[PLAN]", "finish or undo what a dead process began", cmd_plan_recover },
+	{ "keep",    "on",       "[--goal TEXT] [--until CMD [--until-timeout DUR]] [--ttl DUR] [--max N] [--session ID]", "ask the client to go on whenever it wants to stop", cmd_keep_on },
+	{ "keep",    "off",      "[--session ID]", "let it stop again", cmd_keep_off },
+	{ "keep",    "status",   "[--session ID | --all]", "which sessions are in work mode", cmd_keep_status },
+	{ "beat",    NULL,       "[--busy]", "tell the session that it works although it prints nothing", cmd_beat },
+	{ "hook",    "stop",     "[--session ID]", "a client's stop hook: block, or let it stop", cmd_hook_stop },
+	{ "hook",    "tool",     "[--session ID]", "a client's tool hook: progress and heartbeat", cmd_hook_tool },
+	{ "hook",    "guard",    "[--targets]", "a client's hook before a tool: refuse to write what another session holds", cmd_hook_guard },
+	{ "hook",    "session-start", "", "a client's hook at the start: note its process", cmd_hook_session_start },
+	{ "hook",    "session-end", "", "a client's hook at the end", cmd_hook_session_end },
+	{ "hook",    "install",  "CLIENT [--user | --project | --local] [--guard] [--fix] [--dry-run]", "put our hooks into the settings of claude, codex, copilot or gemini", cmd_hook_install },
+	{ "hook",    "uninstall", "CLIENT [--user | --project | --local] [--dry-run]", "take them out again: the same bytes as before", cmd_hook_uninstall },
+	{ "hook",    "status",   "CLIENT [--user | --project | --local]", "which settings have our hooks", cmd_hook_status },
+	{ "land",    "begin",    "NAME DIR [--branch BRANCH] [--base head|worktree]", "begin a candidate: a plan NAME over a git work tree", cmd_land_begin },
+	{ "land",    "list",     "", "candidates and what became of them, by branch", cmd_land_list },
+	{ "land",    "show",     "NAME", "one candidate", cmd_land_show },
+	{ "land",    "retry",    "NAME [options of land]", "the same as land NAME", cmd_land },
+	{ "land",    "drop",     "NAME", "give a candidate up: its ref and its plan are removed", cmd_land_drop },
+	{ "land",    NULL,       "NAME [--merge HOW] [--verify CMD] [--message TEXT] [-w DUR]", "make the work of a candidate part of its branch", cmd_land },
 	{ "why",     NULL,       "NAME", "why is it held, and what led to this?", cmd_why },
 	{ "journal", "query",    "[--event E] [--name N] [--since DUR] [--limit N]", "show records, oldest first", cmd_journal_query },
 	{ "journal", "follow",   "[--event E] [--name N] [--since DUR] [--limit N]", "show records as they come", cmd_journal_follow },
@@ -117,27 +138,55 @@ static int is_noun(const char *word)
 	return 0;
 }
 
+/* The nearest noun, or verb of `noun`; NULL: none is near. */
+static const char *nearest(const char *noun, const char *word)
+{
+	const char *near = NULL;
+	size_t best = 3;
+
+	for (size_t i = 0; i < N_COMMANDS; i++) {
+		const char *candidate = noun ? commands[i].verb : commands[i].noun;
+		size_t d;
+
+		if (!candidate || (noun && strcmp(noun, commands[i].noun) != 0))
+			continue;
+		d = cli_distance(word, candidate, 3);
+		/* Of a short word two changes leave nothing. */
+		if (d < best && d < strlen(word)) {
+			best = d;
+			near = candidate;
+		}
+	}
+	return near;
+}
+
 static int explain_unknown(struct cli *cli, int argc, char **argv)
 {
-	if (!is_noun(argv[0]))
-		return cli_usage(cli, "there is no command '%s'", argv[0]);
+	const char *near;
+
+	if (!is_noun(argv[0])) {
+		near = nearest(NULL, argv[0]);
+		return cli_usage(cli, "there is no command '%s'%s%s%s", argv[0], near ? "; did you mean '" : "", near ? near : "",
+				 near ? "'?" : "");
+	}
 	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		print_help(argc < 2 ? stderr : stdout, argv[0]);
 		return argc < 2 ? HF_EXIT_USAGE : HF_EXIT_DONE;
 	}
-	return cli_usage(cli, "'%s' has no verb '%s'", argv[0], argv[1]);
+	near = nearest(argv[0], argv[1]);
+	return cli_usage(cli, "'%s' has no verb '%s'%s%s%s", argv[0], argv[1], near ? "; did you mean '" : "", near ? near : "",
+			 near ? "'?" : "");
 }
 
-/* A caller may have closed stdio; the first files opened must not take its place. */
+/*
+ * A caller may have closed stdio; the first files opened must not take its place. A closed standard
+ * output cannot be written to: what is printed there is lost, and finish() says so.
+ */
 static void fill_stdio(void)
 {
-	int fd;
-
-	do {
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	} while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd > STDERR_FILENO)
-		(void)close(fd);
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)open("/dev/null", (fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) | O_CLOEXEC);
 }
 
 /* Output that did not reach its reader is a failure like any other. */
@@ -152,7 +201,9 @@ static int finish(const struct cli *cli, int status)
 int main(int argc, char **argv)
 {
 	int terminal = isatty(STDOUT_FILENO);
-	struct cli cli = { .terminal = terminal, .colour = terminal && !getenv("NO_COLOR") };
+	const char *term = getenv("TERM");
+	struct cli cli = { .terminal = terminal,
+			   .colour = terminal && !getenv("NO_COLOR") && !(term && strcmp(term, "dumb") == 0) };
 	int words, status;
 
 	fill_stdio();
@@ -181,7 +232,7 @@ int main(int argc, char **argv)
 	}
 	cli.command = find_command(argc, argv, &words);
 	if (!cli.command)
-		return explain_unknown(&cli, argc, argv);
+		return finish(&cli, explain_unknown(&cli, argc, argv));
 	status = cli.command->run(&cli, argc - words, argv + words);
 	hf_state_free(cli.state);
 	return finish(&cli, status);

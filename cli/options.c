@@ -103,6 +103,24 @@ static const struct option_spec *match(const struct option_spec *specs, const ch
 	return NULL;
 }
 
+static int take(const struct cli *cli, const struct option_spec *specs, int argc, char **argv);
+
+/* "-fn1" is "-f -n1": what follows the letter of a flag is read as an option of its own. */
+static int take_joined(const struct cli *cli, const struct option_spec *specs, int argc, char **argv, char *rest)
+{
+	char *whole = argv[0], letter = rest[-1];
+	int used;
+
+	rest[-1] = '-';
+	argv[0] = rest - 1;
+	used = take(cli, specs, argc, argv);
+	rest[-1] = letter;
+	argv[0] = whole;
+	if (used == 0)
+		(void)cli_usage(cli, "'%s': there is no option -%c", whole, rest[0]);
+	return used == 0 ? -1 : used;
+}
+
 /* Words used, 0 not one of these, -1 wrong. */
 static int take(const struct cli *cli, const struct option_spec *specs, int argc, char **argv)
 {
@@ -112,12 +130,13 @@ static int take(const struct cli *cli, const struct option_spec *specs, int argc
 	if (!spec)
 		return 0;
 	if (spec->kind == OPTION_FLAG) {
-		if (value) {
-			(void)cli_usage(cli, "'%s': --%s takes no value", argv[0], spec->name);
-			return -1;
-		}
 		*(int *)spec->target = 1;
-		return 1;
+		if (!value)
+			return 1;
+		if (argv[0][1] != '-')
+			return take_joined(cli, specs, argc, argv, argv[0] + 2);
+		(void)cli_usage(cli, "'%s': --%s takes no value", argv[0], spec->name);
+		return -1;
 	}
 	if (value)
 		return store(cli, spec, value) < 0 ? -1 : 1;
@@ -140,8 +159,7 @@ int cli_global_option(struct cli *cli, int argc, char **argv)
 	return take(cli, specs, argc, argv);
 }
 
-/* How many single changes lead from one word to the other, up to `limit`. */
-static size_t distance(const char *a, const char *b, size_t limit)
+size_t cli_distance(const char *a, const char *b, size_t limit)
 {
 	size_t row[64], n = strlen(b);
 
@@ -173,7 +191,7 @@ static void say_unknown(const struct cli *cli, const struct option_spec *specs, 
 	size_t best = 3;
 
 	for (const struct option_spec *s = specs; s && s->name; s++) {
-		size_t d = word[1] == '-' ? distance(word + 2, s->name, 3) : 3;
+		size_t d = word[1] == '-' ? cli_distance(word + 2, s->name, 3) : 3;
 
 		if (d < best) {
 			best = d;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "hf/run/supervisor/order.h"
+#include "hf/tx/stage.h"
 #include "holdfast/exit.h"
 
 int main(void)
@@ -20,5 +21,5 @@ int main(void)
 		fputs(HF_SUPERVISE_PROGRAM ": 'holdfast run --detach' starts this program; it is not a command\n", stderr);
 		return HF_EXIT_USAGE;
 	}
-	return hf_supervise_main(STDIN_FILENO);
+	return hf_supervise_main(STDIN_FILENO, hf_tx_with_stage);
 }

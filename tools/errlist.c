@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "holdfast/err.h"
+#include "holdfast/exit.h"
 
 static void print_mdoc(const struct hf_err_info *info)
 {
@@ -33,24 +34,40 @@ static void print_class_name(const char *name)
 	}
 }
 
+/* What a caller may catch instead of one class: a refusal, a wrong argument, Python's own time-out. */
+static const char *base_of(const struct hf_err_info *info)
+{
+	if (info->code == HF_E_TIMEOUT)
+		return "HoldfastError, TimeoutError";
+	switch (info->exit_status) {
+	case HF_EXIT_USAGE:
+		return "Usage";
+	case HF_EXIT_REFUSED:
+		return "Refused";
+	default:
+		return "HoldfastError";
+	}
+}
+
 static void print_python(const struct hf_err_info *info)
 {
 	fputs("\n\nclass ", stdout);
 	print_class_name(info->name);
-	printf("(HoldfastError):\n    \"\"\"%c%s.\"\"\"\n\n    code = %d\n    exit_status = %d\n",
+	printf("(%s):\n    \"\"\"%c%s.\"\"\"\n\n    code = %d\n    exit_status = %d\n", base_of(info),
 	       toupper((unsigned char)info->text[0]), info->text + 1, info->code,
 	       info->exit_status);
 }
 
 static int run_python(void)
 {
-	puts("\"\"\"The error codes of libholdfast as exceptions. Made from HF_ERR_LIST; do not edit.\"\"\"\n\n\n"
-	     "class HoldfastError(Exception):\n"
-	     "    \"\"\"A failure that libholdfast reported. Plain -errno values are raised as OSError.\"\"\"\n\n"
-	     "    code = 0\n    exit_status = 4");
+	puts("\"\"\"The error codes of libholdfast as exceptions. Made from HF_ERR_LIST (tools/errlist.c); do not edit.\"\"\"\n"
+	     "from typing import Dict, Type\n\n"
+	     "from ._base import HoldfastError as HoldfastError\n"
+	     "from ._base import Refused as Refused\n"
+	     "from ._base import Usage as Usage");
 	for (size_t i = 0; hf_err_at(i); i++)
 		print_python(hf_err_at(i));
-	fputs("\n\nBY_CODE = {", stdout);
+	fputs("\n\nBY_CODE: Dict[int, Type[HoldfastError]] = {", stdout);
 	for (size_t i = 0; hf_err_at(i); i++) {
 		printf("\n    %d: ", hf_err_at(i)->code);
 		print_class_name(hf_err_at(i)->name);

@@ -9,6 +9,7 @@ With --list it only prints the functions that the header declares and whether a 
 import os
 import re
 import sys
+import textwrap
 
 DATE = "November 15, 2026"
 
@@ -47,6 +48,12 @@ def escape(line):
     return "\\&" + line if line[:1] in ".'" else line
 
 
+def filled(lines):
+    """One sentence per line, wrapped at 78 columns."""
+    sentences = re.split(r"(?<=[.!?]) +|(?<=[.!?]\)) +", " ".join(line.strip() for line in lines))
+    return [escape(line) for sentence in sentences for line in textwrap.wrap(sentence, 78, break_long_words=False, break_on_hyphens=False)]
+
+
 def prose(text):
     """Paragraphs filled, indented blocks literal."""
     out = []
@@ -57,13 +64,13 @@ def prose(text):
             plain = [line for line, is_literal in zip(lines, literal) if not is_literal and not any(literal[:lines.index(line)])]
             if plain:
                 out.append(".Pp")
-                out += [escape(line) for line in plain]
+                out += filled(plain)
             out.append(".Bd -literal -offset indent -compact")
             out += [escape(line) for line in lines[len(plain):]]
             out.append(".Ed")
         else:
             out.append(".Pp")
-            out += [escape(line.strip()) for line in lines]
+            out += filled(lines)
     return out
 
 
@@ -86,7 +93,7 @@ def main():
     title, _, body = head.partition("\n")
     summary = title.split(" - ", 1)[1].rstrip(".")
     page = "holdfast_" + stem
-    lines = [f".Dd {DATE}", f".Dt {page.upper()} 3", ".Os Holdfast", ".Sh NAME"]
+    lines = [f".Dd {DATE}", f".Dt {page.upper()} 3", ".Os", ".Sh NAME"]
     names = [name for name, _ in declared]
     if names:
         lines += [f".Nm {name} ," for name in names[:-1]] + [f".Nm {names[-1]}"]

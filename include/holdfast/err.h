@@ -37,7 +37,7 @@ HF_C_BEGIN
 /* clang-format off */
 #define HF_ERR_LIST(X)                                                                            \
 	X(GONE,      -8001, 1, "the process has ended")                                           \
-	X(RECYCLED,  -8002, 3, "not the process that is meant")                                   \
+	X(RECYCLED,  -8002, 3, "that pid now belongs to another process")                         \
 	X(FOREIGN,   -8003, 3, "the process belongs to another user")                             \
 	X(PROTECTED, -8004, 3, "the process is protected")                                        \
 	X(UNKNOWN,   -8005, 3, "the process cannot be judged from here")                          \
@@ -49,10 +49,10 @@ HF_C_BEGIN
 	X(EVENT,     -8011, 2, "not an event of the journal's table")                             \
 	X(LOST,      -8012, 4, "the record could not be written; the loss is counted")            \
 	X(FORKED,    -8013, 4, "the handle belongs to the process that opened it")                \
-	X(BUSY,      -8014, 1, "held by somebody else")                                           \
+	X(BUSY,      -8014, 1, "already held")                                                    \
 	X(TIMEOUT,   -8015, 1, "timed out, still held")                                           \
 	X(NOT_HELD,  -8016, 1, "not held")                                                        \
-	X(NOT_OWNER, -8017, 3, "held by somebody else, so not yours to change")                   \
+	X(NOT_OWNER, -8017, 3, "held by another owner, which alone may change it")                \
 	X(STALE,     -8018, 3, "lost: the token is no longer current")                            \
 	X(DEADLOCK,  -8019, 1, "waiting would never end")                                         \
 	X(MODE,      -8020, 2, "held with another number of slots")                               \
@@ -65,7 +65,7 @@ HF_C_BEGIN
 	X(OUTSIDE,   -8041, 3, "outside the directory that it must stay in")                      \
 	X(KIND,      -8042, 3, "not a file that may be replaced")                                 \
 	X(MARKERS,   -8043, 3, "the markers make no sense, nothing is written")                   \
-	X(CHANGED,   -8044, 1, "changed by somebody else meanwhile, nothing is overwritten")      \
+	X(CHANGED,   -8044, 1, "changed by another process meanwhile, nothing is overwritten")    \
 	X(NO_PLAN,   -8061, 1, "no such plan")                                                    \
 	X(NO_SANDBOX, -8062, 1, "the plan has no such sandbox")                                   \
 	X(PLAN_STATE, -8063, 1, "the plan's state does not allow that")                           \
@@ -74,7 +74,10 @@ HF_C_BEGIN
 	X(DIRTY,     -8066, 1, "has changes that were not committed")                             \
 	X(IN_USE,    -8067, 1, "processes are still in the sandbox")                              \
 	X(CONFLICT,  -8068, 1, "the target changed since the sandbox was made")                   \
-	X(TORN,      -8069, 3, "in use when power failed, so it may be torn")
+	X(TORN,      -8069, 3, "in use when power failed, so it may be torn")                     \
+	X(NO_CONFINE, -8070, 3, "the command cannot be confined as was asked for")                \
+	X(NO_LANDING, -8081, 1, "no such candidate")                                              \
+	X(LAND,      -8082, 3, "cannot be landed on")
 /* clang-format on */
 
 enum hf_code {

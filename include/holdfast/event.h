@@ -61,7 +61,24 @@ HF_C_BEGIN
 	X(PLAN_COMMITTED)           \
 	X(PLAN_ROLLED_BACK)         \
 	X(PLAN_UNDONE)              \
-	X(PLAN_RECOVERED)
+	X(PLAN_RECOVERED)           \
+	X(LAND_KEPT)                \
+	X(LAND_LANDED)              \
+	X(LAND_REJECTED)            \
+	X(LAND_CONFLICT)            \
+	X(LAND_DROPPED)             \
+	X(LAND_RECOVERED)           \
+	X(RUN_COMMITTED)            \
+	X(RUN_CONFLICT)             \
+	X(RUN_KEPT)                 \
+	X(KEEP_ON)                  \
+	X(KEEP_ENDED)               \
+	X(STOP_BLOCKED)             \
+	X(STOP_ALLOWED)             \
+	X(HOOK_FAILED)              \
+	X(TOOL_REFUSED)             \
+	X(CLIENT_STARTED)           \
+	X(CLIENT_ENDED)
 /* clang-format on */
 
 enum hf_event {

@@ -1,5 +1,5 @@
 /*
- * holdfast/exit.h - the exit statuses of the program holdfast, for those who call it.
+ * holdfast/exit.h - the exit statuses of the program holdfast, for its callers.
  *
  * A verb answers with the first five. A verb that runs a command (run, lock run, file edit, file
  * with) exits as the command did; what stands between 124 and 127 is about the command, as with

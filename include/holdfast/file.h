@@ -27,7 +27,7 @@
  * What is replaced is the whole file (L9): a temporary file beside it, all bytes, owner,
  * mode, extended attributes and ACL, fsync, then, under the guard of the lock and only if
  * the token is still current (L5) and the file is still the one that was read, one rename;
- * then fsync of the directory. Whoever reads sees the old or the new file.
+ * then fsync of the directory. A reader sees the old or the new file.
  *
  * A process that does not lock, an editor for example, is noticed: what it saved since
  * hf_file_read() is never overwritten (HF_E_CHANGED; read again, and write again). The
@@ -117,9 +117,12 @@ struct hf_file_opts {
 				  * which all those that work under it take turns */
 	unsigned backups;        /* keep that many earlier versions, leaf.~1~ the newest */
 	struct hf_journal *journal; /* for refusals; NULL: none are written */
-	int64_t writer_wait_ns;  /* how long a commit waits for processes that have the file open
-				  * for writing; 0: HF_FILE_WRITER_WAIT_NS */
+	int64_t writer_wait_ns;  /* how long a commit, or an update in all its attempts, waits for
+				  * processes that have the file open for writing; 0: HF_FILE_WRITER_WAIT_NS */
 	enum hf_lock_kind fence_kind; /* of fence_name; what is held is this file's lock or nothing */
+	int cancel_fd;           /* ends hf_file_lock, as in struct hf_lock_opts, with the two below; 0: none */
+	int (*go_on)(void *arg);
+	void *go_on_arg;
 };
 
 /*
@@ -146,7 +149,7 @@ HF_API int hf_file_lock_fd(const struct hf_file *file);
  * Takes both locks, waiting `wait_ns` for the two together (0: not at all; negative: for
  * ever). Returns 0; HF_E_BUSY, HF_E_TIMEOUT, HF_E_DEADLOCK as hf_lock_acquire, with
  * *ret_blocker (may be NULL; pid 0 when unknown); HF_E_UNTRUSTED when what stands in the
- * place of the lock file is none; -errno. After a failure nothing is locked.
+ * place of the lock file is none; HF_E_CANCELLED; -errno. After a failure nothing is locked.
  */
 HF_API int hf_file_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret_blocker,
 			struct hf_err *err) HF_MUST_CHECK;

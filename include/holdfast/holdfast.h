@@ -13,7 +13,9 @@
 #include "holdfast/event.h"
 #include "holdfast/exit.h"
 #include "holdfast/file.h"
+#include "holdfast/hook.h"
 #include "holdfast/journal.h"
+#include "holdfast/land.h"
 #include "holdfast/lock.h"
 #include "holdfast/name.h"
 #include "holdfast/parse.h"
@@ -21,6 +23,7 @@
 #include "holdfast/proc.h"
 #include "holdfast/run.h"
 #include "holdfast/state.h"
+#include "holdfast/tx.h"
 #include "holdfast/version.h"
 
 #endif

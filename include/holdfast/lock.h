@@ -23,31 +23,34 @@
  * for another process (a shell). Two threads are two contenders; a handle may be
  * passed between threads.
  *
- * States of a holder: holding; dead (gone, zombie, recycled, other boot): replaced at
- * once by whoever asks next, with a lock_taken_over event; expired (its lease ran
- * out): replaced when somebody wants the lock, and from then on its token is refused
- * everywhere (L5). A holder that cannot be judged counts as alive (L4).
+ * States of a holder: holding; dead (gone, zombie, recycled, other boot): the next
+ * process that asks for the lock replaces it at once, with a lock_taken_over event; expired (its
+ * lease ran out): replaced when another process asks for the lock, and from then on its token is
+ * refused everywhere (L5). A holder that cannot be judged counts as alive (L4).
  *
- * Tokens rise strictly for each name, for ever (L2): max(last + 1, wall clock in
- * microseconds), so neither a deleted file, nor an older copy put back, nor a clock
- * set back repeats one. Where both happen, the highest token of the directory, which is
- * kept beside the records, decides; only a clock that goes back by less than two seconds while the
- * record is lost is not noticed.
+ * Tokens rise strictly for each name, for ever (L2): max(last + 1, token clock in microseconds).
+ * The token clock follows the wall clock and never goes back, so neither a deleted record, nor an
+ * older copy put back, nor a clock set back repeats a token. It is kept twice beside the records
+ * (.token, .token.copy); a damaged copy goes to quarantine. What is not noticed: an older record that
+ * is put back in the second after another process saw the clock ahead; and the loss of both copies together with that of the record.
  *
  * Waiting is first come, first served. A waiter sleeps in one poll on its own channel,
  * on the death of the process before it (and of the owner, if it waits for another), and
  * on its deadline; a release wakes exactly one.
  *
- * A waiter that is stopped when its turn comes delays the others by at most twice HF_LOCK_TURN_NS,
- * at any place of the queue; then it is passed over, and queues again when it is continued. For that
- * the second in the queue looks every HF_LOCK_TURN_NS, and the others learn when they become
- * second. Where neighbours are stopped together, those behind them notice by their own clock:
- * HF_LOCK_TURN_NS for each place before them when they last looked, at most a minute.
+ * Waiters that are stopped (SIGSTOP) when their turn comes delay the others by at most twice
+ * HF_LOCK_TURN_NS, at any place of the queue and however many they are; then all of them are passed
+ * over, and queue again when they are continued. That a process was stopped is no event, so each
+ * waiter behind another one peeks at the record every HF_LOCK_TURN_NS; the first makes no system
+ * call. A waiter that is frozen in another way (a debugger, the cgroup freezer, another pid
+ * namespace) cannot be told from one that runs: each such waiter delays the others by one more
+ * HF_LOCK_TURN_NS. A waiter whose wake-up failed for an error of the file system looks within 10 s.
  *
  * Cancelling. A signal does not end a wait: no call returns -EINTR. A program that wants to stop
  * waiting (Ctrl-C) passes a descriptor, cancel_fd, and makes it readable, for example the read end
  * of a pipe that its handler writes to, or a signalfd. The wait then ends with HF_E_CANCELLED; the
- * descriptor is not read. hf_session_wait (run.h) has the same.
+ * descriptor is not read. Where only some signals end the wait, go_on decides: the waiter calls it,
+ * and while it returns 1 keeps its place in the queue. hf_session_wait (run.h) has the descriptor alone.
  *
  * A process that is stopped in the microseconds in which it changes the record keeps all others
  * from it. A release then waits, however long: it is never lost. An acquisition waits as long
@@ -80,7 +83,7 @@
  * Crash: a record is changed by one write of at most one page under a short flock
  * guard; a record that fails its checksum is quarantined and never acted upon.
  * Descriptors: what a wait needed (up to 16 per context) is closed by the next call, so
- * that who was given a lock can go to work at once.
+ * that the new holder can go to work at once.
  * Kinds: what is opened are the locks that users name; hf_locks_kind gives those of groups, files,
  * plans and targets, which no name reaches.
  * Limits of the local store: one machine and flock(2). 64 holders of one lock, 16,384 waiters.
@@ -119,9 +122,10 @@ enum hf_lock_kind {
 	HF_LOCK_KIND_FILE = 2,  /* the directory entries of shared files (file.h) */
 	HF_LOCK_KIND_PLAN = 3,  /* plans (plan.h) */
 	HF_LOCK_KIND_TARGET = 4, /* the directories that plans are committed to */
+	HF_LOCK_KIND_LAND = 5,   /* branches that are landed on, and their candidates (land.h) */
 };
 
-#define HF_LOCK_KINDS 5
+#define HF_LOCK_KINDS 6
 
 enum hf_lock_mode {
 	HF_LOCK_EXCLUSIVE = 0,
@@ -144,6 +148,10 @@ struct hf_lock_opts {
 	unsigned flags;         /* enum hf_lock_flags */
 	const struct hf_proc_id *owner; /* NULL: the calling process and thread */
 	int cancel_fd;          /* ends the wait when it is readable; 0: none, so never descriptor 0 */
+	/* Called by the waiting thread when cancel_fd is readable. 1: it has emptied the descriptor, and
+	 * the wait goes on; 0: the wait ends. NULL: the wait ends. */
+	int (*go_on)(void *arg);
+	void *go_on_arg;
 };
 
 /* One holder, as others see it. */
@@ -178,7 +186,7 @@ HF_API int hf_locks_open_store(const char *url, struct hf_state *state, struct h
  */
 HF_API struct hf_locks *hf_locks_kind(struct hf_locks *locks, enum hf_lock_kind kind);
 
-/* "name", "group", "file", "plan", "target"; NULL: there is no such kind. */
+/* "name", "group", "file", "plan", "target", "land"; NULL: there is no such kind. */
 HF_API const char *hf_lock_kind_word(enum hf_lock_kind kind);
 
 /* Frees all its kinds. NULL is fine. Locks that are held stay held. After fork: allowed in the child. */
@@ -186,7 +194,7 @@ HF_API void hf_locks_free(struct hf_locks *locks);
 
 /*
  * Takes the lock `name`. Returns 0, or:
- *   HF_E_BUSY       held, and wait_ns was 0; *ret_blocker (may be NULL) says by whom
+ *   HF_E_BUSY       held, and wait_ns was 0; *ret_blocker (may be NULL) is the holder
  *   HF_E_TIMEOUT    still held after wait_ns; the same
  *   HF_E_DEADLOCK   the owner has it already, or a cycle; the detail names it
  *   HF_E_MODE       held as another number of slots
@@ -228,29 +236,42 @@ HF_API int hf_lock_add_owner(struct hf_lock *lock, const struct hf_proc_id *owne
 /* Frees the handle and nothing else. NULL is fine. After fork: allowed in the child. */
 HF_API void hf_lock_free(struct hf_lock *lock);
 
+/* -- a descriptor of the caller's --------------------------------------------- */
+
+/*
+ * flock(2) on an open file, with a deadline and a way out, which the call itself lacks. It keeps out
+ * every process that uses flock(2) on that file, flock(1) included. No name, record, token or queue: the
+ * lock belongs to the open file, and ends when its last descriptor is closed, or with flock(LOCK_UN).
+ * Of `opts` (NULL: exclusive, do not wait) mode, wait_ns, cancel_fd and go_on count; slots, a lease, flags or an
+ * owner are -EINVAL. Returns 0; HF_E_BUSY, HF_E_TIMEOUT, with *ret_blocker (may be NULL; pid 0
+ * when unknown); HF_E_CANCELLED; -errno. Blocks: up to wait_ns.
+ */
+HF_API int hf_lock_fd(int fd, const struct hf_lock_opts *opts, struct hf_holder *ret_blocker,
+		      struct hf_err *err) HF_MUST_CHECK;
+
 /* -- without a handle: by name and token, or by name and owner --------------- */
 
 /*
- * As hf_lock_check, for whoever was given the token. With token 0: is it held at
+ * As hf_lock_check, for a process that was given the token. With token 0: is it held at
  * all? 0 yes, HF_E_NOT_HELD no.
  */
 HF_API int hf_lock_check_token(struct hf_locks *locks, const char *name, uint64_t token,
 			       struct hf_err *err) HF_MUST_CHECK;
 
-/* As hf_lock_renew, for whoever was given the token. */
+/* As hf_lock_renew, for a process that was given the token. */
 HF_API int hf_lock_renew_token(struct hf_locks *locks, const char *name, uint64_t token,
 			       int64_t ttl_ns, struct hf_err *err) HF_MUST_CHECK;
 
 /*
  * Releases what `token` holds (then `owner` is not looked at) or, with token 0, what
- * `owner` holds. Returns 0; HF_E_NOT_HELD nobody has it; HF_E_NOT_OWNER somebody else
+ * `owner` holds. Returns 0; HF_E_NOT_HELD nobody has it; HF_E_NOT_OWNER another owner
  * does (named in the detail, nothing changed, L3); HF_E_STALE the token was lost.
  */
 HF_API int hf_lock_release_as(struct hf_locks *locks, const char *name, uint64_t token,
 			      const struct hf_proc_id *owner, struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * Takes the lock away from whoever has it, journalled with `reason` (lock_broken). The old
+ * Takes the lock away from its holders, journalled with `reason` (lock_broken). The old
  * tokens are refused from then on. Returns how many holders lost it; HF_E_NOT_HELD.
  */
 HF_API int hf_lock_break(struct hf_locks *locks, const char *name, const char *reason,

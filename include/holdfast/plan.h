@@ -26,8 +26,8 @@
  * Strategies. `overlay`: the command runs in a user and a mount namespace in which an overlayfs
  * stands over the target's own path; making it costs the same for one file and for a million.
  * The target stays readable and writable for everybody else, and the command may or may not
- * see what others change there meanwhile; the check of a commit decides. `clone` (btrfs
- * snapshot, else reflinks) and `copy` give a whole copy at another path, hf_plan_path; the
+ * see what others change there meanwhile; the check of a commit decides. `clone` (files of more
+ * than 64 KiB share their blocks) and `copy` give a whole copy at another path, hf_plan_path; the
  * command must be told to work there. HF_STRATEGY_AUTO takes the first that works when it is
  * tried, and says why.
  *
@@ -69,7 +69,7 @@
  * Ownership: a context is freed by hf_plans_free, before the state and journal it was opened
  * with. Threads: a context may be shared. Fork: hf_plan_enter forks and reaps; the census of a
  * new sandbox goes on in a process of its own, which belongs to init. hf_plan_add tries
- * strategies in a child. Nothing else forks. A child may only free what it inherited.
+ * strategies in a child, and a commit that merges runs git. Nothing else forks. A child may only free what it inherited.
  * Crash: each record is replaced as a whole; a crash leaves the old or the new one.
  */
 #ifndef HOLDFAST_PLAN_H
@@ -91,6 +91,7 @@ HF_C_BEGIN
 
 #define HF_PLAN_SANDBOXES_MAX 64
 #define HF_PLAN_WHY_MAX       256
+#define HF_PLAN_KEPT_NS       (INT64_C(24) * 3600 * HF_SEC) /* the sandbox of a run that failed is kept for so long */
 
 struct hf_plans; /* the plans of one state directory */
 
@@ -139,14 +140,16 @@ HF_API void hf_plans_free(struct hf_plans *plans);
 
 /* -- making --------------------------------------------------------------------- */
 
+#define HF_PLAN_OF_RUN "run:" /* before a session's name: the plan of a transactional run (tx.h) */
+
 struct hf_plan_new_opts {
 	size_t size;         /* sizeof(struct hf_plan_new_opts) */
 	const char *session; /* the session it belongs to; NULL: none */
 };
 
 /*
- * Makes an empty plan. Returns 0; HF_E_PLAN_STATE when there is one of that name; HF_E_NAME;
- * -errno.
+ * Makes an empty plan. A name that begins with HF_PLAN_OF_RUN needs a session. Returns 0; HF_E_PLAN_STATE when there is one of
+ * that name; HF_E_NAME; -errno.
  */
 HF_API int hf_plan_new(struct hf_plans *plans, const char *plan,
 		       const struct hf_plan_new_opts *opts, struct hf_err *err) HF_MUST_CHECK;
@@ -154,6 +157,11 @@ HF_API int hf_plan_new(struct hf_plans *plans, const char *plan,
 enum hf_plan_add_flags {
 	/* Accept a target whose git directory lies in no target: git's writes then go around. */
 	HF_PLAN_ADD_GIT_OUTSIDE = 1 << 0,
+	/*
+	 * HF_STRATEGY_AUTO takes overlay where nothing is known against it, without a trial mount. Entering
+	 * it may then fail with HF_E_NO_OVERLAY.
+	 */
+	HF_PLAN_ADD_UNTRIED = 1 << 1,
 };
 
 struct hf_plan_add_opts {
@@ -215,6 +223,7 @@ enum hf_plan_entered_flags {
 	HF_ENTERED_LEFT = 1 << 2,      /* processes of the command live on; not settled yet */
 	HF_ENTERED_ROOT = 1 << 3,      /* root without a user namespace */
 	HF_ENTERED_ELSEWHERE = 1 << 4, /* at least one sandbox is not at its target's path */
+	HF_ENTERED_LANDLOCK = 1 << 5,  /* HF_TX_READONLY_REST (tx.h) holds by Landlock, not by mounts */
 };
 
 struct hf_plan_entered {
@@ -316,7 +325,22 @@ HF_API int hf_plan_diff(struct hf_plans *plans, const char *plan,
 enum hf_plan_commit_flags {
 	HF_PLAN_COMMIT_STRICT = 1 << 0, /* nothing at all may have changed in the targets */
 	HF_PLAN_COMMIT_TORN = 1 << 1,   /* commit a plan that may be torn */
+	HF_PLAN_COMMIT_MERGE = 1 << 2,  /* merge text files that both sides changed; see below */
 };
+
+/*
+ * Merging (HF_PLAN_COMMIT_MERGE). A regular file whose content both the sandbox and the target's users changed
+ * is merged by `git merge-file`, if a version that both began with is known: the old version that another
+ * plan's commit keeps for undo, or the file in the commit that was HEAD when the sandbox began, where
+ * the target is the top of a git work tree. Only a clean merge is used. It lands like every other change:
+ * all or nothing, recovered, and undone by hf_plan_undo. If one file does not merge, nothing is committed
+ * and the report says why. Never merged: files whose mode, owner or attributes differ, symlinks, a file that
+ * one side deleted or both added, binary ones, those larger than 32 MiB, and git's own.
+ *
+ * With a base from git, changes that were not committed when the sandbox began count as made by both
+ * sides. If one of the two took such a change back, the merge does not see that. Line ends and other
+ * filters of git are not applied to the base: where they matter, the merge finds conflicts.
+ */
 
 struct hf_plan_fence {
 	const char *name; /* of a lock */
@@ -337,8 +361,17 @@ struct hf_plan_commit_opts {
 struct hf_conflict {
 	const char *sandbox;
 	const char *path;
-	const char *kind; /* "changed", "deleted-meanwhile", "parent-unknown", "open-for-writing", … */
-	const char *by;   /* who changed it, when that is known; "" */
+	const char *kind; /* "changed", "deleted-meanwhile", "parent-unknown", "open-for-writing", "merge-conflict", … */
+	const char *by;   /* the plan that changed it, when that is known; "" */
+	const char *why;  /* why it was not merged, though that was asked for; "" */
+};
+
+/* A file that both sides changed, and that landed merged. */
+struct hf_merged {
+	const char *sandbox;
+	const char *path;
+	const char *kind; /* where the common version came from: "kept" or "git" */
+	const char *base; /* the plan that kept it, or the commit */
 };
 
 struct hf_plan_report {
@@ -348,6 +381,8 @@ struct hf_plan_report {
 	size_t n_conflicts;
 	const struct hf_conflict *conflicts; /* freed by hf_plan_report_done */
 	int by_other; /* 1: another process has committed it */
+	size_t n_merged;
+	const struct hf_merged *merged; /* also among `changed` */
 	void *memory;
 };
 
@@ -358,7 +393,7 @@ HF_API void hf_plan_report_done(struct hf_plan_report *report);
  * Applies all changes of all sandboxes to their targets, or none. Returns 0 when the targets
  * have them, durably; else, with every target as before and the sandboxes kept:
  *   HF_E_CONFLICT    the targets changed meanwhile; *ret_report has the list
- *   HF_E_IN_USE      processes are still in a sandbox
+ *   HF_E_IN_USE      processes are still in a sandbox, or it is the plan of a transactional run that goes on
  *   HF_E_TORN        it was in use when power failed
  *   HF_E_STALE       a fence is no longer current (L5)
  *   HF_E_BUSY, HF_E_TIMEOUT  another process is committing it
@@ -374,7 +409,13 @@ HF_API int hf_plan_commit(struct hf_plans *plans, const char *plan,
 HF_API int hf_plan_rollback(struct hf_plans *plans, const char *plan, int64_t wait_ns,
 			    struct hf_err *err) HF_MUST_CHECK;
 
-/* Takes a commit back while its old versions are kept; conflicts as for a commit. */
+/*
+ * Takes a commit back, all of it or nothing, as long as its old versions are kept: until the plan is removed
+ * (hf_plan_rm, or hf_plan_gc, by default a day later). Those of a target on another mount than the state
+ * directory are not kept (HF_E_PLAN_STATE). Each entry must be exactly as the commit left it, else it is a
+ * conflict; `force` overrules that. Of two commits to one entry the later one is taken back first. The
+ * entry then is the older commit's again, but was moved since, so that taking back the older one needs `force`.
+ */
 HF_API int hf_plan_undo(struct hf_plans *plans, const char *plan,
 			const struct hf_plan_commit_opts *opts, struct hf_plan_report *ret_report,
 			struct hf_err *err) HF_MUST_CHECK;
@@ -417,7 +458,8 @@ struct hf_plan_gc_item {
 
 /*
  * Removes plans that are over (COMMITTED, ROLLED_BACK, CLEANED) or hold no change, older than
- * age_ns. Uncommitted work is never removed. Calls `fn` for every plan. Returns how many.
+ * age_ns. Uncommitted work is never removed, but for that of a transactional run (HF_PLAN_OF_RUN) which ended more than
+ * HF_PLAN_KEPT_NS ago. Calls `fn` for every plan. Returns how many.
  */
 HF_API int hf_plan_gc(struct hf_plans *plans, const struct hf_plan_gc_opts *opts,
 		      void (*fn)(void *arg, const struct hf_plan_gc_item *item), void *arg,

@@ -33,7 +33,7 @@
  *
  * Laws. A session's lock is freed only when its tree is empty (L7). No signal goes to a
  * process that was not proven to be of the tree (L6). The intent to start is on disk
- * before the fork, the outcome before the lock is free; the command's identity survives the death of
+ * before the command is let go, the outcome before the lock is free; the command's identity survives the death of
  * any process before it is said to run.
  *
  * Success (L14) is exit 0 of the command in this attempt, and exit 0 of the verifier where one was given. A
@@ -71,8 +71,9 @@
  * user's process that takes the mark of a dead run keeps the next run of that name from starting.
  * In a group of more than 32 places not every place has two owners: such a one is free when the
  * keeper is killed.
- * After HF_RUN_LEAVE_RUNNING what was left belongs to whoever reaps the caller's orphans. As long as the session
- * goes on (a verifier, the next attempt), an end by TERM or KILL still ends what earlier attempts left.
+ * After HF_RUN_LEAVE_RUNNING what was left belongs to the process that reaps the caller's orphans. It is left alone only
+ * when the session is over. As long as that goes on (a verifier, the next attempt), every end by TERM or KILL ends
+ * what earlier commands left as well: a stop, a deadline, an idle limit, a verifier that takes too long.
  */
 #ifndef HOLDFAST_RUN_H
 #define HOLDFAST_RUN_H
@@ -93,6 +94,7 @@ HF_C_BEGIN
 #define HF_RUN_GRACE_NS    (5 * HF_SEC)       /* between TERM and KILL, unless said otherwise */
 #define HF_RUN_TTL_NS      (60 * HF_SEC)      /* the session's lease, renewed at a third of it */
 #define HF_RUN_VERIFY_NS   (600 * HF_SEC)     /* how long a verifier may take */
+#define HF_RUN_BUSY_NS     (3600 * HF_SEC)    /* how long a heartbeat may say that a tool is at work */
 #define HF_RUN_HANG_NS     (600 * HF_SEC)     /* silent for so long: shown as hung */
 #define HF_RUN_BACKOFF_NS  HF_SEC             /* after the first failure in a loop; doubles */
 #define HF_RUN_BACKOFF_MAX_NS (300 * HF_SEC)
@@ -105,7 +107,8 @@ HF_C_BEGIN
 #define HF_RUN_LOG_MAX     (64 << 20)         /* bytes of a run's log */
 #define HF_RUN_LOG_MIN     (64 << 10)         /* the least that may be asked for */
 #define HF_RUN_LOG_UNLIMITED UINT64_MAX
-#define HF_RUN_GROUP_ALL   "all"              /* the group of who names none */
+#define HF_RUN_START_NS    (30 * HF_SEC)      /* for holdfast-supervise to answer hf_run_start */
+#define HF_RUN_GROUP_ALL   "all"              /* the default group */
 
 enum hf_run_flags {
 	/*
@@ -146,7 +149,7 @@ struct hf_run_opts {
 	const char *cwd;           /* where it runs; NULL: in the caller's directory */
 	char *const *env;          /* "NAME=VALUE", NULL-ended: set on top of the caller's, and stored; NULL: none */
 	int64_t deadline_ns;       /* of each attempt; 0: none */
-	int64_t idle_ns;           /* end it after so long without output; 0: never */
+	int64_t idle_ns;           /* end it after so long without output or heartbeat (hf_session_beat); 0: never */
 	int64_t hang_ns;           /* show it as hung after so long without output; 0: HF_RUN_HANG_NS */
 	int64_t grace_ns;          /* 0: HF_RUN_GRACE_NS; negative: KILL at once */
 	int64_t wait_ns;           /* for the lock; 0: do not wait; negative: for ever */
@@ -170,6 +173,10 @@ struct hf_run_opts {
 	 * are: "attempt 2 in /src/app, deadline 1h, verify 'make test'". May be NULL. */
 	void (*resumed)(void *arg, const char *text);
 	void *resumed_arg;
+	const char *stage;         /* set by hf_tx_supervise and hf_tx_start (tx.h), whose options it holds; else NULL */
+	/* hf_run_start: how long holdfast-supervise may take until it answers at all; then it is killed, HF_E_TIMEOUT.
+	 * The wait for the lock is not part of it. 0: HF_RUN_START_NS. Not stored. */
+	int64_t start_ns;
 };
 
 /* How an attempt ended. The words are what `ps` and the journal say. */
@@ -180,12 +187,14 @@ struct hf_run_opts {
 	X(FAILED,        2, "failed")        /* exit status not 0, or a signal */               \
 	X(VERIFY_FAILED, 3, "verify-failed")                                                    \
 	X(TIMED_OUT,     4, "timed-out")     /* deadline or idle limit */                       \
-	X(STOPPED,       5, "stopped")       /* somebody asked for it */                        \
+	X(STOPPED,       5, "stopped")       /* it was asked to stop */                         \
 	X(LOST_LOCK,     6, "lost-lock")                                                        \
 	X(ABANDONED,     7, "abandoned")     /* its supervisor or keeper was killed */          \
 	X(NOT_STARTED,   8, "not-started")   /* the command could not be executed */            \
 	X(INTERRUPTED,   9, "interrupted")   /* SIGINT or SIGQUIT, also when it exited 0 then */ \
-	X(GAVE_UP,      10, "gave-up")       /* a loop whose --until condition never became true */
+	X(GAVE_UP,      10, "gave-up")       /* a loop whose --until condition never became true */     \
+	X(CONFLICT,     11, "conflict")      /* it succeeded, but its targets had changed: nothing committed (tx.h) */ \
+	X(DECLINED,     12, "declined")      /* it succeeded, and the question before the commit was answered with no: the same */
 /* clang-format on */
 
 enum hf_outcome {
@@ -209,7 +218,8 @@ enum hf_outcome {
 	X(VERIFY_FAILED, 10, "verify-failed")                                                   \
 	X(STOPPED,       11, "stopped")                                                         \
 	X(DEAD_UNREAPED, 12, "dead-unreaped") /* its keepers are gone, nobody looked yet */      \
-	X(UNREADABLE,    13, "unreadable")   /* its keeper lives, its record is damaged */
+	X(UNREADABLE,    13, "unreadable")   /* its keeper lives, its record is damaged */       \
+	X(LANDING,       14, "landing")      /* command and verifier succeeded; what it made is being committed */
 /* clang-format on */
 
 enum hf_session_state {
@@ -235,7 +245,7 @@ struct hf_run_report {
 	/* Processes that outlived the last attempt's command and were ended: how many, and "sleep (2), node". */
 	uint32_t outlived;
 	char outlived_names[HF_RUN_OUTLIVED_MAX];
-	struct hf_holder blocker; /* HF_E_BUSY, HF_E_TIMEOUT: who has the name */
+	struct hf_holder blocker; /* HF_E_BUSY, HF_E_TIMEOUT: the holder of the name */
 };
 
 /*
@@ -245,7 +255,7 @@ struct hf_run_report {
  * the only thread of the process. Standard input, output and the terminal are the command's.
  *
  * Returns 0 when the session came to an outcome, good or bad: *ret_report has it. Else:
- *   HF_E_BUSY, HF_E_TIMEOUT  the name is in use; ret_report->blocker says by whom
+ *   HF_E_BUSY, HF_E_TIMEOUT  the name is in use; ret_report->blocker is its holder
  *   HF_E_FINISHED            it has succeeded already and is not resumed
  *   HF_E_NO_SESSION          there is nothing to resume
  *   HF_E_NO_DIRECTORY        the directory that it is to run in is not there
@@ -268,6 +278,7 @@ HF_API int hf_run_supervise(struct hf_state *state, const char *name,
  *   -ENOENT          it is not there
  *   HF_E_UNTRUSTED   another user owns it, or others than its owner can change it
  *   HF_E_FORMAT      it is of another version than the library
+ *   HF_E_TIMEOUT     it did not answer within start_ns
  */
 HF_API int hf_run_start(struct hf_state *state, const char *name, const struct hf_run_opts *opts,
 			struct hf_run_report *ret_report, struct hf_err *err) HF_MUST_CHECK;
@@ -379,6 +390,8 @@ HF_API int hf_sessions_sweep(struct hf_sessions *sessions);
  *   HF_E_UNKNOWN     it cannot be judged from here; the same
  *   HF_E_PROTECTED   the caller is part of that session
  *   HF_E_TIMEOUT     it did not end within grace and another ten seconds
+ *   HF_E_BUSY        its supervisor and keeper are gone, and another run or reap of that name is at work
+ *   HF_E_REMAINS     they are gone, and what is left cannot be ended from here, as for hf_session_reap
  */
 HF_API int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns,
 			   struct hf_err *err) HF_MUST_CHECK;
@@ -389,6 +402,15 @@ HF_API int hf_session_stop(struct hf_sessions *sessions, const char *name, int64
  * there was nothing to do; HF_E_BUSY while it is supervised; HF_E_REMAINS; HF_E_NO_SESSION.
  */
 HF_API int hf_session_reap(struct hf_sessions *sessions, const char *name,
+			   struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * A heartbeat of the run that has `token`: it works although it prints nothing. With `busy` it is at
+ * work until the next heartbeat, for HF_RUN_BUSY_NS at most: a tool call has begun. The idle limit and
+ * the state HF_SESSION_HUNG count from output or heartbeat, whichever is later. For processes of the session
+ * ($HOLDFAST_SESSION, $HOLDFAST_TOKEN). HF_E_NO_SESSION; -errno. Blocks: no.
+ */
+HF_API int hf_session_beat(struct hf_sessions *sessions, const char *name, uint64_t token, int busy,
 			   struct hf_err *err) HF_MUST_CHECK;
 
 /* -- logs ------------------------------------------------------------------------ */

@@ -20,7 +20,7 @@
  * handle. A directory that has other content and no FORMAT file is refused:
  * a mistyped path is not filled with our files.
  *
- * Layout:  FORMAT  locks/  sessions/  plans/  journal/  quarantine/
+ * Layout:  FORMAT  locks/  sessions/  plans/  landings/  modes/  journal/  quarantine/
  *
  * Ownership: a handle is freed by hf_state_free, after all that was opened from it.
  * Threads: a handle is constant after opening and may be shared.

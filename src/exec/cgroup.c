@@ -18,6 +18,7 @@
 #define NAME_PREFIX "holdfast-"
 #define CGROUP2_MAGIC 0x63677270UL /* CGROUP2_SUPER_MAGIC of linux/magic.h */
 #define DEPTH_MAX   16 /* of groups that the tree itself made below ours */
+#define OWN_PATH_MAX (HF_CGROUP_PATH_MAX - 40) /* leaves room for the name of a group below it */
 
 /* The text of a file of /proc that may be long; to be freed. NULL on any failure. */
 static char *slurp(const char *path, size_t cap)
@@ -147,17 +148,17 @@ static int open_group(const char *path, struct hf_cgroup *ret)
 	return 0;
 }
 
-/* Where our own group is, by the quick way or by the long one. */
-static int find_own(char *out, size_t cap)
+int hf_cgroup_own(struct hf_cgroup *ret)
 {
-	int r = own_path(guess_mount, out, cap);
+	char path[OWN_PATH_MAX];
+	int r = own_path(guess_mount, path, sizeof(path));
 
-	if (r == 0) {
-		AUTO_FD fd = hf_open_at(AT_FDCWD, out, O_PATH | O_DIRECTORY, 0);
-
-		r = fd < 0 ? fd : 0;
-	}
-	return r == -ENOTSUP || r == -ENOENT ? own_path(find_mount, out, cap) : r;
+	if (r == 0)
+		r = open_group(path, ret);
+	if (r != -ENOTSUP && r != -ENOENT)
+		return r;
+	r = own_path(find_mount, path, sizeof(path));
+	return r < 0 ? r : open_group(path, ret);
 }
 
 /*
@@ -184,19 +185,16 @@ static int make_locked(const char *path, struct hf_cgroup *ret)
 	return 0;
 }
 
-int hf_cgroup_make(uint64_t token, struct hf_cgroup *ret)
+int hf_cgroup_make(const struct hf_cgroup *own, uint64_t token, struct hf_cgroup *ret)
 {
-	char own[HF_CGROUP_PATH_MAX - 40], path[HF_CGROUP_PATH_MAX];
-	int r = find_own(own, sizeof(own));
+	char path[HF_CGROUP_PATH_MAX];
+	int r = -EAGAIN;
 
-	if (r < 0)
-		return r;
-	(void)snprintf(path, sizeof(path), "%s/" NAME_PREFIX "%llu", own, (unsigned long long)token);
-	for (int try = 0; try < 3; try++) {
+	if ((size_t)snprintf(path, sizeof(path), "%s/" NAME_PREFIX "%llu", own->path, (unsigned long long)token) >=
+	    sizeof(path))
+		return -ENAMETOOLONG;
+	for (int try = 0; r == -EAGAIN && try < 3; try++)
 		r = make_locked(path, ret);
-		if (r != -EAGAIN)
-			break;
-	}
 	return r;
 }
 
@@ -225,30 +223,22 @@ static int sweep_one(int dirfd, const char *name)
 	return removed;
 }
 
-int hf_cgroup_sweep(void)
+int hf_cgroup_sweep(const struct hf_cgroup *own)
 {
-	char own[HF_CGROUP_PATH_MAX - 40];
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
 	struct statfs fs;
 	struct stat st;
-	int fd, removed = 0;
-	DIR *dir;
+	int removed = 0;
 
-	if (find_own(own, sizeof(own)) < 0)
-		return 0;
-	fd = hf_open_at(AT_FDCWD, own, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (fd < 0)
-		return 0;
 	/* Two links and one for each group below: the rule is that there is none. */
-	if (hf_sys.fstatfs(fd, &fs) < 0 || (unsigned long)fs.f_type != CGROUP2_MAGIC ||
-	    hf_stat_at(fd, "", &st) < 0 || st.st_nlink == 2 || !(dir = fdopendir(fd))) {
-		hf_auto_close(&fd);
+	if (hf_sys.fstatfs(own->fd, &fs) < 0 || (unsigned long)fs.f_type != CGROUP2_MAGIC ||
+	    hf_stat_at(own->fd, "", &st) < 0 || st.st_nlink == 2)
 		return 0;
-	}
-	while ((entry = readdir(dir)))
+	(void)hf_open_dir(own->fd, ".", &dir);
+	while (dir && (entry = readdir(dir)))
 		if (entry->d_type == DT_DIR && is_group_name(entry->d_name))
-			removed += sweep_one(fd, entry->d_name);
-	(void)closedir(dir);
+			removed += sweep_one(own->fd, entry->d_name);
 	return removed;
 }
 

@@ -20,14 +20,17 @@ struct hf_cgroup {
 
 #define HF_CGROUP_INIT { -1, 0, "" }
 
-/* Makes one. -ENOTSUP, -EACCES, …: there is none to be had here. */
-int hf_cgroup_make(uint64_t token, struct hf_cgroup *ret);
+/* Opens the calling process's own group, below which sessions have theirs. -ENOTSUP, -EACCES, …: there is none here. */
+int hf_cgroup_own(struct hf_cgroup *ret);
+
+/* Makes one below it. -EACCES, …: that is not allowed here. */
+int hf_cgroup_make(const struct hf_cgroup *own, uint64_t token, struct hf_cgroup *ret);
 
 /*
- * Removes the empty groups below the caller's own that hf_cgroup_make made for this user and
- * whose maker is gone: it was killed before the name was on record. Returns how many.
+ * Removes the empty groups below it that hf_cgroup_make made for this user and whose maker is
+ * gone: it was killed before the name was on record. Returns how many.
  */
-int hf_cgroup_sweep(void);
+int hf_cgroup_sweep(const struct hf_cgroup *own);
 
 /* Opens the one on record. -ENOENT when it is gone, or another one stands there. */
 int hf_cgroup_open(const char *path, uint64_t inode, struct hf_cgroup *ret);

@@ -2,10 +2,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,6 +73,7 @@ struct running {
 	struct hf_command_result *result;
 	struct hf_command_signals signals;
 	const sigset_t *mask; /* the command's */
+	int caller;           /* its pidfd */
 	struct hf_child child;
 	struct hf_tree tree;
 	int output;           /* our end of its standard output; -1: has ended */
@@ -85,6 +88,7 @@ static void running_done(struct running *run)
 	hf_tree_done(&run->tree);
 	hf_command_signals_done(&run->signals);
 	hf_auto_close(&run->output);
+	hf_auto_close(&run->caller);
 	free(run->chunk);
 }
 
@@ -115,6 +119,17 @@ static void pass_signals(struct running *run)
 			run->result->signal = sig;
 		(void)begin_end(run, sig);
 	}
+}
+
+/* The caller was killed, and nobody waits for the result: no grace, but for a command that has something to put away. */
+static void abandon(struct running *run)
+{
+	hf_auto_close(&run->caller);
+	hf_auto_close(&run->output);
+	if (run->command->orphan_grace_ns > 0)
+		(void)begin_end(run, SIGTERM);
+	run->ending = 1;
+	run->until = hf_mono_in(run->command->orphan_grace_ns);
 }
 
 /* One piece of its output. */
@@ -157,10 +172,15 @@ static void act(struct running *run)
 static void sleep_a_while(struct running *run)
 {
 	struct pollfd fds[] = { { .fd = run->signals.fd, .events = POLLIN },
-				{ .fd = run->output, .events = POLLIN } };
+				{ .fd = run->output, .events = POLLIN },
+				{ .fd = run->caller, .events = POLLIN } };
 
-	if (hf_poll_until(fds, 2, run->until) <= 0)
+	if (hf_poll_until(fds, 3, run->until) <= 0)
 		return;
+	if (fds[2].revents) {
+		abandon(run);
+		return;
+	}
 	if (fds[0].revents)
 		pass_signals(run);
 	if (fds[1].revents)
@@ -225,23 +245,21 @@ static int start(struct running *run)
 	return 0;
 }
 
-/* `mask`: the command's; NULL: that of the caller. */
-static void run_here(const struct hf_command *command, const sigset_t *mask,
-		     struct hf_command_result *ret)
+static void run_command(const struct hf_command *command, int caller, const sigset_t *mask,
+			struct hf_command_result *ret)
 {
 	struct hf_command_result result = { 0 };
 	AUTO(running_done) struct running run = { .command = command,
 						  .result = &result,
 						  .signals = { .fd = -1 },
+						  .mask = mask,
+						  .caller = caller,
 						  .child = HF_CHILD_INIT,
 						  .tree = HF_TREE_INIT,
 						  .output = -1,
 						  .until = hf_mono_in(command->limit_ns) };
-	int was_subreaper = 0;
 
-	(void)prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper);
 	result.error = hf_command_signals_take(&run.signals);
-	run.mask = mask ? mask : &run.signals.mask;
 	if (result.error == 0 && prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		result.error = -errno;
 	if (result.error == 0)
@@ -252,11 +270,26 @@ static void run_here(const struct hf_command *command, const sigset_t *mask,
 		result.code = run.tree.leader_code;
 		result.status = run.tree.leader_status;
 	}
-	(void)prctl(PR_SET_CHILD_SUBREAPER, was_subreaper);
 	*ret = result;
 }
 
-/* -- for a caller that has children already ------------------------------------------ */
+static _Noreturn void watcher_main(const struct hf_command *command, pid_t parent, int report,
+				   const sigset_t *mask)
+{
+	struct hf_command_result result;
+	int caller = hf_sys.pidfd_open(parent, 0);
+
+	/* A terminal's signal goes to the caller, which passes it on. What is sent to the caller's group does not end us. */
+	(void)setpgid(0, 0);
+	/* Opened first, still our parent after: it is the one. */
+	if (caller < 0 || getppid() != parent)
+		_exit(1);
+	/* Signals stay blocked: one that is passed on now must not end this process. */
+	run_command(command, caller, mask, &result);
+	_exit(hf_write_all(report, (const char *)&result, sizeof(result)) == 0 ? 0 : 1);
+}
+
+/* -- the caller ----------------------------------------------------------------------- */
 
 static int has_children(void)
 {
@@ -266,22 +299,7 @@ static int has_children(void)
 		 errno == ECHILD);
 }
 
-static _Noreturn void apart_main(const struct hf_command *command, pid_t parent, int report,
-				 const sigset_t *mask)
-{
-	struct hf_command_result result;
-
-	/* A terminal's signal goes to the caller, which passes it on. */
-	(void)setpgid(0, 0);
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
-	/* Signals stay blocked: one that is passed on now must not end this process. */
-	run_here(command, mask, &result);
-	_exit(hf_write_all(report, (const char *)&result, sizeof(result)) == 0 ? 0 : 1);
-}
-
-/* Waits for that process, and passes on to it what we get. */
+/* Waits for the watcher, and passes on to it what we get. */
 static void attend(const struct hf_command_signals *signals, pid_t pid, int pidfd)
 {
 	struct pollfd fds[] = { { .fd = pidfd, .events = POLLIN },
@@ -297,9 +315,20 @@ static void attend(const struct hf_command_signals *signals, pid_t pid, int pidf
 		continue;
 }
 
+/* The watcher was killed: the processes that it watched are our children now. They get no grace. */
+static void end_orphans(void)
+{
+	AUTO(hf_tree_done) struct hf_tree tree = HF_TREE_INIT;
+
+	while (hf_tree_reap(&tree)) {
+		hf_tree_kill(&tree);
+		hf_pause(KILL_AGAIN_NS);
+	}
+}
+
 /*
- * Numbers that the forked process keeps: a descriptor that the library has flocked means nothing in it
- * (noinherit.h). It ends with us, so the flock does not outlive us. 0 or -errno.
+ * Numbers that the watcher keeps: a descriptor that the library has flocked means nothing in it
+ * (noinherit.h). 0 or -errno.
  */
 static int keep(int fd, int *ret)
 {
@@ -307,7 +336,20 @@ static int keep(int fd, int *ret)
 	return fd >= 0 && *ret < 0 ? -errno : 0;
 }
 
-static void run_apart(const struct hf_command *given, struct hf_command_result *ret)
+/* The same for a file that is written: opened anew, so that its flock ends with us and not with the watcher. */
+static int keep_file(int fd, int *ret)
+{
+	char path[40];
+	struct stat st;
+
+	if (fd < 0 || hf_stat_at(fd, "", &st) < 0 || !S_ISREG(st.st_mode))
+		return keep(fd, ret);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	*ret = hf_open_at(AT_FDCWD, path, O_WRONLY, 0);
+	return *ret < 0 ? keep(fd, ret) : 0;
+}
+
+void hf_command_run(const struct hf_command *given, struct hf_command_result *ret)
 {
 	AUTO(hf_command_signals_done) struct hf_command_signals signals = { .fd = -1 };
 	struct hf_command command = *given;
@@ -317,11 +359,12 @@ static void run_apart(const struct hf_command *given, struct hf_command_result *
 	AUTO_FD write_end = -1;
 	AUTO_FD pidfd = -1;
 	pid_t pid, parent = getpid();
-	int ends[2];
+	int ends[2], was_subreaper = 0, alone = !has_children();
 
+	*ret = (struct hf_command_result){ 0 };
 	ret->error = keep(given->in, &in);
 	if (ret->error == 0)
-		ret->error = keep(given->out, &out);
+		ret->error = keep_file(given->out, &out);
 	if (ret->error == 0 && pipe2(ends, O_CLOEXEC) < 0)
 		ret->error = -errno;
 	if (ret->error < 0)
@@ -333,28 +376,25 @@ static void run_apart(const struct hf_command *given, struct hf_command_result *
 	ret->error = hf_command_signals_take(&signals);
 	if (ret->error < 0)
 		return;
+	(void)prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper);
+	if (alone)
+		(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	pid = fork();
 	if (pid == 0)
-		apart_main(&command, parent, write_end, &signals.mask);
+		watcher_main(&command, parent, write_end, &signals.mask);
 	hf_auto_close(&write_end);
 	hf_auto_close(&in);
 	hf_auto_close(&out);
 	/* Ours and not yet waited for: the number is its own. */
 	pidfd = pid < 0 ? -1 : hf_sys.pidfd_open(pid, 0);
-	if (pidfd < 0) {
+	if (pidfd < 0)
 		ret->error = -errno;
-		return;
-	}
-	attend(&signals, pid, pidfd);
-	if (hf_read_all(report, (char *)ret, sizeof(*ret)) != (ssize_t)sizeof(*ret))
-		*ret = (struct hf_command_result){ .error = -ECHILD };
-}
-
-void hf_command_run(const struct hf_command *command, struct hf_command_result *ret)
-{
-	*ret = (struct hf_command_result){ 0 };
-	if (has_children())
-		run_apart(command, ret);
 	else
-		run_here(command, NULL, ret);
+		attend(&signals, pid, pidfd);
+	if (pidfd >= 0 && hf_read_all(report, (char *)ret, sizeof(*ret)) != (ssize_t)sizeof(*ret)) {
+		*ret = (struct hf_command_result){ .error = -ECHILD };
+		if (alone)
+			end_orphans();
+	}
+	(void)prctl(PR_SET_CHILD_SUBREAPER, was_subreaper);
 }

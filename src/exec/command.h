@@ -8,14 +8,15 @@
  *
  * The command is over when it has exited and its output has ended. What it left running is then
  * ended, too: TERM, and KILL at the end of the grace. The call returns when no process of it is
- * left, whatever they did (setsid, double fork, another environment): the caller is a
- * subreaper for that time, so that every orphan becomes its child (tree.h). If the caller had
- * children before, whose orphans would come to it as well, a process of its own does all
- * this and reports.
+ * left, whatever they did (setsid, double fork, another environment): a watcher, a process of its
+ * own between the caller and the command, is a subreaper, so that every orphan becomes its
+ * child (tree.h). If the caller is killed, the watcher ends all of them. If the watcher is killed, the caller
+ * does: it is a subreaper for that time as well, unless it had children before, whose orphans would come to it
+ * and could not be told from the command's; then the kernel kills the command alone (PDEATHSIG).
  *
  * For programs with one thread that wait for nothing else meanwhile, such as the CLI: signals
  * are blocked, SIGCHLD gets its default action, and children are reaped; afterwards all is as it
- * was. If the caller is killed, the kernel kills the command; what that has started lives on.
+ * was.
  */
 #ifndef EXEC_COMMAND_H
 #define EXEC_COMMAND_H
@@ -27,15 +28,16 @@ struct hf_command {
 	char *const *argv;
 	char *const *envp;
 	int in;           /* its standard input; -1: nothing */
-	int out;          /* its output is written there, through a pipe; -1: to our standard error */
+	int out;          /* its output is written there, to a file from its start, through a pipe; -1: to our standard error */
 	int64_t limit_ns; /* how long it may take, its output included */
 	int64_t grace_ns; /* between TERM and KILL */
+	int64_t orphan_grace_ns; /* the same when the caller was killed; 0: KILL at once */
 	int (*enter)(void *arg); /* as in spawn.h */
 	void *enter_arg;
 };
 
 struct hf_command_result {
-	int error;       /* -errno: it was not started; then nothing below is set */
+	int error;       /* -errno: it was not started, or (-ECHILD) its watcher was killed; then nothing below is set */
 	int exec_error;  /* -errno of exec or `enter`; 0: the command ran */
 	int code;        /* CLD_EXITED, CLD_KILLED, CLD_DUMPED */
 	int status;      /* the exit status, or the signal */

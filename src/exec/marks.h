@@ -15,7 +15,9 @@
  *     bit 53..30   hash of the token: another run of that name has another mark
  *     bit 29..0    hash of the state directory and the name
  *
- * Two sessions that live at once share a mark with a probability of 2^-54. A process that lowers
+ * Two sessions that live at once share a mark with a probability of 2^-54. Within one state directory that is
+ * harmless: a hunt kills no process by a mark that another session on record has as well, unless the
+ * environment names the hunted run, and says that it remains (hunt.c). A process that lowers
  * its own limit loses the mark, and one that sets it to another session's is taken for one of
  * that session: it can do that to itself and to others of its user only.
  */

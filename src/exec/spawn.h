@@ -1,7 +1,7 @@
 /*
  * exec/spawn.h - starting a command in two steps: made and held back, then let go.
  *
- * Between the two the caller writes down who it is. A child whose parent dies before
+ * Between the two the caller records the child's identity. A child whose parent dies before
  * it says go does not start; one whose parent dies later is killed by the kernel
  * (PDEATHSIG), besides all else that looks after it.
  */

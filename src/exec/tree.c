@@ -1,6 +1,7 @@
 /* exec/tree.c - ending the tree below this process. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "hf/exec/tree.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/sys/poll.h"
 
 void hf_tree_done(struct hf_tree *tree)
 {
@@ -42,6 +44,40 @@ int hf_tree_note_others(struct hf_tree *tree)
 	tree->others = scan.stats;
 	tree->n_others = kept;
 	return 0;
+}
+
+void hf_tree_add_beside(struct hf_tree *tree, int32_t pid)
+{
+	if (tree->n_beside < HF_TREE_BESIDE_MAX)
+		tree->beside[tree->n_beside++] = pid;
+}
+
+/* Our children that are not reaped yet, so their numbers are their own. */
+static int is_beside(const struct hf_tree *tree, int32_t pid)
+{
+	for (size_t i = 0; i < tree->n_beside; i++)
+		if (tree->beside[i] == pid)
+			return 1;
+	return 0;
+}
+
+static int is_ours(const struct hf_tree *tree, int32_t pid)
+{
+	return (tree->attendant != 0 && pid == tree->attendant) || is_beside(tree, pid);
+}
+
+/* Only they have no signal at their end: whatever loses its parent gets the usual one with us. */
+static void reap_beside(struct hf_tree *tree)
+{
+	for (size_t i = 0; i < tree->n_beside;) {
+		siginfo_t info = { 0 };
+		int r = waitid(P_PID, (id_t)tree->beside[i], &info, WEXITED | WNOHANG | __WCLONE);
+
+		if (r < 0 || info.si_pid != 0)
+			tree->beside[i] = tree->beside[--tree->n_beside];
+		else
+			i++;
+	}
 }
 
 /* A child of ours: of the tree, or of those that were there before? */
@@ -106,12 +142,15 @@ static int has_reaper(struct hf_tree *tree)
 
 int hf_tree_reap(struct hf_tree *tree)
 {
+	int which = tree->n_beside > 0 ? 0 : __WALL;
+
 	if (has_reaper(tree))
 		return 1;
+	reap_beside(tree);
 	for (;;) {
 		siginfo_t info = { 0 };
 
-		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | __WALL) < 0) {
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | which) < 0) {
 			if (errno == EINTR)
 				continue;
 			/* Nobody left; a group may still hold one that was moved there. */
@@ -129,6 +168,8 @@ int hf_tree_reap(struct hf_tree *tree)
 			tree->leader_code = info.si_code;
 			tree->leader_status = info.si_status;
 		}
+		if (info.si_pid == tree->attendant)
+			tree->attendant = 0;
 	}
 }
 
@@ -169,27 +210,50 @@ static void keep_tree(const struct hf_tree *tree, struct hf_ptable *scan)
 	hf_ptable_keep_descendants(scan, reaper_of(tree), not, n);
 }
 
+int hf_tree_await_attendant(const struct hf_tree *tree, int64_t wait_ns)
+{
+	AUTO_FD pidfd = tree->attendant > 0 ? hf_sys.pidfd_open(tree->attendant, 0) : -1;
+	struct pollfd fd = { .fd = pidfd, .events = POLLIN };
+
+	return pidfd >= 0 && hf_poll_until(&fd, 1, hf_mono_in(wait_ns)) > 0;
+}
+
+/* The attendant has nobody left to serve, and did not end by itself. */
+static void kill_attendant(struct hf_tree *tree)
+{
+	/* Our child, not reaped: the number is its own. */
+	AUTO_FD pidfd = tree->attendant > 0 ? hf_sys.pidfd_open(tree->attendant, 0) : -1;
+
+	if (pidfd >= 0)
+		(void)hf_sys.pidfd_send_signal(pidfd, SIGKILL);
+}
+
 /* Sends to all descendants that live. Returns how many; of SIGKILL how many for the first time. */
 static unsigned signal_all(struct hf_tree *tree, int sig, int also, int32_t spared)
 {
 	AUTO(hf_ptable_done) struct hf_ptable scan = { 0 };
-	unsigned count = 0;
+	unsigned count = 0, sent = 0;
 
 	if (hf_ptable_read(&scan) < 0)
 		return 0;
 	keep_tree(tree, &scan);
 	for (size_t i = 0; i < scan.n; i++) {
 		const struct hf_stat *st = &scan.stats[i];
-		AUTO_FD pidfd = hf_stat_is_dead(st) || st->pid == spared ? -1 : open_scanned(tree, st);
+		AUTO_FD pidfd = hf_stat_is_dead(st) || st->pid == spared || is_ours(tree, st->pid)
+					? -1
+					: open_scanned(tree, st);
 
 		if (pidfd < 0)
 			continue;
+		sent++;
 		if (hf_sys.pidfd_send_signal(pidfd, sig) == 0)
 			count += sig != SIGKILL ||
 				 hf_victims_add(&tree->victims, st->pid, st->start_ticks);
 		if (also)
 			(void)hf_sys.pidfd_send_signal(pidfd, also);
 	}
+	if (sig == SIGKILL && sent == 0)
+		kill_attendant(tree);
 	return count;
 }
 
@@ -255,7 +319,8 @@ void hf_tree_describe(struct hf_tree *tree, struct hf_tree_names *ret)
 		return;
 	keep_tree(tree, &scan);
 	for (size_t i = 0; i < scan.n; i++)
-		if (!hf_stat_is_dead(&scan.stats[i]) && scan.stats[i].pid != tree->leader) {
+		if (!hf_stat_is_dead(&scan.stats[i]) && scan.stats[i].pid != tree->leader &&
+		    !is_ours(tree, scan.stats[i].pid)) {
 			ret->count++;
 			add_name(names, &n, scan.stats[i].pid);
 		}
@@ -280,16 +345,16 @@ static void count_member(void *arg, int32_t pid)
 	struct hf_tree *tree = arg;
 	struct hf_stat st;
 
-	if (hf_stat_read(pid, &st) == 0 && !hf_stat_is_dead(&st))
+	if (!is_ours(tree, pid) && hf_stat_read(pid, &st) == 0 && !hf_stat_is_dead(&st))
 		tree->killed += (unsigned)hf_victims_add(&tree->victims, pid, st.start_ticks);
 }
 
 void hf_tree_kill(struct hf_tree *tree)
 {
 	/*
-	 * The group first: one call for all that are in it, whatever they fork meanwhile. Whom
-	 * that spares (who moved out of it, and who lives on in threads while its first one has
-	 * ended) is found by the walk, when one round has not been enough.
+	 * The group first: one call for all that are in it, whatever they fork meanwhile. That
+	 * spares a process that moved out of it, and one that lives on in threads after its first
+	 * thread has ended. The walk finds these when one round was not enough.
 	 */
 	if (tree->group.fd >= 0) {
 		(void)hf_cgroup_each(&tree->group, count_member, tree);

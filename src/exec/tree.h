@@ -1,11 +1,11 @@
 /*
- * exec/tree.h - the process tree below a subreaper: who is in it, TERM, KILL, empty.
+ * exec/tree.h - the process tree below a subreaper: its members, TERM, KILL, empty.
  *
  * For the keeper, and for the supervisor when the keeper is gone. Since the caller is a
- * subreaper, the tree is empty exactly when it has no children left: whoever loses its
+ * subreaper, the tree is empty exactly when it has no children left: a process that loses its
  * parent becomes the caller's child. So killing means: kill all children, reap them, and
  * kill those that thereby became children, until there are none. Each process that is
- * killed is an unreaped child of the caller, whose pid cannot belong to anybody else, or
+ * killed is an unreaped child of the caller, whose pid cannot belong to another process, or
  * a descendant that is proven by its start and its parent after its pidfd was opened (L6).
  * Where a reaper stands between (reaper.c), the same holds for what is below that one.
  */
@@ -16,9 +16,11 @@
 #include "hf/exec/marks.h"
 #include "hf/exec/ptable.h"
 
+#define HF_TREE_BESIDE_MAX 64
+
 struct hf_tree {
 	struct hf_cgroup group;
-	/* Children that the process had before it became a supervisor: none of ours. */
+	/* Children that the process had before it became a supervisor: no part of the tree. */
 	struct hf_stat *others;
 	size_t n_others;
 	int32_t reaper;          /* our child that the tree is below (reaper.c); 0: below us */
@@ -30,12 +32,29 @@ struct hf_tree {
 	int leader_status;
 	unsigned killed;         /* processes that were sent SIGKILL */
 	int group_struck;        /* the group was killed, and that was not enough */
+	/*
+	 * A process that serves the tree and ends by itself after the last of it (the helper of a sandbox); 0: none.
+	 * The tree is not empty while it lives. It is not described, gets no TERM, and is killed when nobody else is left to kill.
+	 */
+	int32_t attendant;
+	/* Children of this process that are no part of the tree and are not waited for: made with no signal at their end. */
+	int32_t beside[HF_TREE_BESIDE_MAX];
+	size_t n_beside;
 	struct hf_victims victims; /* those, of this watch */
 };
 
 #define HF_TREE_INIT { .group = HF_CGROUP_INIT }
 
 void hf_tree_done(struct hf_tree *tree);
+
+/* Notes a child of this process that the tree is not to wait for; it was made with no signal at its end (clone(2), __WCLONE). */
+void hf_tree_add_beside(struct hf_tree *tree, int32_t pid);
+
+/*
+ * Waits for the attendant's exit, at most `wait_ns`. 1 when it has exited: then nobody that it served is left, and that is known
+ * without a look at every process. 0 when it lives, or there is none.
+ */
+int hf_tree_await_attendant(const struct hf_tree *tree, int64_t wait_ns);
 
 /* Remembers the children that there are. Before the first fork. */
 int hf_tree_note_others(struct hf_tree *tree);
@@ -57,7 +76,7 @@ struct hf_tree_names {
 	char names[HF_TREE_NAMES_MAX]; /* "sleep (2), node"; cut where there is no more room */
 };
 
-/* Who of the tree lives, without the leader. */
+/* The living processes of the tree, without the leader. */
 void hf_tree_describe(struct hf_tree *tree, struct hf_tree_names *ret);
 
 /* A signal to all descendants. */

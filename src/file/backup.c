@@ -2,8 +2,8 @@
  * file/backup.c - earlier versions: leaf.~1~ is the last one, leaf.~2~ the one before.
  *
  * Before the rename the old file gets a second name, ".<leaf>.holdfast-old.tmp"; after it,
- * the backups move up by one and that name becomes leaf.~1~. A crash between the two is
- * seen by the next one who has the lock: if that name still is the file itself, the rename
+ * the backups move up by one and that name becomes leaf.~1~. The next holder of the
+ * lock sees a crash between the two: if that name still is the file itself, the rename
  * never happened and the name goes; else it is finished. So a version is neither lost nor
  * kept twice, and a failure before the rename has not touched the backups.
  */

@@ -47,7 +47,7 @@ static int check_style(const struct hf_file *file, struct request *request, stru
 {
 	if (request->style == HF_STYLE_AUTO)
 		request->style = hf_style_of(file->leaf);
-	/* Of a type without comments, only a block that somebody made can go. */
+	/* In a file type without comments a block can only be removed, not made. */
 	if (request->style == HF_STYLE_AUTO && !request->start[0] && request->text)
 		return FAIL(err, -EINVAL, "markers", file->path,
 			    "files of this type have no comments; use 'file edit', or --start and --end");

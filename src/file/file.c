@@ -66,6 +66,8 @@ static int check_opts(const char *path, const struct hf_file_opts *opts, struct 
 	if (opts->size < sizeof(*opts) || opts->flags & ~(unsigned)ALL_FLAGS ||
 	    opts->writer_wait_ns < 0)
 		return FAIL(err, -EINVAL, "arguments", path, "size is not set, an unknown flag, or a negative time");
+	if (opts->cancel_fd < 0)
+		return FAIL(err, -EINVAL, "arguments", path, "cancel_fd is not a descriptor");
 	if (opts->backups > HF_FILE_BACKUPS_MAX)
 		return FAIL(err, -EINVAL, "arguments", path, "at most %d backups",
 			    HF_FILE_BACKUPS_MAX);
@@ -93,7 +95,12 @@ static int open_handle(struct hf_locks *locks, const char *path, const struct hf
 	file->process = getpid();
 	file->flags = opts->flags;
 	file->backups = opts->backups;
+	file->wait = (struct hf_lock_opts){ .size = sizeof(file->wait),
+					    .cancel_fd = opts->cancel_fd,
+					    .go_on = opts->go_on,
+					    .go_on_arg = opts->go_on_arg };
 	file->writer_wait_ns = opts->writer_wait_ns ? opts->writer_wait_ns : HF_FILE_WRITER_WAIT_NS;
+	file->writer_left_ns = file->writer_wait_ns;
 	if (opts->fence_name) {
 		hf_copy_text(file->fence_name, sizeof(file->fence_name), opts->fence_name);
 		file->fence_kind = opts->fence_kind;
@@ -170,10 +177,11 @@ static int is_held_already(struct hf_file *file)
 static int lock_inside(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret_blocker,
 		       struct hf_err *err)
 {
-	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = wait_ns };
+	struct hf_lock_opts opts = file->wait;
 	char name[HF_NAME_MAX + 1];
 	int r = 0;
 
+	opts.wait_ns = wait_ns;
 	hf_entry_inner_name(file, name);
 	if (!(file->flags & HF_FILE_FREE_ON_EXIT))
 		r = hf_lock_acquire(file->locks, name, &opts, &file->lock, ret_blocker, err);
@@ -185,7 +193,7 @@ static int lock_inside(struct hf_file *file, int64_t wait_ns, struct hf_holder *
 int hf_file_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret_blocker,
 		 struct hf_err *err)
 {
-	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = wait_ns };
+	struct hf_lock_opts opts;
 	struct hf_mono deadline = hf_mono_in(wait_ns < 0 ? INT64_MAX : wait_ns);
 	struct hf_err why = HF_ERR_INIT;
 	int r = check_call(file, err);
@@ -196,6 +204,8 @@ int hf_file_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret_bl
 		return FAIL(err, -EINVAL, "lock", file->path, "it is locked already");
 	if (is_held_already(file))
 		return lock_inside(file, wait_ns, ret_blocker, err);
+	opts = file->wait;
+	opts.wait_ns = wait_ns;
 	if (file->flags & HF_FILE_FREE_ON_EXIT)
 		opts.flags = HF_LOCK_FREE_ON_EXIT;
 	r = hf_lock_acquire(file->locks, file->name, &opts, &file->lock, ret_blocker, err);
@@ -349,7 +359,7 @@ int hf_file_close(struct hf_file *file, struct hf_err *err)
 
 	if (file && file->process == getpid()) {
 		hf_exchange_settle(file);
-		/* In this order: whoever gets the named lock finds the other one free. */
+		/* In this order: the next holder of the named lock finds the other one free. */
 		hf_noinherit_unlock_close(&file->sidecar);
 		if (file->lock)
 			r = hf_lock_release(file->lock, err);

@@ -61,6 +61,8 @@ struct hf_file {
 	unsigned flags;
 	unsigned backups;
 	int64_t writer_wait_ns;
+	int64_t writer_left_ns;   /* of that, for the attempts of an update that are still to come */
+	int64_t writer_waited_ns; /* in the last commit */
 	int dirfd;                /* the resolved parent, pinned */
 	dev_t dir_dev;
 	uid_t dir_uid;
@@ -74,6 +76,7 @@ struct hf_file {
 	char held_name[HF_NAME_MAX + 1];
 	uint64_t held_token;
 
+	struct hf_lock_opts wait; /* what may end a wait early; the time is hf_file_lock's */
 	struct hf_lock *lock; /* the file's; inside "file with", that among those inside; NULL: none */
 	uint64_t token;       /* 0: not locked */
 	int sidecar;          /* -1: not locked, or held by "file with" around us */

@@ -34,7 +34,7 @@ static int is_replaced(int r)
 
 int hf_lease_take(struct hf_file *file, struct hf_err *err)
 {
-	struct hf_mono deadline = hf_mono_in(file->writer_wait_ns);
+	struct hf_mono begun = hf_mono_now(), deadline = hf_mono_in(file->writer_left_ns);
 	AUTO(hf_noinherit_close) int fd = open_anew(file);
 
 	if (is_replaced(fd))
@@ -54,6 +54,7 @@ int hf_lease_take(struct hf_file *file, struct hf_err *err)
 			return FAIL(err, HF_E_CHANGED, "lease", file->path,
 				    "another process has it open for writing");
 		hf_pause(pause);
+		file->writer_waited_ns = hf_mono_now().ns - begun.ns;
 	}
 }
 

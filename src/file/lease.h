@@ -15,7 +15,7 @@
 #include "hf/file/file.h"
 
 /*
- * Takes the lease, waiting file->writer_wait_ns for processes that have the file open for
+ * Takes the lease, waiting file->writer_left_ns for processes that have the file open for
  * writing. Returns 0, also where there are no leases; HF_E_CHANGED.
  */
 int hf_lease_take(struct hf_file *file, struct hf_err *err);

@@ -15,75 +15,15 @@
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
 #include "hf/file/sidecar.h"
+#include "hf/lock/flocked.h"
 #include "hf/sys/calls.h"
-#include "hf/sys/flock.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
 #include "hf/sys/noinherit.h"
 
 #define REPLACED_MAX   16 /* replaced under us that often: give up */
-#define PROC_LOCKS_MAX (256 << 10)
 
-/* "1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234 0 EOF": the pid; 0 when it only waits ("->"). */
-static int32_t flock_pid(const char *line)
-{
-	uint64_t pid;
-
-	line += strcspn(line, " ");
-	line += strspn(line, " ");
-	if (strncmp(line, "FLOCK ", 6) != 0)
-		return 0;
-	for (int i = 0; i < 3; i++) {
-		line += strcspn(line, " \n");
-		line += strspn(line, " ");
-	}
-	return hf_parse_u64(line, strcspn(line, " \n"), INT32_MAX, &pid) < 0 ? 0 : (int32_t)pid;
-}
-
-/* Who has the flock, as far as /proc/locks tells. Only for the message. */
-static void find_holder(const struct stat *st, struct hf_holder *ret)
-{
-	AUTO_FREE char *text = malloc(PROC_LOCKS_MAX);
-	AUTO_FD fd = hf_open_at(AT_FDCWD, "/proc/locks", O_RDONLY, 0);
-	char inode[64];
-	ssize_t n = text && fd >= 0 ? hf_pread_all(fd, text, PROC_LOCKS_MAX - 1, 0) : -1;
-
-	if (n < 0)
-		return;
-	text[n] = '\0';
-	(void)snprintf(inode, sizeof(inode), " %02x:%02x:%llu ", major(st->st_dev),
-		       minor(st->st_dev), (unsigned long long)st->st_ino);
-	for (const char *at = strstr(text, inode); at; at = strstr(at + 1, inode)) {
-		const char *newline = memrchr(text, '\n', (size_t)(at - text));
-		int32_t pid = flock_pid(newline ? newline + 1 : text);
-
-		if (pid <= 0 || hf_proc_identify(pid, &ret->id, NULL) < 0)
-			continue;
-		ret->liveness = hf_proc_liveness(&ret->id, 0, ret->evidence);
-		ret->lease_left_ns = -1;
-		return;
-	}
-}
-
-static int refuse_busy(const struct stat *st, const char *shown, int64_t wait_ns,
-		       struct hf_holder *ret_blocker, struct hf_err *err)
-{
-	struct hf_holder holder = { 0 };
-	int code = wait_ns == 0 ? HF_E_BUSY : HF_E_TIMEOUT;
-
-	find_holder(st, &holder);
-	if (ret_blocker)
-		*ret_blocker = holder;
-	if (holder.id.pid > 0)
-		return FAIL(err, code, "flock", shown,
-			    "pid %d has locked it with flock (%.120s); it is free when that process "
-			    "gives it back or ends",
-			    (int)holder.id.pid, holder.evidence);
-	return FAIL(err, code, "flock", shown,
-		    "a process that cannot be seen from here has locked it with flock");
-}
-
-/* Ours, or of whoever owns the directory: nobody else has a reason to have made it. */
+/* Ours, root's or the directory owner's: no other user has a reason to have made it. */
 static int check_sidecar(const struct hf_file *file, const struct stat *st, const char *shown,
 			 struct hf_err *err)
 {
@@ -91,7 +31,7 @@ static int check_sidecar(const struct hf_file *file, const struct stat *st, cons
 		return FAIL(err, HF_E_UNTRUSTED, "fstat", shown, "not a regular file");
 	if (st->st_uid != geteuid() && st->st_uid != file->dir_uid && st->st_uid != 0)
 		return FAIL(err, HF_E_UNTRUSTED, "fstat", shown,
-			    "owned by uid %u, who is neither you nor the directory's owner",
+			    "owned by uid %u, which is neither yours nor that of the directory's owner",
 			    (unsigned)st->st_uid);
 	if (st->st_nlink > 1)
 		return FAIL(err, HF_E_UNTRUSTED, "fstat", shown, "has %lu names (hard links)",
@@ -142,13 +82,11 @@ static int open_sidecar(const struct hf_file *file, const char *name, const char
 	return r < 0 ? r : fd_take(&fd);
 }
 
-/* Other tools hold it as long as they like. */
-static const struct hf_backoff backoff = { .min_ns = 1 * HF_MSEC, .max_ns = 20 * HF_MSEC };
-
 int hf_sidecar_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret_blocker,
 		    struct hf_err *err)
 {
 	struct hf_mono deadline = hf_mono_in(wait_ns < 0 ? INT64_MAX : wait_ns);
+	struct hf_lock_opts opts = file->wait;
 	char name[NAME_MAX + 1], shown[PATH_MAX];
 
 	(void)snprintf(name, sizeof(name), ".%.*s.lock", HF_LEAF_MAX, file->leaf);
@@ -161,11 +99,10 @@ int hf_sidecar_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret
 
 		if (fd < 0)
 			return fd;
-		r = hf_flock_until(fd, LOCK_EX, deadline, &backoff);
-		if (r == -ETIMEDOUT)
-			return refuse_busy(&st, shown, wait_ns, ret_blocker, err);
+		opts.wait_ns = wait_ns > 0 ? hf_mono_left(deadline) : wait_ns;
+		r = hf_flocked(fd, shown, &opts, ret_blocker, err);
 		if (r < 0)
-			return hf_fail_sys(err, -r, "flock", shown);
+			return r;
 		/* Unlinked while we waited, by a tool that does so: that lock is nobody's. */
 		if (hf_is_named(file->dirfd, name, &st)) {
 			file->sidecar = fd_take(&fd);

@@ -21,13 +21,19 @@ int hf_file_update(struct hf_file *file,
 		   unsigned *ret_attempts, struct hf_err *err)
 {
 	unsigned attempt = 0;
+	int64_t waited;
 	int r;
 
 	if (!file || !make)
 		return FAIL(err, -EINVAL, "arguments", "hf_file_update", "NULL");
-	do
+	do {
+		file->writer_waited_ns = 0;
 		r = try_once(file, make, arg, err);
-	while (++attempt < HF_FILE_ATTEMPTS && r == HF_E_CHANGED);
+		waited = file->writer_waited_ns;
+		/* One budget for all attempts: the next has what is left. */
+		file->writer_left_ns = waited < file->writer_left_ns ? file->writer_left_ns - waited : 0;
+	} while (++attempt < HF_FILE_ATTEMPTS && r == HF_E_CHANGED && file->writer_left_ns > 0);
+	file->writer_left_ns = file->writer_wait_ns;
 	if (ret_attempts)
 		*ret_attempts = attempt;
 	return r;

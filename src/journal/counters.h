@@ -6,7 +6,7 @@
  *
  * Both are overwritten in place: an existing block can be written on a full
  * disk. `seq` is changed under the journal's guard. `lost` has a lock of its own
- * (an OFD lock on its bytes), because whoever counts a loss could not get the
+ * (an OFD lock on its bytes), because a writer that counts a loss could not get the
  * guard. Plain writes, no mapping: a mapped page that the file system cannot
  * back would kill the process with SIGBUS.
  */

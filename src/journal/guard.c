@@ -68,15 +68,16 @@ int hf_journal_open_active(struct hf_journal *journal, struct hf_err *err)
 		/*
 		 * Not writable: sealed by a rotation that was cut short, or made under a umask
 		 * that took the right to write. Readable is enough for both: under the guard
-		 * the one is finished and the other mended. Only the right to read, which no
-		 * seal takes, is given back here.
+		 * the one is finished and the other mended. One that cannot even be read was
+		 * never sealed: it gets both rights here. With the right to read alone it would
+		 * look sealed, if its maker has set the mode and written to it meanwhile.
 		 */
 		r = open_active(journal, O_RDONLY, &st, NULL);
 		journal->read_only = 1;
 		if (r == 0 && !(st.st_mode & S_IWUSR))
 			break;
 		if (r == -EACCES)
-			(void)hf_mend_mode(journal->dirfd, HF_SEGMENT_ACTIVE, S_IFREG, 0400);
+			(void)hf_mend_mode(journal->dirfd, HF_SEGMENT_ACTIVE, S_IFREG, 0600);
 		/* The rotation went on meanwhile: this is the next segment, to be written. */
 		if (r == 0)
 			hf_noinherit_close(&journal->fd);

@@ -7,7 +7,7 @@
  *
  * A segment is sealed by taking its write permission (mode 0400). Appenders
  * look at the mode under the guard, so nothing is added behind the seal, and a
- * crash between seal and rename is finished by whoever comes next.
+ * the next writer finishes a rotation that crashed between seal and rename.
  */
 #ifndef JOURNAL_SEGMENT_H
 #define JOURNAL_SEGMENT_H

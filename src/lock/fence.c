@@ -8,6 +8,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/journal/put_away.h"
 #include "hf/lock/fence.h"
 #include "hf/sys/flock.h"
 #include "hf/sys/io.h"
@@ -67,17 +68,17 @@ static int read_note(int fd, uint64_t *ret_token)
 static int put_away(const struct hf_fences *fences, struct hf_journal *journal, int dirfd,
 		    const char *file, const char *why, struct hf_err *err)
 {
-	char moved[HF_QUARANTINE_NAME_MAX], shown[FILE_NAME_MAX + 64];
-	struct hf_field fields[] = { HF_FIELD_TEXT("file", shown), HF_FIELD_TEXT("moved_to", moved),
-				     HF_FIELD_TEXT("reason", why) };
-	int r = hf_state_quarantine_from(fences->state, dirfd, DIR_NAME, file, moved, err);
+	char shown[FILE_NAME_MAX + 64];
+	const struct hf_put_away what = { .state = fences->state,
+					  .journal = journal,
+					  .shown = shown,
+					  .label = DIR_NAME,
+					  .reason = why };
+	int r;
 
-	if (r < 0)
-		return r == -ENOENT ? 0 : r; /* another process was faster, and has told it */
 	(void)snprintf(shown, sizeof(shown), DIR_NAME "/%.40s/%s", fences->series, file);
-	if (journal)
-		(void)hf_journal_append(journal, HF_EV_RECORD_QUARANTINED, NULL, fields, 3, 0, NULL);
-	return 0;
+	r = hf_put_away(&what, dirfd, file, err);
+	return r == -ENOENT ? 0 : r; /* another process was faster, and has told it */
 }
 
 /* 1 when the file that was flocked still has its name. */
@@ -126,7 +127,7 @@ static int try_take(const struct hf_fences *fences, struct hf_journal *journal, 
 	if (r == -ENOENT && !create)
 		return 1;
 	if (r == HF_E_UNTRUSTED)
-		return put_away(fences, journal, dirfd, file, "not a regular file of ours", err);
+		return put_away(fences, journal, dirfd, file, "not a regular file of this user's", err);
 	if (r < 0) {
 		if (err)
 			*err = why;

@@ -94,6 +94,8 @@ static int fill_request(struct hf_locks *locks, const char *name, const struct h
 					 .ttl_ns = use.ttl_ns,
 					 .flags = use.flags,
 					 .cancel_fd = use.cancel_fd,
+					 .go_on = use.go_on,
+					 .go_on_arg = use.go_on_arg,
 					 .owner = owner_of(locks->context, use.owner) };
 	return use.owner ? check_lives(locks->context, name, &ret->owner, err) : 0;
 }

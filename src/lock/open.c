@@ -24,6 +24,7 @@ static const char *const kind_words[HF_LOCK_KINDS] = {
 	[HF_LOCK_KIND_FILE] = "file",
 	[HF_LOCK_KIND_PLAN] = "plan",
 	[HF_LOCK_KIND_TARGET] = "target",
+	[HF_LOCK_KIND_LAND] = "land",
 };
 
 const char *hf_lock_kind_word(enum hf_lock_kind kind)
@@ -117,6 +118,11 @@ void hf_locks_set_patience(struct hf_locks *locks, int64_t ns)
 
 	context->patience_ns = ns > 0 ? ns : HF_STORE_PATIENCE_NS;
 	context->store->ops->set_patience(context->store, context->patience_ns);
+}
+
+const struct hf_proc_id *hf_locks_self(const struct hf_locks *locks)
+{
+	return &locks->context->self;
 }
 
 struct hf_store *hf_locks_store(struct hf_locks *locks)

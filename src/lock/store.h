@@ -38,6 +38,8 @@ struct hf_lock_request {
 	unsigned flags;
 	struct hf_owner owner;
 	int cancel_fd;  /* ends the wait when it is readable; 0: none */
+	int (*go_on)(void *arg); /* asked first, if not NULL: 1 goes on */
+	void *go_on_arg;
 };
 
 typedef void hf_lock_look_fn(void *arg, const struct hf_lock_info *info);
@@ -116,6 +118,9 @@ int hf_local_open(const struct hf_store_args *args, struct hf_store **ret_store,
  * process with one thread that has its own clock to keep.
  */
 void hf_locks_set_patience(struct hf_locks *locks, int64_t ns);
+
+/* The identity of the calling process, as it was read when the locks were opened. */
+const struct hf_proc_id *hf_locks_self(const struct hf_locks *locks);
 
 /* The store behind the public handle, so that tests can set its bounds. */
 struct hf_store *hf_locks_store(struct hf_locks *locks);

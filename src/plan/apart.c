@@ -10,18 +10,28 @@
 #include "hf/sys/io.h"
 #include "hf/sys/noinherit.h"
 
-pid_t hf_apart_fork(void)
+static pid_t fork_with(int signal)
 {
 	pid_t pid;
 
 	/* The C library does not know of this fork, so its handlers are called here. */
 	hf_noinherit_before_fork();
-	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	pid = (pid_t)syscall(SYS_clone, signal, 0, 0, 0, 0);
 	if (pid == 0)
 		hf_noinherit_child();
 	else
 		hf_noinherit_after_fork();
 	return pid;
+}
+
+pid_t hf_apart_fork(void)
+{
+	return fork_with(SIGCHLD);
+}
+
+pid_t hf_apart_fork_silent(void)
+{
+	return fork_with(0);
 }
 
 int hf_apart_reap(pid_t pid)

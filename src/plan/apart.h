@@ -11,6 +11,9 @@
  */
 pid_t hf_apart_fork(void);
 
+/* The same without a signal at the child's end: only waitid with __WCLONE or __WALL knows of it. */
+pid_t hf_apart_fork_silent(void);
+
 /* Waits for a child that ends at once. Its exit status, or -1. */
 int hf_apart_reap(pid_t pid);
 

@@ -97,10 +97,10 @@ static int open_site(struct hf_work *work, const struct hf_intent_target *t, str
 		r = hf_dirtree_open(site->target_fd, stage);
 		/*
 		 * Two file systems keep no common order: the stage, which goes last, may be gone on disk
-		 * and the intent still be there. Then there is nothing left to be moved.
+		 * and the intent still be there; or the intent has reached the disk, and the stage has
+		 * not. Then there is nothing left to be moved, or nothing was.
 		 */
-		if (r == -ENOENT && (work->intent.phase == HF_INTENT_APPLIED ||
-				     work->intent.phase == HF_INTENT_UNDOING))
+		if (r == -ENOENT && work->intent.phase != HF_INTENT_APPLY)
 			return 0;
 		site->stage_fd = r < 0 ? -1 : r;
 		r = r < 0 ? hf_fail_sys(err, -r, "openat2", stage) : 0;
@@ -231,7 +231,7 @@ void hf_intent_end(struct hf_work *work)
 		name = HF_INTENT_GONE;
 	/* The stage goes last: as long as the intent is there, it may be needed. */
 	if (hf_sys.renameat2(work->plan_fd, HF_INTENT, work->plan_fd, name, 0) == 0)
-		(void)hf_stage_clear(work);
+		(void)hf_stage_clear(work->plan_fd, &work->record);
 }
 
 /*
@@ -335,7 +335,7 @@ int hf_work_withdraw(struct hf_work *work, size_t n_left, struct hf_err *err)
 		r = FAIL_SYS(err, "unlinkat", HF_INTENT);
 	/* Its removal is one more change of the target's own directory. */
 	if (r == 0 && !n_left && has_stage_in_target(&work->intent)) {
-		(void)hf_stage_clear(work);
+		(void)hf_stage_clear(work->plan_fd, &work->record);
 		(void)hf_work_note_restored(work);
 	}
 	return r;
@@ -363,6 +363,9 @@ static int undo(struct hf_work *work, struct hf_apply *apply, int r, struct hf_e
 	struct hf_err ignored = HF_ERR_INIT;
 	int back;
 
+	/* A process that lost the plan's lock leaves the rest to the one that has it (L5). */
+	if (hf_lock_check(work->lock, &ignored) < 0)
+		return r;
 	/* Should this fail, a crash during the undoing goes forward, which is as good (L10). */
 	(void)hf_intent_set_phase(work->plan_fd, HF_INTENT_UNDOING);
 	work->intent.phase = HF_INTENT_UNDOING;

@@ -252,14 +252,20 @@ static _Noreturn void census_process(int target_fd, int sandbox_fd, int file, co
 	_exit(take(target_fd, sandbox_fd, file, t0, ENTRIES_MAX) < 0);
 }
 
-int hf_census_start(int target_fd, int sandbox_fd, const struct hf_t0 *t0)
+int hf_census_start(int target_fd, int sandbox_fd, const struct hf_t0 *t0, pid_t *ret_child)
 {
 	AUTO_FD file = make_file(sandbox_fd);
 	pid_t pid;
 
 	if (file < 0)
 		return file;
-	/* Forked twice: it belongs to init, and nobody here waits for it. */
+	if (ret_child) {
+		*ret_child = hf_apart_fork_silent();
+		if (*ret_child == 0)
+			census_process(target_fd, sandbox_fd, file, t0);
+		return *ret_child < 0 ? -errno : 0;
+	}
+	/* Forked twice: init reaps it, and the caller has no child to wait for. */
 	pid = hf_apart_fork();
 	if (pid == 0) {
 		pid = hf_apart_fork();

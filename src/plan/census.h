@@ -68,9 +68,10 @@ const struct hf_census_entry *hf_census_entry(const struct hf_census *census,
 /*
  * Starts taking the census of a target that was opened before, in a process that belongs to
  * init, at the lowest priority. Needs no memory of the caller's, so it may be called after fork.
- * Returns 0 or -errno.
+ * With `ret_child` it is the caller's child instead, without a signal at its end (waitid with __WCLONE):
+ * a subreaper would get it back, and take it for an orphan of something else. Returns 0 or -errno.
  */
-int hf_census_start(int target_fd, int sandbox_fd, const struct hf_t0 *t0);
+int hf_census_start(int target_fd, int sandbox_fd, const struct hf_t0 *t0, pid_t *ret_child);
 
 /* Takes it here and now; what the process above does. For tests as well. */
 int hf_census_take(int target_fd, int sandbox_fd, const struct hf_t0 *t0, uint64_t max_entries);

@@ -2,7 +2,7 @@
  * plan/commit.c - plan commit: the sandboxes' changes reach their targets, all of them or none.
  *
  * The plan's lock is held from the first look to the end, so that the set of sandboxes is frozen and
- * exactly one process commits it (L11). Who comes second finds the record COMMITTED.
+ * exactly one process commits it (L11). The second finds the record COMMITTED.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -69,19 +69,6 @@ static int set_fences(struct hf_work *work, const struct hf_plan_commit_opts *op
 
 /* -- conflicts ------------------------------------------------------------------------------- */
 
-static int tell_conflict(struct hf_work *work, const struct hf_plan_report *report, struct hf_err *err)
-{
-	const struct hf_conflict *first = &report->conflicts[0];
-	struct hf_field fields[] = { HF_FIELD_INT("count", (int64_t)report->n_conflicts),
-				     HF_FIELD_TEXT("first", first->path),
-				     HF_FIELD_TEXT("kind", first->kind) };
-
-	hf_plan_event(work->plans, HF_EV_PLAN_CONFLICT, work->record.name, fields, 3);
-	return FAIL(err, HF_E_CONFLICT, "commit", work->record.name,
-		    "%zu conflict%s, the first: %.120s (%s)%s%.60s; nothing was changed",
-		    report->n_conflicts, report->n_conflicts == 1 ? "" : "s", first->path, first->kind, first->by[0] ? " by " : "", first->by);
-}
-
 /* A target changed between the check and the rename: everything was undone. */
 static int changed_under_hands(struct hf_work *work, const struct hf_op *stuck,
 			       struct hf_plan_report *report, struct hf_err *err)
@@ -91,10 +78,11 @@ static int changed_under_hands(struct hf_work *work, const struct hf_op *stuck,
 
 	if (work->record.state == HF_PLAN_PREPARED)
 		return HF_E_CHANGED; /* the undoing stopped: the error says so */
-	if (hf_report_add(report, work->intent.targets[stuck->target].sandbox, stuck->path,
-			  hf_verdict_word(verdict), "") < 0)
+	if (hf_report_conflict(report, &(struct hf_conflict){
+				.sandbox = work->intent.targets[stuck->target].sandbox,
+				.path = stuck->path, .kind = hf_verdict_word(verdict) }) < 0)
 		return hf_fail_sys(err, ENOMEM, "memory", work->record.name);
-	return tell_conflict(work, report, err);
+	return hf_report_refuse(work, "commit", report, err);
 }
 
 static int check(struct hf_work *work, const struct hf_plan_commit_opts *opts,
@@ -106,9 +94,11 @@ static int check(struct hf_work *work, const struct hf_plan_commit_opts *opts,
 		r = hf_conflict_leases(work, err);
 	if (r == 0)
 		r = hf_conflict_force(work, opts->force, err);
+	if (r == 0 && opts->flags & HF_PLAN_COMMIT_MERGE)
+		r = hf_merge(work, err);
 	if (r == 0)
 		r = hf_conflict_report(work, report, err);
-	return r > 0 ? tell_conflict(work, report, err) : r;
+	return r > 0 ? hf_report_refuse(work, "commit", report, err) : r;
 }
 
 /* A directory that went as a whole is looked through once more where it is now. */
@@ -129,11 +119,19 @@ static int recheck(void *arg, const struct hf_op *op, int dirfd, const char *nam
 
 /* -- the whole ---------------------------------------------------------------------------------- */
 
-static void count_same(const struct hf_work *work, struct hf_plan_report *report)
+/* What a commit did beside the operations that it counts. The targets have it: nothing fails here. */
+static void report_deltas(const struct hf_work *work, struct hf_plan_report *report)
 {
 	for (size_t i = 0; i < work->n_units; i++)
-		for (size_t k = 0; k < work->units[i].deltas.n; k++)
-			report->same += work->units[i].deltas.list[k].same != 0;
+		for (size_t k = 0; k < work->units[i].deltas.n; k++) {
+			const struct hf_delta *d = &work->units[i].deltas.list[k];
+
+			report->same += d->same != 0;
+			if (d->merged)
+				(void)hf_report_merged(report, &(struct hf_merged){
+					.sandbox = work->units[i].sandbox->name, .path = d->path,
+					.kind = d->base_kind, .base = d->base });
+		}
 }
 
 /* Nothing to move: the record alone changes, and nothing is synced. */
@@ -169,7 +167,7 @@ static int commit_changes(struct hf_work *work, const struct hf_plan_commit_opts
 	if (r == 0)
 		r = hf_sites_open(work, err);
 	if (r < 0) {
-		(void)hf_stage_clear(work);
+		(void)hf_stage_clear(work->plan_fd, &work->record);
 		return r;
 	}
 	r = hf_carry_out(work, recheck, work, &stuck, err);
@@ -184,8 +182,10 @@ static int commit_changes(struct hf_work *work, const struct hf_plan_commit_opts
 static int commit_plan(struct hf_work *work, const struct hf_plan_commit_opts *opts,
 		       struct hf_plan_report *report, struct hf_err *err)
 {
-	int r = hf_plan_settle(work->plans, &work->record, work->token, err);
+	int r = hf_plan_check_session(work->plans, &work->record, opts->fences, opts->n_fences, err);
 
+	if (r == 0)
+		r = hf_plan_settle(work->plans, &work->record, work->token, err);
 	if (r >= 0)
 		r = check_state(work, opts, err);
 	if (r == 1)
@@ -204,7 +204,7 @@ static int commit_plan(struct hf_work *work, const struct hf_plan_commit_opts *o
 	if (r == 0)
 		r = commit_changes(work, opts, report, err);
 	if (r == 0)
-		count_same(work, report);
+		report_deltas(work, report);
 	return r;
 }
 

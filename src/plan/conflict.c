@@ -15,14 +15,14 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/plan/dirtree.h"
+#include "hf/plan/stage.h"
 #include "hf/plan/work.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
 /* -- leases -------------------------------------------------------------------------------- */
 
-/* 1 when it is open for writing, 0 when not, or when it cannot be told. */
-static int is_written(int dirfd, const char *name)
+int hf_is_written(int dirfd, const char *name)
 {
 	AUTO_FD fd = hf_open_noatime(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 
@@ -43,7 +43,7 @@ static int is_written_below(int dirfd, const char *name, const struct stat *st)
 	int r = 0;
 
 	if (S_ISREG(st->st_mode))
-		return is_written(dirfd, name);
+		return hf_is_written(dirfd, name);
 	if (!S_ISDIR(st->st_mode))
 		return 0;
 	fd = hf_dirtree_open(dirfd, name);
@@ -57,7 +57,7 @@ static int is_written_below(int dirfd, const char *name, const struct stat *st)
 	return r;
 }
 
-/* Looks at one side of a delta. `top` is what stands before its path there. */
+/* Looks at one side of a delta. `top` is the directory that its path is in there; NULL: the root. */
 static int side_is_written(int rootfd, const char *top, const char *path, uint32_t mode,
 			   struct hf_place *place)
 {
@@ -66,7 +66,8 @@ static int side_is_written(int rootfd, const char *top, const char *path, uint32
 	const char *leaf;
 	size_t len;
 
-	hf_buf_add_text(&full, top);
+	if (top)
+		hf_buf_add_format(&full, "%s/", top);
 	hf_buf_add_text(&full, path);
 	if (full.err)
 		return full.err;
@@ -86,8 +87,6 @@ static int side_is_written(int rootfd, const char *top, const char *path, uint32
 
 static int leases_of_unit(const struct hf_unit *unit)
 {
-	const char *top = unit->sandbox->strategy == HF_STRATEGY_OVERLAY ? HF_SANDBOX_UPPER "/"
-									  : HF_SANDBOX_TREE "/";
 	struct hf_place theirs = { -1, NULL }, ours = { -1, NULL };
 	int r = 0;
 
@@ -96,13 +95,13 @@ static int leases_of_unit(const struct hf_unit *unit)
 
 		if (d->inner || d->same || d->verdict || !d->op || d->op == HF_OP_META)
 			continue;
-		r = d->old.mode ? side_is_written(unit->target_fd, "", d->path, d->old.mode, &theirs) : 0;
+		r = d->old.mode ? side_is_written(unit->target_fd, NULL, d->path, d->old.mode, &theirs) : 0;
 		/*
 		 * Below the new directory of an overlay nothing is opened: no process is in the sandbox
-		 * any more. Who works in a copy is not known, so there every file is tried.
+		 * any more. Which processes work in a copy is not known, so there every file is tried.
 		 */
 		if (r == 0 && (S_ISREG(d->new.mode) || unit->sandbox->strategy != HF_STRATEGY_OVERLAY))
-			r = side_is_written(unit->sandbox_fd, top, d->path, d->new.mode, &ours);
+			r = side_is_written(unit->sandbox_fd, hf_unit_top(unit), d->path, d->new.mode, &ours);
 		if (r > 0)
 			d->verdict = HF_VERDICT_OPEN_FOR_WRITING;
 	}
@@ -115,24 +114,22 @@ static int leases_of_unit(const struct hf_unit *unit)
 
 /* -- git ------------------------------------------------------------------------------------- */
 
-/* Someone works in a git directory of which the commit would change entries. */
+/* Another process works in a git directory of which the commit would change entries. */
 static void look_for_git(const struct hf_unit *unit)
 {
 	for (size_t i = 0; i < unit->deltas.n; i++) {
 		struct hf_delta *d = &unit->deltas.list[i];
-		const char *at = d->op && !d->same && !d->inner ? strstr(d->path, ".git/") : NULL;
-		char lock[PATH_MAX];
+		size_t len = d->op && !d->same && !d->inner && !d->verdict ? hf_git_dir_of(d->path) : 0;
 		AUTO_FD dir = -1;
 		struct stat st;
 
-		if (!at || (at != d->path && at[-1] != '/') || d->verdict)
+		if (len == 0)
 			continue;
-		if (strcmp(at, ".git/index.lock") == 0) {
+		if (strcmp(d->path + len, "/index.lock") == 0) {
 			d->verdict = HF_VERDICT_GIT_BUSY; /* git was killed in the sandbox */
 			continue;
 		}
-		(void)snprintf(lock, sizeof(lock), "%.*s", (int)(at - d->path) + 4, d->path);
-		dir = hf_dirtree_descend(unit->target_fd, lock, strlen(lock));
+		dir = hf_dirtree_descend(unit->target_fd, d->path, len);
 		if (dir >= 0 && hf_dirtree_look(dir, "index.lock", &st) > 0)
 			d->verdict = HF_VERDICT_GIT_BUSY;
 	}
@@ -210,35 +207,38 @@ static int known_way(const struct hf_unit *unit, const char *path, int *ret_fd, 
 	return 1;
 }
 
-/* One path that must be as it was: a file, a directory with all in it, or nothing. */
-static int depends_on(struct hf_unit *unit, const char *path)
+int hf_unit_unchanged(const struct hf_unit *unit, const char *path)
 {
 	AUTO(hf_buf_done) struct hf_buf where = HF_BUF_INIT;
+	const char *leaf = hf_dirtree_leaf(path);
+	size_t len = (size_t)(leaf - path);
+	AUTO_FREE char *up = strndup(path, len - (len > 0));
 	AUTO_FD dir = -1;
 	AUTO_FD fd = -1;
 	struct stat parent, st;
-	char *up = strdup(path), *slash = up ? strrchr(up, '/') : NULL;
-	int r, same;
+	int r;
 
 	if (!up)
 		return -ENOMEM;
-	if (slash)
-		*slash = '\0';
-	else
-		up[0] = '\0';
-	same = hf_dirtree_path_ok(path, strlen(path)) && known_way(unit, path, &dir, &parent);
-	r = same ? hf_dirtree_look(dir, hf_dirtree_leaf(path), &st) : 0;
-	if (same && r == 0)
-		same = hf_base_had(&unit->base, up, &parent, hf_dirtree_leaf(path), 0) == 0;
-	else if (same && r > 0 && S_ISDIR(st.st_mode)) {
-		fd = hf_dirtree_open(dir, hf_dirtree_leaf(path));
-		same = fd >= 0 && hf_base_same(&unit->base, path, &st) &&
-		       hf_base_same_below(&unit->base, fd, path, &where) == 1;
-	} else if (same && r > 0) {
-		same = hf_base_same(&unit->base, path, &st) && !is_written(dir, hf_dirtree_leaf(path));
-	}
-	free(up);
-	return same ? 0 : add_demand(unit, path, HF_VERDICT_DEPENDS);
+	if (!hf_dirtree_path_ok(path, strlen(path)) || !known_way(unit, path, &dir, &parent))
+		return 0;
+	r = hf_dirtree_look(dir, leaf, &st);
+	if (r <= 0)
+		return r == 0 && hf_base_had(&unit->base, up, &parent, leaf, 0) == 0;
+	if (!hf_base_same(&unit->base, path, &st))
+		return 0;
+	if (!S_ISDIR(st.st_mode))
+		return !hf_is_written(dir, leaf);
+	fd = hf_dirtree_open(dir, leaf);
+	return fd >= 0 && hf_base_same_below(&unit->base, fd, path, &where) == 1;
+}
+
+/* One path that must be as it was: a file, a directory with all in it, or nothing. */
+static int depends_on(struct hf_unit *unit, const char *path)
+{
+	int r = hf_unit_unchanged(unit, path);
+
+	return r == 0 ? add_demand(unit, path, HF_VERDICT_DEPENDS) : r < 0 ? r : 0;
 }
 
 /* Everything in a target, but for what Holdfast itself puts there. */
@@ -304,105 +304,4 @@ int hf_conflict_force(struct hf_work *work, const char *const *force, struct hf_
 			return FAIL(err, HF_E_SYNTAX, "force", *force,
 				    "the plan does not change that path, so there is nothing to force");
 	return 0;
-}
-
-/* -- the list ------------------------------------------------------------------------------------- */
-
-struct kept {
-	struct hf_conflict *list;
-	size_t n;
-};
-
-void hf_plan_report_done(struct hf_plan_report *report)
-{
-	struct kept *kept = report ? report->memory : NULL;
-
-	if (!kept)
-		return;
-	for (size_t i = 0; i < kept->n; i++) {
-		free((char *)(uintptr_t)kept->list[i].sandbox);
-		free((char *)(uintptr_t)kept->list[i].path);
-		free((char *)(uintptr_t)kept->list[i].by);
-	}
-	free(kept->list);
-	free(kept);
-	report->memory = NULL;
-	report->conflicts = NULL;
-	report->n_conflicts = 0;
-}
-
-int hf_report_add(struct hf_plan_report *report, const char *sandbox, const char *path,
-		  const char *kind, const char *by)
-{
-	struct kept *kept = report->memory ? report->memory : calloc(1, sizeof(*kept));
-	struct hf_conflict *grown, *c;
-
-	if (!kept)
-		return -ENOMEM;
-	report->memory = kept;
-	grown = reallocarray(kept->list, kept->n + 1, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	report->conflicts = kept->list = grown;
-	c = &grown[kept->n];
-	c->sandbox = strdup(sandbox);
-	c->path = strdup(path);
-	c->kind = kind;
-	c->by = strdup(by);
-	kept->n++;
-	report->n_conflicts = kept->n;
-	return c->sandbox && c->path && c->by ? 0 : -ENOMEM;
-}
-
-/* Which commit gave the target this entry: found in the intents that are kept for undo. */
-struct search {
-	struct hf_work *work;
-	const struct hf_unit *unit;
-	const struct hf_delta *delta;
-	char by[HF_NAME_MAX + 16];
-};
-
-static int was_by(void *arg, const char *plan)
-{
-	AUTO(hf_intent_done) struct hf_intent intent = HF_INTENT_INIT;
-	struct search *s = arg;
-	AUTO_FD fd = -1;
-	const char *why;
-
-	if (strcmp(plan, s->work->record.name) == 0 || hf_plan_dir(s->work->plans, plan, 0, &fd, NULL) < 0 ||
-	    hf_intent_load(fd, HF_INTENT_UNDO, &intent, &why, NULL) < 0)
-		return 0;
-	for (size_t i = 0; i < intent.n_ops; i++) {
-		const struct hf_op *op = &intent.ops[i];
-
-		if (intent.targets[op->target].ino != s->unit->sandbox->target.ino ||
-		    strcmp(op->path, s->delta->path) != 0)
-			continue;
-		if (op->kind == HF_OP_DELETE ? s->delta->old.ino == 0 : op->new_ino == s->delta->old.ino) {
-			(void)snprintf(s->by, sizeof(s->by), "plan %s", plan);
-			return -ECANCELED;
-		}
-	}
-	return 0;
-}
-
-int hf_conflict_report(struct hf_work *work, struct hf_plan_report *report, struct hf_err *err)
-{
-	for (size_t i = 0; i < work->n_units; i++) {
-		const struct hf_unit *unit = &work->units[i];
-
-		for (size_t k = 0; k < unit->deltas.n; k++) {
-			const struct hf_delta *d = &unit->deltas.list[k];
-			struct search search = { .work = work, .unit = unit, .delta = d };
-
-			if (!d->verdict)
-				continue;
-			if (report->n_conflicts < 64)
-				(void)hf_plan_each(work->plans, was_by, &search, NULL);
-			if (hf_report_add(report, unit->sandbox->name, d->shown ? d->shown : d->path,
-					  hf_verdict_word(d->verdict), search.by) < 0)
-				return hf_fail_sys(err, ENOMEM, "memory", work->record.name);
-		}
-	}
-	return (int)report->n_conflicts;
 }

@@ -115,20 +115,13 @@ static int visit(struct work *w, int dirfd, const char *name, size_t dir_index, 
 
 static int walk(struct work *w, int fd, size_t dir_index, int depth)
 {
-	int copy = hf_open_at(fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
-	int r = 0;
+	int r = hf_open_dir(fd, ".", &dir);
 
-	if (!dir) {
-		r = copy < 0 ? copy : -errno;
-		hf_auto_close(&copy);
-		return r;
-	}
 	while (r == 0 && (entry = readdir(dir)))
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
 			r = visit(w, fd, entry->d_name, dir_index, depth);
-	(void)closedir(dir);
 	return r;
 }
 

@@ -23,6 +23,8 @@ void hf_deltas_done(struct hf_deltas *deltas)
 		free(deltas->list[i].slot);
 		free(deltas->list[i].shown);
 		free(deltas->list[i].attrs);
+		free(deltas->list[i].merged);
+		free(deltas->list[i].base);
 	}
 	free(deltas->list);
 	*deltas = (struct hf_deltas){ 0 };

@@ -26,6 +26,7 @@
 	X(MODE,             "mode")                         \
 	X(OPEN_FOR_WRITING, "open-for-writing")             \
 	X(GIT_BUSY,         "git-busy")                     \
+	X(MERGE_CONFLICT,   "merge-conflict")               \
 	X(DEPENDS,          "depends")                      \
 	X(STRICT,           "strict")                       \
 	X(UNSUPPORTED,      "unsupported")
@@ -61,6 +62,10 @@ struct hf_delta {
 	uint64_t parent_ino;
 	char *attrs;
 	size_t attrs_len;
+	char *merged;          /* the new version is this file below the sandbox's directory; or NULL */
+	const char *base_kind; /* of the merge: "kept" or "git" */
+	char *base;            /* a plan's name, or a commit's */
+	const char *unmerged;  /* why it was not merged, though that was asked for; or NULL */
 };
 
 struct hf_deltas {

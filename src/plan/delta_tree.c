@@ -39,14 +39,6 @@ static int64_t in_ns(struct timespec ts)
 	return (int64_t)ts.tv_sec * HF_SEC + ts.tv_nsec;
 }
 
-/* Did the sandbox leave this entry of the copy alone? */
-static int untouched(const struct hf_manifest_row *row, const struct stat *copy)
-{
-	return row->copy_ino == (uint64_t)copy->st_ino && row->mode == copy->st_mode &&
-	       row->copy_ctime_ns == in_ns(copy->st_ctim) &&
-	       row->copy_mtime_ns == in_ns(copy->st_mtim) && row->size == (uint64_t)copy->st_size;
-}
-
 static struct hf_delta *add(struct walk_tree *w, const struct level *l, const struct stat *copy,
 			    const struct stat *target, enum hf_change_kind kind, uint8_t op)
 {
@@ -216,7 +208,7 @@ static int take_entry(struct walk_tree *w, const struct level *l, const char *na
 		memset(&target, 0, sizeof(target));
 	if (!S_ISREG(copy.st_mode) && !S_ISDIR(copy.st_mode) && !S_ISLNK(copy.st_mode))
 		return add(w, l, &copy, &target, HF_CHANGE_SKIPPED, 0) ? 0 : fail(w, -ENOMEM, "memory");
-	if (e && !S_ISDIR(copy.st_mode) && untouched(&e->row, &copy))
+	if (e && !S_ISDIR(copy.st_mode) && hf_manifest_untouched(&e->row, &copy))
 		return 0;
 	if (S_ISDIR(copy.st_mode) && target.st_ino && S_ISDIR(target.st_mode))
 		return take_dir(w, l, name, &copy, &target,

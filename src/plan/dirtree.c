@@ -192,6 +192,13 @@ int hf_dirtree_path_ok(const char *path, size_t len)
 	return 1;
 }
 
+int hf_dirtree_target_ok(const char *path)
+{
+	size_t len = strlen(path);
+
+	return path[0] == '/' && len < PATH_MAX && hf_dirtree_path_ok(path + 1, len - 1);
+}
+
 const char *hf_dirtree_leaf(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -47,6 +47,9 @@ int hf_dirtree_descend(int rootfd, const char *path, size_t len);
 /* 1 when `path` may stand in a record: relative, no "", ".", ".." between its slashes; "" too. */
 int hf_dirtree_path_ok(const char *path, size_t len);
 
+/* 1 when `path` may be a target's: absolute, and no "", "." or ".." on the way. */
+int hf_dirtree_target_ok(const char *path);
+
 /* The leaf of a path: behind its last slash. */
 const char *hf_dirtree_leaf(const char *path);
 

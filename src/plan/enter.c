@@ -11,6 +11,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/plan/census.h"
+#include "hf/plan/confine.h"
 #include "hf/plan/enter_inner.h"
 #include "hf/plan/target.h"
 #include "hf/plan/use.h"
@@ -43,6 +44,8 @@ void hf_enter_free(struct hf_enter *enter)
 	}
 	for (size_t i = 0; i < 4; i++)
 		free(enter->environment[i]);
+	for (size_t i = 0; i < enter->inside.n_places; i++)
+		free(enter->inside.places[i]);
 	free(enter->cwd);
 	hf_plan_record_done(&enter->record);
 	free(enter);
@@ -212,27 +215,27 @@ static int open_namespace(int32_t pid, const char *what)
 }
 
 /*
- * Opens the namespaces of those inside, which keeps them. 1 when that worked, 0 when nobody is
+ * Opens the namespaces of those inside, which keeps them. 1 when that worked, 0 when no process is
  * there any more. The pid is proven after the namespaces were opened, by their numbers.
  */
 static int open_inhabited(struct hf_enter *enter)
 {
-	struct hf_inhabitants who;
+	struct hf_inhabitants inside;
 	AUTO_FD own = open_namespace(getpid(), "user");
 
-	hf_in_read(enter->helper.in_fd, &who);
-	if (who.mnt_ns == 0)
+	hf_in_read(enter->helper.in_fd, &inside);
+	if (inside.mnt_ns == 0)
 		return 0;
 	for (int try = 0; try < 2; try++) {
-		int pid = try == 0 ? who.pid : hf_in_find(who.mnt_ns);
+		int pid = try == 0 ? inside.pid : hf_in_find(inside.mnt_ns);
 		AUTO_FD user = pid > 0 ? open_namespace(pid, "user") : -1;
 		AUTO_FD mnt = pid > 0 ? open_namespace(pid, "mnt") : -1;
 
-		if (user < 0 || mnt < 0 || namespace_of(mnt) != who.mnt_ns ||
-		    namespace_of(user) != who.user_ns)
+		if (user < 0 || mnt < 0 || namespace_of(mnt) != inside.mnt_ns ||
+		    namespace_of(user) != inside.user_ns)
 			continue;
 		/* Root without a user namespace is in its own already. */
-		if (own < 0 || namespace_of(own) != who.user_ns)
+		if (own < 0 || namespace_of(own) != inside.user_ns)
 			enter->inside.join_user = fd_take(&user);
 		enter->inside.join_mnt = fd_take(&mnt);
 		return 1;
@@ -250,7 +253,8 @@ static int join_or_settle(struct hf_enter *enter, struct hf_err *err)
 
 		if (r != HF_E_IN_USE)
 			return r;
-		if (open_inhabited(enter)) {
+		/* A confined command does not go where another may have entered without. */
+		if (!enter->plans->confine && open_inhabited(enter)) {
 			enter->entered |= HF_ENTERED_JOINED;
 			return 0;
 		}
@@ -317,6 +321,8 @@ static int prepare_child(struct hf_enter *enter, struct hf_err *err)
 		return FAIL_SYS(err, "socketpair", enter->record.name);
 	enter->helper.parent = enter->channel[1];
 	r = geteuid() == 0 ? hf_inside_read_maps(&enter->inside, err) : 0;
+	if (r == 0)
+		r = hf_confine_prepare(enter, err);
 	return r < 0 ? r : add_environment(enter, err);
 }
 
@@ -394,12 +400,15 @@ static void note_told(struct hf_enter *enter)
 	hf_auto_close(&enter->report[1]);
 	hf_auto_close(&enter->channel[1]);
 	if (hf_sys.read(enter->report[0], &told, sizeof(told)) != sizeof(told))
-		told.has_helper = 0;
+		told.helper = 0;
+	enter->helper_pid = told.helper;
+	if (told.landlocked)
+		enter->entered |= HF_ENTERED_LANDLOCK;
 	if (told.root_only) {
 		enter->entered |= HF_ENTERED_ROOT;
 		hf_copy_text(enter->why, sizeof(enter->why), "user namespaces are not to be had");
 	}
-	if (told.has_helper || enter->inside.n == 0)
+	if (told.helper || enter->inside.n == 0)
 		return;
 	enter->entered |= HF_ENTERED_NO_RENAME;
 	if (told.without.step[0])
@@ -407,6 +416,15 @@ static void note_told(struct hf_enter *enter)
 			       told.without.sys == EBUSY ?
 				       "another filter listens already, as in a sandbox in a sandbox" :
 				       strerrordesc_np(told.without.sys));
+}
+
+static void start_one(struct hf_enter *enter, size_t i, const struct hf_t0 *t0)
+{
+	struct hf_census_children *children = enter->children;
+	pid_t pid = 0;
+
+	if (hf_census_start(enter->targets[i], enter->helper.sandboxes[i], t0, children ? &pid : NULL) == 0 && pid > 0)
+		children->pids[children->n++] = pid;
 }
 
 static void start_census(struct hf_enter *enter)
@@ -420,7 +438,7 @@ static void start_census(struct hf_enter *enter)
 			if (enter->record.sandboxes[k].target.path == enter->layers[i].target)
 				s = &enter->record.sandboxes[k];
 		if (s && enter->targets[i] >= 0)
-			(void)hf_census_start(enter->targets[i], enter->helper.sandboxes[i], &s->t0);
+			start_one(enter, i, &s->t0);
 		hf_auto_close(&enter->targets[i]);
 	}
 }
@@ -429,6 +447,17 @@ unsigned hf_enter_flags(const struct hf_enter *enter, char why[HF_PLAN_WHY_MAX])
 {
 	hf_copy_text(why, HF_PLAN_WHY_MAX, enter->why);
 	return enter->entered;
+}
+
+void hf_enter_keep_children(struct hf_enter *enter, struct hf_census_children *children)
+{
+	children->n = 0;
+	enter->children = children;
+}
+
+pid_t hf_enter_helper(const struct hf_enter *enter)
+{
+	return enter->helper_pid;
 }
 
 int hf_enter_mounted(struct hf_enter *enter, pid_t pid, const struct hf_inside_fail *fail,
@@ -440,14 +469,15 @@ int hf_enter_mounted(struct hf_enter *enter, pid_t pid, const struct hf_inside_f
 	struct hf_field fields[] = { HF_FIELD_INT("leader", pid),
 				     HF_FIELD_BOOL("joined", enter->entered & HF_ENTERED_JOINED),
 				     HF_FIELD_TEXT("without", "directory renames") };
-	hf_plan_event(enter->plans, HF_EV_PLAN_ENTERED, enter->record.name, fields,
-		      enter->entered & HF_ENTERED_NO_RENAME ? 3 : 2);
+	if (!(enter->flags & HF_PLAN_ENTER_QUIET))
+		hf_plan_event(enter->plans, HF_EV_PLAN_ENTERED, enter->record.name, fields,
+			      enter->entered & HF_ENTERED_NO_RENAME ? 3 : 2);
 	hf_plan_unlock(&enter->lock);
 	start_census(enter);
 	return 0;
 }
 
-/* No helper, or it was killed: is somebody left? */
+/* No helper, or it was killed: is a process left inside? */
 static void settle_here(struct hf_enter *enter)
 {
 	AUTO(hf_plan_record_done) struct hf_plan_record record = HF_PLAN_RECORD_INIT;
@@ -457,7 +487,7 @@ static void settle_here(struct hf_enter *enter)
 
 	hf_auto_close(&enter->helper.in_fd);
 	r = hf_plan_lock(enter->plans, enter->record.name, HF_SEC, &lock, NULL);
-	/* Whoever has the plan's lock now settles it. */
+	/* The process that has the plan's lock now settles it. */
 	if (r == HF_E_BUSY || r == HF_E_TIMEOUT)
 		return;
 	if (r == 0)

@@ -48,7 +48,7 @@ static int receive_fd(int socket)
 }
 
 /*
- * Forked twice, so that the helper is nobody's child: neither the command nor the caller of the
+ * Forked twice, so that the helper is a child of init: neither the command nor the caller of the
  * library has one that it did not make. The process between the two tells its pid.
  */
 static _Noreturn void between(struct hf_enter *enter, int socket)
@@ -81,7 +81,7 @@ static pid_t fork_helper(struct hf_enter *enter, int ends[2])
 	return recv(ends[0], &pid, sizeof(pid), MSG_DONTWAIT) == sizeof(pid) ? pid : -ECHILD;
 }
 
-/* Its pid, or -errno with *fail filled. -EPIPE: the filter is there and nobody serves it. */
+/* Its pid, or -errno with *fail filled. -EPIPE: the filter is there and no process serves it. */
 static pid_t start_helper(struct hf_enter *enter, struct hf_inside_fail *fail)
 {
 	AUTO_FD channel = -1;
@@ -111,24 +111,26 @@ int hf_enter_child(struct hf_enter *enter, struct hf_inside_fail *fail)
 	pid_t anchor = getpid();
 	int r = 0;
 
-	if (enter->inside.n > 0) {
+	if (enter->inside.n > 0 || enter->inside.confine)
 		r = hf_inside_enter(&enter->inside, fail);
-		if (r == 0 && !(enter->flags & HF_PLAN_ENTER_NO_RENAME)) {
+	if (r == 0 && enter->inside.n > 0) {
+		if (!(enter->flags & HF_PLAN_ENTER_NO_RENAME)) {
 			pid_t helper = start_helper(enter, &told.without);
 
 			if (helper == -EPIPE)
 				return *fail = told.without, -EPIPE;
-			told.has_helper = helper > 0;
+			told.helper = helper > 0 ? helper : 0;
 			anchor = helper > 0 ? helper : anchor;
 		}
-		if (r == 0) {
-			(void)hf_in_write(enter->helper.in_fd, (int32_t)anchor);
-			r = hf_inside_drop(0, fail);
-		}
+		(void)hf_in_write(enter->helper.in_fd, (int32_t)anchor);
 	}
+	/* A user that is in no namespace has none that could be dropped. */
+	if (r == 0 && (enter->inside.n > 0 || enter->inside.has_user || (enter->inside.confine && geteuid() == 0)))
+		r = hf_inside_drop(0, fail);
 	if (r < 0)
 		return r;
 	told.root_only = enter->inside.root_only;
+	told.landlocked = enter->inside.landlocked;
 	/* The old cwd is a directory behind the overlay. */
 	if (chdir(enter->inside.cwd) < 0)
 		return hf_inside_failed(fail, "chdir", enter->inside.cwd);

@@ -21,12 +21,15 @@ struct hf_enter {
 	struct hf_helper helper;
 	struct hf_inside inside;
 	char *environment[4];
+	pid_t helper_pid;                     /* 0: it has none */
+	struct hf_census_children *children;  /* NULL: a census belongs to init */
 };
 
 /* What the child tells about itself before it executes the command. */
 struct hf_enter_told {
-	int has_helper;
+	pid_t helper; /* its pid; 0: it has none */
 	int root_only;
+	int landlocked;
 	struct hf_inside_fail without; /* why it has no helper */
 };
 

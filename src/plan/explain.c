@@ -55,6 +55,17 @@ static const char *remedy_of_userns(const struct hf_inside_fail *fail)
 	       "forbids user namespaces; --strategy copy works without";
 }
 
+static const char *confine_remedy(const struct hf_inside_fail *fail)
+{
+	if (is_step(fail, "landlock"))
+		return "a read-only rest needs a mount namespace (--strategy overlay), or Landlock of Linux 6.2";
+	if (is_step(fail, "open again"))
+		return "give it another one, or a pipe";
+	if (strcmp(fail->subject, "user namespace") == 0)
+		return "a network of its own needs a user namespace";
+	return "";
+}
+
 void hf_inside_explain(const struct hf_inside_fail *fail, char why[HF_PLAN_WHY_MAX],
 		       char remedy[HF_PLAN_WHY_MAX])
 {
@@ -69,6 +80,8 @@ void hf_inside_explain(const struct hf_inside_fail *fail, char why[HF_PLAN_WHY_M
 		/* The kernel writes that into its log only. */
 		advice = "it is inside overlays already, and the kernel's stacking depth is two: leave a "
 			 "sandbox first, or use --strategy copy";
+	else if (fail->confine)
+		advice = confine_remedy(fail);
 	else if (is_step(fail, "unshare") || is_step(fail, "uid_map") || is_step(fail, "gid_map") ||
 		 is_step(fail, "setgroups"))
 		advice = remedy_of_userns(fail);
@@ -92,7 +105,7 @@ int hf_inside_error(const struct hf_inside_fail *fail, const char *subject, stru
 	int r;
 
 	hf_inside_explain(fail, why, remedy);
-	r = FAIL(err, HF_E_NO_OVERLAY, fail->step, subject, "%.130s%s%.115s", why, remedy[0] ? "; " : "",
+	r = FAIL(err, fail->confine ? HF_E_NO_CONFINE : HF_E_NO_OVERLAY, fail->step, subject, "%.130s%s%.115s", why, remedy[0] ? "; " : "",
 		 remedy);
 	if (err)
 		err->sys = fail->sys;

@@ -64,8 +64,7 @@ static int read_line(const char *dir, const char *name, const char *prefix, char
 	return out[0] != '\0';
 }
 
-/* The git directory that git finds from `dir` upwards, resolved; NULL: none. */
-static char *find_git_dir(const char *dir)
+char *hf_git_find(const char *dir)
 {
 	AUTO_FREE char *at = strdup(dir);
 
@@ -113,7 +112,7 @@ static int is_covered(const struct hf_plan_record *record, const struct hf_targe
 int hf_git_check(const struct hf_plan_record *record, const struct hf_target *target,
 		 struct hf_err *err)
 {
-	AUTO_FREE char *git = find_git_dir(target->path);
+	AUTO_FREE char *git = hf_git_find(target->path);
 	AUTO_FREE char *common = NULL;
 	char named[PATH_MAX];
 	const char *outside;
@@ -136,7 +135,7 @@ int hf_git_is_across(const struct hf_plan_record *record)
 {
 	for (size_t i = 0; i < record->n_sandboxes; i++) {
 		const char *path = record->sandboxes[i].target.path;
-		AUTO_FREE char *git = exists(path, ".git") ? NULL : find_git_dir(path);
+		AUTO_FREE char *git = exists(path, ".git") ? NULL : hf_git_find(path);
 
 		/* git stops at the edge of the overlay otherwise. Only when it is safe to go on. */
 		if (git && !hf_path_is_in(git, path) &&

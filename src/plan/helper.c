@@ -423,7 +423,7 @@ _Noreturn void hf_helper_main(const struct hf_helper *helper)
 	}
 	reap_all(1);
 	word = settle(helper);
-	/* Before it is told: who hears that it has settled must not find it in use. */
+	/* Before it is told: a process that hears "settled" must not find it in use. */
 	hf_in_unlock(helper->in_fd);
 	tell(helper->parent, word);
 	_exit(0);

@@ -25,10 +25,10 @@ struct hf_helper {
 /* What the parent asks and is told, one byte each. */
 enum hf_helper_word {
 	HF_HELPER_ENDED = 'e',   /* to the helper: the command was reaped */
-	HF_HELPER_SETTLED = 's', /* nobody is left; synced */
-	HF_HELPER_OTHERS = 'o',  /* nobody of this command is left; another enter is inside */
+	HF_HELPER_SETTLED = 's', /* no process is left; synced */
+	HF_HELPER_OTHERS = 'o',  /* no process of this command is left; another enter is inside */
 	HF_HELPER_LEFT = 'l',    /* processes of the command live on */
-	HF_HELPER_FAILED = 'f',  /* nobody is left, but syncing failed */
+	HF_HELPER_FAILED = 'f',  /* no process is left, but syncing failed */
 };
 
 /* Installs the filter in the calling process. The listener, or -errno. */

@@ -39,7 +39,7 @@ struct op_row {
 	uint16_t target;
 	uint32_t old_mode, new_mode, old_uid, old_gid, new_uid, new_gid;
 	uint64_t old_ino, new_ino, parent_ino, old_size, new_size;
-	int64_t old_mtime_ns, new_mtime_ns;
+	int64_t old_mtime_ns, new_mtime_ns, old_ctime_ns;
 } __attribute__((packed));
 
 /* `phase` is left out of the sum because it alone changes later. */
@@ -84,7 +84,8 @@ static void add_op(struct hf_buf *out, const struct hf_op *op)
 			      .old_ino = op->old_ino, .new_ino = op->new_ino,
 			      .parent_ino = op->parent_ino, .old_size = op->old_size,
 			      .new_size = op->new_size, .old_mtime_ns = op->old_mtime_ns,
-			      .new_mtime_ns = op->new_mtime_ns };
+			      .new_mtime_ns = op->new_mtime_ns,
+			      .old_ctime_ns = op->old_ctime_ns };
 
 	hf_buf_add(out, &row, sizeof(row));
 	add_bytes(out, op->path, strlen(op->path));
@@ -210,8 +211,10 @@ static int take_targets(struct reader *in, struct hf_intent *ret)
 		t->in_target = row.in_target != 0;
 		t->sandbox = take_text(in);
 		t->path = take_text(in);
-		if (!in->why && (t->path[0] != '/' || !t->sandbox[0] || row.in_target > 1))
+		if (!in->why && (!t->sandbox[0] || row.in_target > 1))
 			return bad(in, "a target of it makes no sense");
+		if (!in->why && !hf_dirtree_target_ok(t->path))
+			return bad(in, "a target of it is no absolute path without detours");
 	}
 	return !in->why;
 }
@@ -270,7 +273,8 @@ static int take_op(struct reader *in, size_t n_targets, struct hf_op *op)
 			      .old_ino = row.old_ino, .new_ino = row.new_ino,
 			      .parent_ino = row.parent_ino, .old_size = row.old_size,
 			      .new_size = row.new_size, .old_mtime_ns = row.old_mtime_ns,
-			      .new_mtime_ns = row.new_mtime_ns };
+			      .new_mtime_ns = row.new_mtime_ns,
+			      .old_ctime_ns = row.old_ctime_ns };
 	op->path = take_text(in);
 	op->slot = take_text(in);
 	op->attrs = take_bytes(in, &op->attrs_len);

@@ -31,7 +31,7 @@
 #define HF_INTENT_UNDO    "undo"
 #define HF_INTENT_GONE    "gone"
 #define HF_INTENT_UNDONE  "undone"
-#define HF_INTENT_VERSION 1
+#define HF_INTENT_VERSION 2
 #define HF_INTENT_OPS_MAX ((uint32_t)8 << 20)
 #define HF_FENCES_MAX     16
 
@@ -73,6 +73,7 @@ struct hf_op {
 	uint64_t parent_ino; /* of the directory that target/path is in */
 	uint64_t old_size, new_size;
 	int64_t old_mtime_ns, new_mtime_ns;
+	int64_t old_ctime_ns; /* before it was moved: tells whose T0 the old version is older than */
 	const char *path, *slot;
 	const void *attrs; /* plan/attrs.h; for what has landed */
 	size_t attrs_len;

@@ -130,3 +130,16 @@ const struct hf_manifest_entry *hf_manifest_find(const struct hf_manifest *manif
 	return manifest->n == 0 ? NULL :
 				  bsearch(&key, manifest->entries, manifest->n, sizeof(key), by_path);
 }
+
+static int64_t in_ns(struct timespec ts)
+{
+	return (int64_t)ts.tv_sec * HF_SEC + ts.tv_nsec;
+}
+
+int hf_manifest_untouched(const struct hf_manifest_row *row, const struct stat *copy)
+{
+	return row->copy_ino == (uint64_t)copy->st_ino && row->mode == copy->st_mode &&
+	       row->copy_ctime_ns == in_ns(copy->st_ctim) &&
+	       row->copy_mtime_ns == in_ns(copy->st_mtim) &&
+	       (S_ISDIR(copy->st_mode) || row->size == (uint64_t)copy->st_size);
+}

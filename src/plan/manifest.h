@@ -13,6 +13,7 @@
 #define PLAN_MANIFEST_H
 
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "hf/plan/registry.h"
@@ -53,5 +54,8 @@ void hf_manifest_done(struct hf_manifest *manifest);
 /* The entry of that path, or NULL. */
 const struct hf_manifest_entry *hf_manifest_find(const struct hf_manifest *manifest,
 						 const char *path);
+
+/* Did the sandbox leave this entry of the copy alone? A directory: none of its names came or went either. */
+int hf_manifest_untouched(const struct hf_manifest_row *row, const struct stat *copy);
 
 #endif

@@ -17,6 +17,7 @@
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
 #include "hf/plan/apart.h"
+#include "hf/plan/confine.h"
 #include "hf/plan/namespace.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -166,6 +167,16 @@ static int new_namespaces(const struct hf_inside *inside, struct hf_inside_fail 
 	return map_own(uid, gid, fail);
 }
 
+int hf_inside_new_user(struct hf_inside_fail *fail)
+{
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+
+	if (hf_sys.unshare(CLONE_NEWUSER) < 0)
+		return hf_inside_failed(fail, "unshare", "user namespace");
+	return map_own(uid, gid, fail);
+}
+
 static int join(const struct hf_inside *inside, struct hf_inside_fail *fail)
 {
 	/* Its user namespace first: that gives the right to enter the other. */
@@ -304,12 +315,11 @@ static int make_inside(const struct hf_inside *inside, struct hf_inside_fail *fa
 	return r < 0 ? r : mount_all(inside, fail);
 }
 
-int hf_inside_enter(struct hf_inside *inside, struct hf_inside_fail *fail)
+static int make_or_join(struct hf_inside *inside, struct hf_inside_fail *fail)
 {
 	struct hf_inside_fail first;
 	int r;
 
-	*fail = (struct hf_inside_fail){ 0 };
 	if (inside->join_mnt >= 0)
 		return join(inside, fail);
 	r = make_inside(inside, fail);
@@ -324,6 +334,18 @@ int hf_inside_enter(struct hf_inside *inside, struct hf_inside_fail *fail)
 	if (r < 0 && (strcmp(fail->step, "unshare") == 0 || strcmp(fail->step, "mount") == 0))
 		*fail = first;
 	return r;
+}
+
+int hf_inside_enter(struct hf_inside *inside, struct hf_inside_fail *fail)
+{
+	int r = 0;
+
+	*fail = (struct hf_inside_fail){ 0 };
+	if (inside->n > 0)
+		r = make_or_join(inside, fail);
+	if (r == 0)
+		r = hf_confine_network(inside, fail);
+	return r < 0 ? r : hf_confine_files(inside, fail);
 }
 
 /* -- what the command may not have -------------------------------------------------- */

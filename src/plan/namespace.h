@@ -14,6 +14,7 @@
 #include "hf/plan/registry.h"
 
 #define HF_INSIDE_MAP_MAX 16384 /* a user namespace has at most 340 extents */
+#define HF_PLACES_MAX     96
 
 /* One overlay. Paths, because descriptors from before name mounts of the old namespace. */
 struct hf_layer {
@@ -30,11 +31,17 @@ struct hf_inside {
 	int join_user;   /* namespaces to join; -1: make new ones. join_user -1 with join_mnt: none */
 	int join_mnt;
 	const char *cwd; /* absolute */
+	unsigned confine;   /* enum hf_confine_flags */
+	char *places[HF_PLACES_MAX]; /* that stay writable: absolute, without symlinks, none in another or in a target */
+	size_t n_places;
+	int has_user;       /* 1 afterwards: a user namespace was made for confining alone */
+	int landlocked;     /* 1 afterwards: read-only by Landlock, not by mounts */
 	char uid_map[HF_INSIDE_MAP_MAX], gid_map[HF_INSIDE_MAP_MAX]; /* of root: all extents; "": own ids only */
 };
 
 struct hf_inside_fail {
 	int sys;
+	int confine; /* 1: it cannot be confined, as was asked for */
 	char step[32];
 	char subject[160];
 	char text[200]; /* the kernel's sentence, or "" */
@@ -48,6 +55,9 @@ int hf_inside_read_maps(struct hf_inside *inside, struct hf_err *err);
  * The caller is inside afterwards, with the capabilities of the namespace, cwd not changed.
  */
 int hf_inside_enter(struct hf_inside *inside, struct hf_inside_fail *fail);
+
+/* A user namespace alone, with the own ids. */
+int hf_inside_new_user(struct hf_inside_fail *fail);
 
 /* Gives up what could undo the sandbox: everything, or for root what is not about files. */
 int hf_inside_drop(int keep_ptrace, struct hf_inside_fail *fail);
@@ -64,7 +74,7 @@ int hf_inside_failed(struct hf_inside_fail *fail, const char *step, const char *
 void hf_inside_explain(const struct hf_inside_fail *fail, char why[HF_PLAN_WHY_MAX],
 		       char remedy[HF_PLAN_WHY_MAX]);
 
-/* The same as an error, HF_E_NO_OVERLAY. */
+/* The same as an error, HF_E_NO_OVERLAY or HF_E_NO_CONFINE. */
 int hf_inside_error(const struct hf_inside_fail *fail, const char *subject, struct hf_err *err);
 
 #endif

@@ -28,6 +28,8 @@ int hf_plan_new(struct hf_plans *plans, const char *plan, const struct hf_plan_n
 	if (opts && (opts->size < sizeof(*opts) ||
 		     (opts->session && strlen(opts->session) > HF_NAME_MAX)))
 		return FAIL(err, -EINVAL, "arguments", plan, "size is not set, or not a session's name");
+	if (hf_plan_is_of_run(plan) && !(opts && opts->session))
+		return FAIL(err, HF_E_NAME, "plan", plan, "names that begin with '%s' are those of sessions", HF_PLAN_OF_RUN);
 	r = hf_plan_lock(plans, plan, 0, &lock, err);
 	if (r < 0)
 		return r;
@@ -122,6 +124,8 @@ static int choose_overlay(struct addition *a, struct hf_err *err)
 		add_why(a, "overlay", why);
 		return 1;
 	}
+	if (a->flags & HF_PLAN_ADD_UNTRIED && a->wanted == HF_STRATEGY_AUTO)
+		return 0;
 	r = hf_try_overlay(a->plans, a->sandbox_fd, a->path.s, &a->s.target, &fail, err);
 	if (r != 1)
 		return r;
@@ -213,7 +217,9 @@ static int add_locked(struct addition *a, const char *dir, uint64_t token, struc
 		r = append(a, err);
 	if (r == 0 && a->s.strategy != HF_STRATEGY_OVERLAY && a->record->state == HF_PLAN_CREATED)
 		r = hf_plan_become(a->record, HF_PLAN_ACTIVE, NULL, err);
-	return r < 0 ? r : hf_plan_save(a->plans, a->record, token, 0, err);
+	/* A copy that no record knows would be work that cleaning up does not see. */
+	return r < 0 ? r : hf_plan_save(a->plans, a->record, token,
+					a->s.strategy == HF_STRATEGY_OVERLAY ? 0 : HF_PLAN_SAVE_DURABLE, err);
 }
 
 /* What a failed addition made. The record does not have it, so nothing else knows of it. */
@@ -246,7 +252,7 @@ int hf_plan_add(struct hf_plans *plans, const char *plan, const char *sandbox, c
 	if (r < 0)
 		return r;
 	if (!dir || !dir[0] || (opts && (opts->size < sizeof(*opts) ||
-					 opts->flags & ~(unsigned)HF_PLAN_ADD_GIT_OUTSIDE ||
+					 opts->flags & ~(unsigned)(HF_PLAN_ADD_GIT_OUTSIDE | HF_PLAN_ADD_UNTRIED) ||
 					 (unsigned)opts->strategy > HF_STRATEGY_COPY)))
 		return FAIL(err, -EINVAL, "arguments", plan, "a directory and known options are needed");
 	a.wanted = opts ? opts->strategy : HF_STRATEGY_AUTO;

@@ -2,10 +2,11 @@
  * plan/recover.c - what a process began with a plan, and did not end.
  *
  * No intent: nothing was moved. A torn one: nothing was moved either, because the first rename comes
- * after the intent is on disk. A whole one is a promise, kept forwards; unless the fence was not
- * proven yet (then it is proven now, or the intent is dropped), or the commit itself had
- * turned back, or a target's entry was replaced before the promise reached it: then everything that
- * was done is undone. Each operation is looked at first, so recovery can be killed and begun again.
+ * after the intent is on disk. A whole one is a promise once the first sync has ended, which its
+ * phase tells, or an operation that was done; until then it is synced and the fence is proven now, or
+ * it is dropped. A promise is kept forwards, unless the commit itself had turned back, or
+ * a target's entry was replaced before the promise reached it: then everything that was done is
+ * undone. Each operation is looked at first, so recovery can be killed and begun again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -86,6 +87,7 @@ static int without_intent(struct hf_work *work, struct hf_err *err)
 	return 1;
 }
 
+/* Was any entry moved? 1, 0 or an error. */
 static int is_begun(const struct hf_work *work, struct hf_err *err)
 {
 	for (size_t i = 0; i < work->intent.n_ops; i++) {
@@ -97,13 +99,22 @@ static int is_begun(const struct hf_work *work, struct hf_err *err)
 		state = hf_op_look(&work->sites[op->target], op, work->intent.phase);
 		if (state < 0)
 			return hf_fail_sys(err, -state, "fstatat", op->path);
-		if (state == HF_OP_DONE || state == HF_OP_CHANGED)
+		if (state == HF_OP_DONE)
 			return 1;
 	}
 	return 0;
 }
 
-static int go_back(struct hf_work *work, struct hf_err *err)
+static int has_all_stages(const struct hf_work *work)
+{
+	for (size_t i = 0; i < work->intent.n_targets; i++)
+		if (work->sites[i].stage_fd < 0)
+			return 0;
+	return 1;
+}
+
+/* `moved` 0: no entry ever was, so that none can have been changed since. */
+static int go_back(struct hf_work *work, int moved, struct hf_err *err)
 {
 	struct hf_apply apply = { .intent = &work->intent, .sites = work->sites };
 	int r;
@@ -115,12 +126,12 @@ static int go_back(struct hf_work *work, struct hf_err *err)
 	r = hf_apply_back(&apply);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "undo", apply.stuck->path);
-	return hf_work_withdraw(work, apply.n_left, err);
+	return hf_work_withdraw(work, moved ? apply.n_left : 0, err);
 }
 
-static int go_back_and_tell(struct hf_work *work, const char *reason, struct hf_err *err)
+static int go_back_and_tell(struct hf_work *work, int moved, const char *reason, struct hf_err *err)
 {
-	int r = go_back(work, err);
+	int r = go_back(work, moved, err);
 
 	if (r == 0)
 		tell(work, work->record.state == HF_PLAN_ERRORED ? "errored" : "undone", reason);
@@ -138,7 +149,7 @@ static int foreign(struct hf_work *work, const struct hf_op *op, struct hf_err *
 		       "%.120s was changed by another process after the commit was interrupted; "
 		       "the commit was undone, the sandbox has its version",
 		       op->path);
-	r = go_back(work, err);
+	r = go_back(work, 1, err);
 	if (r < 0)
 		return r;
 	if (work->record.state != HF_PLAN_ERRORED)
@@ -186,10 +197,14 @@ static int go_forward(struct hf_work *work, struct hf_err *err)
 		return foreign(work, apply.stuck, err);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "apply", apply.stuck->path);
+	/* On disk as well: the next recovery may find the stage gone, and the intent not. */
+	r = hf_intent_set_phase(work->plan_fd, HF_INTENT_APPLIED);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "pwrite", HF_INTENT);
+	work->intent.phase = HF_INTENT_APPLIED;
 	r = hf_work_sync(work);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "syncfs", work->record.name);
-	work->intent.phase = HF_INTENT_APPLIED;
 	tell(work, work->intent.purpose == HF_INTENT_COMMIT ? "committed" : "taken-back",
 	     "it died before it was done");
 	hf_work_conclude(work, 1);
@@ -201,6 +216,37 @@ static int is_ended(const struct hf_work *work)
 	return work->intent.phase == HF_INTENT_APPLIED &&
 	       work->record.state == (work->intent.purpose == HF_INTENT_COMMIT ? HF_PLAN_COMMITTED
 									       : HF_PLAN_ROLLED_BACK);
+}
+
+/*
+ * An intent whose phase says no more than that it was written. In another boot an operation that was
+ * done says that the first sync had ended; without one, the intent may be on disk and what it is to
+ * bring may not. In this boot nothing was moved yet, and nothing is lost; but what was not synced is
+ * synced before the first rename. Goes on to go_forward() or drops it.
+ */
+static int promise_or_drop(struct hf_work *work, struct hf_err *err)
+{
+	struct hf_here here;
+	int same_boot, r = hf_here_read(&here, err);
+
+	if (r < 0)
+		return r;
+	same_boot = strcmp(here.boot_id, work->intent.boot_id) == 0;
+	r = same_boot ? 0 : is_begun(work, err);
+	if (r < 0)
+		return r;
+	if (r == 1)
+		return go_forward(work, err);
+	if (!same_boot || !has_all_stages(work))
+		return go_back_and_tell(work, 0, "it died before anything was promised", err);
+	r = hf_work_sync(work);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "syncfs", work->record.name);
+	/* The promise holds only while its token is current (L5). */
+	r = hf_work_begin_apply(work, err);
+	if (r == HF_E_STALE || r == HF_E_NOT_HELD)
+		return go_back_and_tell(work, 0, "its token is no longer current", err);
+	return r < 0 ? r : go_forward(work, err);
 }
 
 /* The targets may be gone for good, or just not mounted: then it waits. */
@@ -218,19 +264,16 @@ static int finish(struct hf_work *work, struct hf_err *err)
 	/* A record that was lost in a power cut may be behind its intent. */
 	work->record.state = HF_PLAN_PREPARED;
 	work->record.reason[0] = '\0';
-	if (work->intent.phase == HF_INTENT_UNDOING)
-		return go_back_and_tell(work, "its undoing was interrupted", err);
-	if (work->intent.phase == HF_INTENT_PREPARED) {
-		r = is_begun(work, err);
-		/* Nothing was moved: the promise holds only while its token is current (L5). */
-		if (r == 0)
-			r = hf_work_begin_apply(work, err);
-		if (r == HF_E_STALE || r == HF_E_NOT_HELD)
-			return go_back_and_tell(work, "its token is no longer current", err);
-		if (r < 0)
-			return r;
+	switch (work->intent.phase) {
+	case HF_INTENT_PREPARED:
+		return promise_or_drop(work, err);
+	case HF_INTENT_UNDOING:
+		return go_back_and_tell(work, 1, "its undoing was interrupted", err);
+	case HF_INTENT_APPLY:
+	case HF_INTENT_APPLIED:
+	default:
+		return go_forward(work, err);
 	}
-	return go_forward(work, err);
 }
 
 int hf_work_recover(struct hf_work *work, struct hf_err *err)
@@ -242,7 +285,7 @@ int hf_work_recover(struct hf_work *work, struct hf_err *err)
 	if (r == HF_E_FORMAT)
 		r = quarantine(work, why, err) < 0 ? HF_E_FORMAT : -ENOENT;
 	if (r == -ENOENT) {
-		(void)hf_stage_clear(work);
+		(void)hf_stage_clear(work->plan_fd, &work->record);
 		return without_intent(work, err);
 	}
 	if (r < 0)

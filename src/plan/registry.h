@@ -2,6 +2,7 @@
  * plan/registry.h - plans on disk: the record, its states, its lock, and where its parts lie.
  *
  *   plans/<key>/plan.json          the record; replaced as a whole (temp, rename)
+ *   plans/<key>/plan.before        the one before, for when power fails (record_file.c)
  *   plans/<key>/in                 locked (shared) by each enter while its processes live; says
  *                                  which namespaces they are in (use.h)
  *   plans/<key>/s/<skey>/u, w      upper and work directory of an overlay
@@ -24,10 +25,13 @@
 #include "holdfast/plan.h"
 
 #define HF_PLAN_RECORD   "plan.json"
+#define HF_PLAN_BEFORE   "plan.before"
 #define HF_PLAN_IN       "in"
 #define HF_SANDBOX_UPPER "u"
 #define HF_SANDBOX_WORK  "w"
 #define HF_SANDBOX_TREE  "c"
+
+struct hf_confine;
 
 struct hf_plans {
 	struct hf_state *state;
@@ -35,6 +39,7 @@ struct hf_plans {
 	struct hf_locks *locks;
 	int dirfd;                  /* plans/ */
 	pid_t process;              /* a forked child is refused */
+	const struct hf_confine *confine; /* NULL: entries are not confined; see confine.h */
 };
 
 /* The moment from which changes of a target count as conflicts. */
@@ -85,6 +90,16 @@ struct hf_plan_record {
 /* Frees what the record holds. */
 void hf_plan_record_done(struct hf_plan_record *record);
 
+/* Is it the name of a transactional run's plan? */
+int hf_plan_is_of_run(const char *plan);
+
+/*
+ * Refuses (HF_E_IN_USE) to touch the plan of a transactional run whose session is held now, unless its token is among
+ * the `fences`: its own commit. No plan of a run: 0.
+ */
+int hf_plan_check_session(struct hf_plans *plans, const struct hf_plan_record *record, const struct hf_plan_fence *fences,
+			  size_t n_fences, struct hf_err *err);
+
 /* The sandbox of that name, or NULL. */
 struct hf_sandbox_record *hf_plan_sandbox(struct hf_plan_record *record, const char *name);
 
@@ -104,7 +119,7 @@ void hf_plan_encode(const struct hf_plan_record *record, struct hf_buf *out);
 /* Returns 0 or HF_E_FORMAT with *ret_why in words. -ENOMEM. */
 int hf_plan_decode(const char *text, size_t len, struct hf_plan_record *ret, const char **ret_why);
 
-/* -- store.c: files --------------------------------------------------------------- */
+/* -- store.c, record_file.c: files --------------------------------------------------------------- */
 
 /* Opens plans/<key>. With `create` 0 a missing one is HF_E_NO_PLAN. */
 int hf_plan_dir(struct hf_plans *plans, const char *plan, int create, int *ret_fd,
@@ -166,7 +181,7 @@ int hf_plan_lock(struct hf_plans *plans, const char *plan, int64_t wait_ns,
 /* Releases and frees; for AUTO(). NULL is fine. */
 void hf_plan_unlock(struct hf_lock **lock);
 
-/* -- use.c: who is inside ------------------------------------------------------------ */
+/* -- use.c: which processes are inside ------------------------------------------------------------ */
 
 /*
  * 1 when processes are in a sandbox of the plan, 0 when none is. Costs one flock, and where an
@@ -196,7 +211,7 @@ int hf_t0_take(struct hf_t0 *ret, struct hf_err *err);
 
 /* -- dirty.c ---------------------------------------------------------------------- */
 
-/* 1 when the sandbox holds a change (overlay: its upper has an entry), 0, -1 not known. */
+/* 1 when the sandbox holds a change (overlay: its upper has an entry; else: by the manifest), 0, -1 not known. */
 int hf_sandbox_is_dirty(int sandbox_fd, const struct hf_sandbox_record *sandbox);
 
 /* Removes a tree, mode 000 directories included, without following anything. 0 or -errno. */

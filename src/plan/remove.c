@@ -9,6 +9,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/plan/dirtree.h"
 #include "hf/plan/manifest.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -58,20 +59,13 @@ static int lift(int top, int dirfd, const char *name, unsigned *lifted)
 
 static int remove_entries(int top, int fd, int depth, unsigned *lifted)
 {
-	int copy = hf_open_at(fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
-	int r = 0;
+	int r = hf_open_dir(fd, ".", &dir);
 
-	if (!dir) {
-		r = copy < 0 ? copy : -errno;
-		hf_auto_close(&copy);
-		return r;
-	}
 	while (r == 0 && (entry = readdir(dir)))
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
 			r = remove_level(top, fd, entry->d_name, depth + 1, lifted);
-	(void)closedir(dir);
 	return r;
 }
 
@@ -118,6 +112,29 @@ static int is_root_changed(int upper, const struct hf_target *target)
 	       hf_sys.fstat(fd, &b) == 0 && ((a.st_mode ^ b.st_mode) & 07777) != 0;
 }
 
+/*
+ * A clone or copy against its manifest: one stat for each entry, up to the first that differs. A name that
+ * came or went shows in the directory's ctime. What cannot be looked at is not known (-1).
+ */
+static int is_copy_changed(int sandbox_fd)
+{
+	AUTO(hf_manifest_done) struct hf_manifest manifest = { 0 };
+	AUTO_FD tree = hf_dirtree_open(sandbox_fd, HF_SANDBOX_TREE);
+
+	if (tree < 0 || hf_manifest_load(sandbox_fd, &manifest, NULL) < 0)
+		return -1;
+	for (size_t i = 0; i < manifest.n; i++) {
+		const char *path = manifest.entries[i].path;
+		struct stat st;
+
+		if (hf_sys.fstatat(tree, path, &st, AT_SYMLINK_NOFOLLOW | (path[0] ? 0 : AT_EMPTY_PATH)) < 0)
+			return errno == ENOENT || errno == ENOTDIR ? 1 : -1;
+		if (!hf_manifest_untouched(&manifest.entries[i].row, &st))
+			return 1;
+	}
+	return 0;
+}
+
 int hf_sandbox_is_dirty(int sandbox_fd, const struct hf_sandbox_record *sandbox)
 {
 	int fd, found = 0;
@@ -125,7 +142,7 @@ int hf_sandbox_is_dirty(int sandbox_fd, const struct hf_sandbox_record *sandbox)
 	DIR *dir;
 
 	if (sandbox->strategy != HF_STRATEGY_OVERLAY)
-		return -1;
+		return is_copy_changed(sandbox_fd);
 	if (!sandbox->entered)
 		return 0;
 	fd = hf_open_at(sandbox_fd, HF_SANDBOX_UPPER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);

@@ -1,4 +1,4 @@
-/* plan/rm.c - removing plans: one that is named, and those that nobody needs any more. */
+/* plan/rm.c - removing plans: one by name, and (gc) those that are over. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/plan/registry.h"
+#include "hf/plan/work.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
@@ -35,7 +35,9 @@ static int is_dirty(struct hf_plans *plans, const struct hf_plan_record *record)
 	return dirty;
 }
 
-static int remove_tree(struct hf_plans *plans, const char *plan, struct hf_err *err)
+/* `record` NULL: there is none. */
+static int remove_tree(struct hf_plans *plans, const char *plan, const struct hf_plan_record *record,
+		       struct hf_err *err)
 {
 	char key[HF_NAME_KEY_MAX];
 	AUTO_FD fd = -1;
@@ -46,6 +48,12 @@ static int remove_tree(struct hf_plans *plans, const char *plan, struct hf_err *
 	r = hf_plan_dir(plans, plan, 0, &fd, err);
 	if (r < 0)
 		return r;
+	/* A stage that cannot be removed does not keep the plan. */
+	if (record)
+		(void)hf_stage_forget(fd, record);
+	/* First the record that does not say CLEANED. */
+	if (hf_sys.unlinkat(fd, HF_PLAN_BEFORE, 0) < 0 && errno != ENOENT)
+		return FAIL_SYS(err, "unlinkat", HF_PLAN_BEFORE);
 	/* The record last: until then the plan is known, and known to be CLEANED. */
 	r = hf_tree_remove(fd, "s");
 	if (r == 0 || r == -ENOENT)
@@ -102,7 +110,7 @@ static int remove_locked(struct hf_plans *plans, struct hf_plan_record *record, 
 		if (r < 0)
 			return r;
 	}
-	r = remove_tree(plans, record->name, err);
+	r = remove_tree(plans, record->name, record, err);
 	fields[1].number = dirty != 0;
 	if (r == 0)
 		hf_plan_event(plans, HF_EV_PLAN_REMOVED, record->name, fields, 2);
@@ -146,6 +154,13 @@ static void tell(const struct collection *c, const char *plan, int removed, cons
 		c->fn(c->arg, &item);
 }
 
+/* What a transactional run left uncommitted is kept for its time, and no longer. */
+static int is_kept_too_long(const struct hf_plan_record *record)
+{
+	return hf_plan_is_of_run(record->name) && record->session[0] && record->state != HF_PLAN_COMMITTED &&
+	       hf_wall_now().ns - record->changed.ns >= HF_PLAN_KEPT_NS;
+}
+
 /* NULL: it may go, with *ret_why. Else why it stays. */
 static const char *stays(const struct collection *c, const struct hf_plan_record *record,
 			 const char **ret_why)
@@ -160,6 +175,12 @@ static const char *stays(const struct collection *c, const struct hf_plan_record
 	}
 	if (record->state == HF_PLAN_PREPARED)
 		return "a commit of it is in progress, or to be recovered";
+	if (hf_plan_check_session(c->plans, record, NULL, 0, NULL) < 0)
+		return "its session runs";
+	if (is_kept_too_long(record)) {
+		*ret_why = "its run did not succeed, more than a day ago";
+		return NULL;
+	}
 	if (record->state == HF_PLAN_ERRORED)
 		return "it waits for a decision";
 	dirty = is_dirty(c->plans, record);
@@ -186,7 +207,7 @@ static int collect_bare(struct collection *c, const char *plan)
 		tell(c, plan, 0, "it has no record, but sandboxes; look into quarantine/");
 		return 0;
 	}
-	if (!(c->flags & HF_PLAN_GC_DRY_RUN) && remove_tree(c->plans, plan, NULL) < 0)
+	if (!(c->flags & HF_PLAN_GC_DRY_RUN) && remove_tree(c->plans, plan, NULL, NULL) < 0)
 		return 0;
 	c->removed++;
 	tell(c, plan, 1, "it is an empty directory");
@@ -215,7 +236,8 @@ static int collect(void *arg, const char *plan)
 	}
 	why = stays(c, &record, &reason);
 	if (!why && !(c->flags & HF_PLAN_GC_DRY_RUN) &&
-	    remove_locked(c->plans, &record, hf_lock_token(lock), 0, &err) < 0)
+	    remove_locked(c->plans, &record, hf_lock_token(lock),
+			  is_kept_too_long(&record) ? HF_PLAN_RM_DISCARD : 0, &err) < 0)
 		why = err.detail[0] ? err.detail : "it could not be removed";
 	c->removed += why == NULL;
 	tell(c, plan, why == NULL, why ? why : reason);

@@ -1,9 +1,7 @@
 /*
  * plan/stage.c - from deltas to operations.
  *
- * Where sandbox and target are on one mount, the sandbox itself is the stage and nothing is copied.
- * Else what is to land is copied into ".holdfast-<key>" in the target, which goes again with the end of
- * the commit. The order of the operations:
+ * The order of the operations:
  *
  *   modes that would forbid to move something (not for root)
  *   what is left out is moved out of directories that land as a whole
@@ -20,7 +18,6 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/plan/attrs.h"
-#include "hf/plan/copytree.h"
 #include "hf/plan/dirtree.h"
 #include "hf/plan/stage.h"
 #include "hf/sys/calls.h"
@@ -54,165 +51,7 @@ struct hf_op *hf_stage_op(struct hf_stage *s, enum hf_op_kind kind, const char *
 	return &intent->ops[intent->n_ops++];
 }
 
-/* -- stages ------------------------------------------------------------------------------- */
-
-int hf_stage_make_dir(int dirfd, const char *name, struct hf_err *err)
-{
-	if (hf_mkdir_at(dirfd, name, 0700) < 0 && errno != EEXIST)
-		return FAIL_SYS(err, "mkdirat", name);
-	return 0;
-}
-
-static int mark_staged(const struct hf_work *work)
-{
-	AUTO_FD fd = hf_open_or_create_at(work->plan_fd, HF_STAGED, O_WRONLY, 0600);
-
-	return fd < 0 ? fd : 0;
-}
-
-/* What an attempt before this one left goes: it came to nothing, or its intent would be there. */
-static int open_stage(struct hf_stage *s)
-{
-	struct hf_unit *unit = s->unit;
-	char name[HF_NAME_KEY_MAX + 16];
-	struct stat st;
-	int r;
-
-	if (!unit->in_target) {
-		unit->stage_fd = hf_dirtree_open(unit->sandbox_fd, "");
-		r = unit->stage_fd < 0 ? unit->stage_fd : hf_tree_remove(unit->sandbox_fd, HF_STAGE_OLD);
-		if (r == 0)
-			r = hf_tree_remove(unit->sandbox_fd, HF_STAGE_LEFT);
-		if (r < 0)
-			return hf_fail_sys(s->err, -r, "remove", unit->sandbox->name);
-		return 0;
-	}
-	hf_stage_name(s->work->record.name, name);
-	r = hf_dirtree_look(unit->target_fd, name, &st);
-	if (r > 0 && (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()))
-		return FAIL(s->err, HF_E_TARGET, "stage", unit->sandbox->target.path,
-			    "%s stands where the new versions are gathered, and is not ours", name);
-	if (r > 0)
-		r = hf_tree_remove(unit->target_fd, name);
-	if (r < 0)
-		return hf_fail_sys(s->err, -r, "remove", name);
-	r = mark_staged(s->work);
-	if (r < 0)
-		return hf_fail_sys(s->err, -r, "openat", HF_STAGED);
-	if (hf_mkdir_at(unit->target_fd, name, 0700) < 0)
-		return FAIL_SYS(s->err, "mkdirat", name);
-	unit->stage_fd = hf_dirtree_open(unit->target_fd, name);
-	return unit->stage_fd < 0 ? hf_fail_sys(s->err, -unit->stage_fd, "openat2", name) : 0;
-}
-
-static const char *top_of(const struct hf_unit *unit)
-{
-	return unit->sandbox->strategy == HF_STRATEGY_OVERLAY ? HF_SANDBOX_UPPER : HF_SANDBOX_TREE;
-}
-
-/* A name in the stage for what comes out of the target, or is moved aside. */
-const char *hf_stage_slot(struct hf_stage *s, const char *dir)
-{
-	if (s->unit->in_target)
-		return hf_work_string(s->work, "%zu", s->work->n_slots++);
-	return hf_work_string(s->work, "%s/%zu", dir, s->work->n_slots++);
-}
-
-/* -- copies --------------------------------------------------------------------------------- */
-
-/* Copies the new version of a delta into the stage, and takes its side from there. */
-static int copy_into_stage(struct hf_stage *s, struct hf_copytree *copy, struct hf_delta *d)
-{
-	AUTO(hf_buf_done) struct hf_buf from = HF_BUF_INIT;
-	const char *slot = hf_stage_slot(s, "");
-	AUTO_FD dir = -1;
-	struct stat st;
-	int r;
-
-	hf_buf_add_format(&from, "%s/%s", top_of(s->unit), d->path);
-	if (from.err || !slot)
-		return hf_stage_no_memory(s);
-	dir = hf_dirtree_descend(s->unit->sandbox_fd, from.s,
-				 (size_t)(hf_dirtree_leaf(from.s) - from.s) - 1);
-	r = dir < 0 ? dir : hf_copytree(copy, dir, hf_dirtree_leaf(from.s), d->path, slot);
-	if (r == 0)
-		r = hf_dirtree_look(s->unit->stage_fd, slot, &st);
-	if (r <= 0)
-		return hf_fail_sys(s->err, r < 0 ? -r : ENOENT, "copy", d->path);
-	hf_side_take(&d->new, &st);
-	free(d->slot);
-	d->slot = strdup(slot);
-	free(d->attrs);
-	d->attrs = NULL;
-	d->attrs_len = 0;
-	return d->slot ? 0 : hf_stage_no_memory(s);
-}
-
-/* A file of a copy that is linked to one outside becomes one of its own (base content, same names). */
-static int cut_link(struct hf_stage *s, struct hf_delta *d)
-{
-	AUTO(hf_copytree_done) struct hf_copytree copy = HF_COPYTREE_INIT;
-	AUTO(hf_buf_done) struct hf_buf from = HF_BUF_INIT;
-	static const char temp[] = "cut";
-	const char *leaf;
-	AUTO_FD dir = -1;
-	struct stat st;
-	int r;
-
-	hf_buf_add_format(&from, "%s/%s", top_of(s->unit), d->path);
-	if (from.err)
-		return hf_stage_no_memory(s);
-	leaf = hf_dirtree_leaf(from.s);
-	dir = hf_dirtree_descend(s->unit->sandbox_fd, from.s, (size_t)(leaf - from.s) - 1);
-	copy.to_root = s->unit->sandbox_fd;
-	(void)hf_tree_remove(s->unit->sandbox_fd, temp);
-	r = dir < 0 ? dir : hf_copytree(&copy, dir, leaf, "", temp);
-	if (r == 0 && hf_sys.renameat2(s->unit->sandbox_fd, temp, dir, leaf, 0) < 0)
-		r = -errno;
-	if (r == 0)
-		r = hf_dirtree_look(dir, leaf, &st);
-	if (r <= 0)
-		return hf_fail_sys(s->err, r < 0 ? -r : ENOENT, "copy", d->path);
-	hf_side_take(&d->new, &st);
-	return 0;
-}
-
 /* -- one delta -------------------------------------------------------------------------------- */
-
-static int is_landing(const struct hf_delta *d)
-{
-	return !d->same && (d->op == HF_OP_EXCHANGE || d->op == HF_OP_NEW);
-}
-
-static int prepare_deltas(struct hf_stage *s)
-{
-	AUTO(hf_copytree_done) struct hf_copytree copy = HF_COPYTREE_INIT;
-	struct hf_deltas *deltas = &s->unit->deltas;
-	int r = 0;
-
-	copy.to_root = s->unit->stage_fd;
-	copy.prefix = s->unit->sandbox->strategy != HF_STRATEGY_OVERLAY ? NULL :
-		      s->unit->sandbox->root_ns                        ? HF_OVERLAY_TRUSTED :
-									  HF_OVERLAY_USER;
-	copy.ignore = s->ignore;
-	for (size_t i = 0; r == 0 && i < deltas->n; i++) {
-		struct hf_delta *d = &deltas->list[i];
-
-		if (s->unit->in_target) {
-			if (is_landing(d))
-				r = copy_into_stage(s, &copy, d);
-		} else {
-			if (d->outside_link && !d->same)
-				r = cut_link(s, d);
-			free(d->slot);
-			if (asprintf(&d->slot, "%s/%s", top_of(s->unit), d->path) < 0)
-				d->slot = NULL;
-			if (r == 0 && !d->slot)
-				r = hf_stage_no_memory(s);
-		}
-	}
-	return r;
-}
 
 static void fill_op(struct hf_op *op, const struct hf_delta *d)
 {
@@ -220,6 +59,7 @@ static void fill_op(struct hf_op *op, const struct hf_delta *d)
 	op->old_mode = d->old.mode;
 	op->old_size = d->old.size;
 	op->old_mtime_ns = d->old.mtime_ns;
+	op->old_ctime_ns = d->old.ctime_ns;
 	op->old_uid = d->old.uid;
 	op->old_gid = d->old.gid;
 	op->new_ino = d->new.ino;
@@ -402,7 +242,7 @@ static int pass_landing(struct hf_stage *s)
 	for (size_t i = 0; r == 0 && i < s->unit->deltas.n; i++) {
 		const struct hf_delta *d = &s->unit->deltas.list[i];
 
-		if (is_landing(d))
+		if (hf_stage_lands(d))
 			r = add_landing(s, d);
 		/* Marks inside what has just landed. */
 		else if (d->inner && d->op == HF_OP_META && !s->unit->in_target)
@@ -457,10 +297,10 @@ static int pass_final_modes(struct hf_stage *s)
 
 static int stage_unit(struct hf_stage *s)
 {
-	int r = open_stage(s);
+	int r = hf_stage_open(s);
 
 	if (r == 0)
-		r = prepare_deltas(s);
+		r = hf_stage_bring(s);
 	if (r == 0)
 		r = pass_modes(s);
 	if (r == 0)

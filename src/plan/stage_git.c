@@ -11,8 +11,7 @@
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
 
-/* Length of the path of the git directory that `path` is in, or 0. */
-static size_t git_dir_of(const char *path)
+size_t hf_git_dir_of(const char *path)
 {
 	const char *at = path;
 
@@ -50,7 +49,7 @@ static int has_git_lock(const struct hf_stage *s, const char *path)
 
 int hf_stage_git_lock(struct hf_stage *s, const struct hf_delta *d)
 {
-	size_t len = git_dir_of(d->path);
+	size_t len = hf_git_dir_of(d->path);
 	const char *path, *slot;
 	struct hf_op *op;
 	AUTO_FD dir = -1;

@@ -60,6 +60,11 @@ int hf_plan_may_become(enum hf_plan_state from, enum hf_plan_state to)
 	       (size_t)to < sizeof(next) / sizeof(next[0]) && (next[from] & 1U << to) != 0;
 }
 
+int hf_plan_is_of_run(const char *plan)
+{
+	return strncmp(plan, HF_PLAN_OF_RUN, strlen(HF_PLAN_OF_RUN)) == 0;
+}
+
 int hf_plan_become(struct hf_plan_record *record, enum hf_plan_state to, const char *reason,
 		   struct hf_err *err)
 {

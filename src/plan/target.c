@@ -142,6 +142,9 @@ int hf_target_open(const struct hf_target *target, int *ret_fd, struct hf_err *e
 		r = hf_here_read(&here, err);
 	if (r < 0)
 		return r;
+	if (now.fs_type != target->fs_type && now.fs_type == OVERLAYFS_SUPER_MAGIC)
+		return FAIL(err, HF_E_TARGET, "statx", target->path,
+			    "it is seen through a sandbox here; do this outside of 'plan enter'");
 	if (now.ino != target->ino || now.fs_type != target->fs_type ||
 	    (now.dev != target->dev && strcmp(here.boot_id, target->boot_id) == 0))
 		return FAIL(err, HF_E_TARGET, "statx", target->path,

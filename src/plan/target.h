@@ -30,6 +30,9 @@ int hf_target_unfit(int fd, const struct hf_target *target, char why[HF_PLAN_WHY
 int hf_git_check(const struct hf_plan_record *record, const struct hf_target *target,
 		 struct hf_err *err);
 
+/* The git directory that git finds from `dir` upwards, resolved and to be freed; NULL: none. Starts no program. git.c */
+char *hf_git_find(const char *dir);
+
 /* 1 when git must be told to look across mounts inside the sandboxes. git.c */
 int hf_git_is_across(const struct hf_plan_record *record);
 

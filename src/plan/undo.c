@@ -80,6 +80,14 @@ static int is_forced(const struct hf_plan_commit_opts *opts, const char *path)
 	return 0;
 }
 
+static int add_conflict(const struct hf_work *work, const struct hf_op *op,
+			struct hf_plan_report *report)
+{
+	return hf_report_conflict(report, &(struct hf_conflict){
+		.sandbox = work->intent.targets[op->target].sandbox, .path = op->path,
+		.kind = hf_verdict_word(HF_VERDICT_CHANGED) });
+}
+
 static int check(struct hf_work *work, const struct hf_plan_commit_opts *opts, int64_t end_ns,
 		 struct hf_plan_report *report, struct hf_err *err)
 {
@@ -92,9 +100,9 @@ static int check(struct hf_work *work, const struct hf_plan_commit_opts *opts, i
 		r = is_as_committed(&work->sites[op->target], op, end_ns);
 		if (r < 0)
 			return hf_fail_sys(err, -r, "check", op->path);
-		if (r == 0 && !is_forced(opts, op->path) &&
-		    hf_report_add(report, work->intent.targets[op->target].sandbox, op->path,
-				  hf_verdict_word(HF_VERDICT_CHANGED), "") < 0)
+		if (r == 0 && !is_forced(opts, op->path))
+			r = add_conflict(work, op, report);
+		if (r < 0)
 			return hf_fail_sys(err, ENOMEM, "memory", op->path);
 	}
 	return 0;
@@ -114,6 +122,7 @@ static int reverse_op(struct hf_work *work, const struct hf_op *op, struct hf_op
 	ret->old_mode = op->new_mode;
 	ret->old_size = op->new_size;
 	ret->old_mtime_ns = op->new_mtime_ns;
+	ret->old_ctime_ns = 0; /* an undo keeps no old versions */
 	ret->old_uid = op->new_uid;
 	ret->old_gid = op->new_gid;
 	ret->new_ino = op->old_ino;
@@ -215,19 +224,6 @@ static int read_kept(struct hf_work *work, int64_t *ret_end_ns, struct hf_err *e
 	return 0;
 }
 
-static int conflict(struct hf_work *work, const struct hf_plan_report *report, struct hf_err *err)
-{
-	const struct hf_conflict *first = &report->conflicts[0];
-	struct hf_field fields[] = { HF_FIELD_INT("count", (int64_t)report->n_conflicts),
-				     HF_FIELD_TEXT("first", first->path),
-				     HF_FIELD_TEXT("kind", first->kind) };
-
-	hf_plan_event(work->plans, HF_EV_PLAN_CONFLICT, work->record.name, fields, 3);
-	return FAIL(err, HF_E_CONFLICT, "undo", work->record.name,
-		    "not as the commit left them: %zu, the first: %.120s; nothing was changed",
-		    report->n_conflicts, first->path);
-}
-
 static int take_back(struct hf_work *work, const struct hf_plan_commit_opts *opts,
 		     struct hf_plan_report *report, struct hf_err *err)
 {
@@ -239,7 +235,7 @@ static int take_back(struct hf_work *work, const struct hf_plan_commit_opts *opt
 		return FAIL(err, HF_E_PLAN_STATE, "undo", work->record.name,
 			    "it is %s; only a commit can be taken back",
 			    hf_plan_state_word(work->record.state));
-	/* Read under the locks: nobody removes the old versions meanwhile. */
+	/* Read under the locks: no other commit removes the old versions meanwhile. */
 	r = hf_work_lock_targets(work, opts->wait_ns, err);
 	if (r == 0)
 		r = read_kept(work, &end_ns, err);
@@ -248,15 +244,15 @@ static int take_back(struct hf_work *work, const struct hf_plan_commit_opts *opt
 	if (r == 0)
 		r = check(work, opts, end_ns, report, err);
 	if (r == 0 && report->n_conflicts)
-		r = conflict(work, report, err);
+		r = hf_report_refuse(work, "undo", report, err);
 	if (r == 0)
 		r = reverse(work, err);
 	if (r == 0)
 		r = hf_carry_out(work, NULL, NULL, &stuck, err);
 	if (r == HF_E_CHANGED && stuck && work->record.state != HF_PLAN_PREPARED) {
-		r = hf_report_add(report, work->intent.targets[stuck->target].sandbox, stuck->path,
-				  hf_verdict_word(HF_VERDICT_CHANGED), "");
-		r = r < 0 ? hf_fail_sys(err, ENOMEM, "memory", stuck->path) : conflict(work, report, err);
+		r = add_conflict(work, stuck, report);
+		r = r < 0 ? hf_fail_sys(err, ENOMEM, "memory", stuck->path) :
+			    hf_report_refuse(work, "undo", report, err);
 	}
 	if (r == 0)
 		hf_intent_count(&work->intent, &report->added, &report->changed, &report->deleted,

@@ -1,4 +1,4 @@
-/* plan/use.c - is anybody inside, and bringing a plan to rest when nobody is. */
+/* plan/use.c - is a process inside, and bringing a plan to rest when none is. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -198,12 +198,12 @@ static int any_unsettled(int plan_fd, const struct hf_plan_record *record, struc
 	return 0;
 }
 
-/* 1 when somebody is inside. Locks nothing. */
+/* 1 when a process is inside. Locks nothing. */
 static int look(int plan_fd, const struct hf_plan_record *record, struct hf_err *err)
 {
 	struct flock range = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	AUTO_FD fd = hf_open_at(plan_fd, HF_PLAN_IN, O_RDWR | O_NOFOLLOW, 0);
-	struct hf_inhabitants who;
+	struct hf_inhabitants inside;
 	int r;
 
 	if (fd == -ENOENT)
@@ -218,8 +218,8 @@ static int look(int plan_fd, const struct hf_plan_record *record, struct hf_err 
 	r = any_unsettled(plan_fd, record, err);
 	if (r <= 0)
 		return r;
-	hf_in_read(fd, &who);
-	r = who.mnt_ns ? hf_in_find(who.mnt_ns) : 0;
+	hf_in_read(fd, &inside);
+	r = inside.mnt_ns ? hf_in_find(inside.mnt_ns) : 0;
 	return r < 0 ? hf_fail_sys(err, -r, "readdir", "/proc") : r > 0;
 }
 
@@ -313,4 +313,29 @@ int hf_plan_settle(struct hf_plans *plans, struct hf_plan_record *record, uint64
 	if (r >= 0)
 		r = each_entered(record, plan_fd, here.boot_id, settle_one, err);
 	return r == 1 ? hf_plan_save(plans, record, token, 0, err) : r;
+}
+
+/* -- its session ------------------------------------------------------------------ */
+
+static void note_held(void *arg, const struct hf_lock_info *info)
+{
+	int *held = arg;
+
+	for (size_t i = 0; i < info->n_holders; i++)
+		*held |= info->holders[i].liveness != HF_DEAD;
+}
+
+int hf_plan_check_session(struct hf_plans *plans, const struct hf_plan_record *record, const struct hf_plan_fence *fences,
+			  size_t n_fences, struct hf_err *err)
+{
+	int held = 0;
+
+	if (!hf_plan_is_of_run(record->name) || !record->session[0])
+		return 0;
+	for (size_t i = 0; i < n_fences; i++)
+		if (strcmp(fences[i].name, record->session) == 0)
+			return 0;
+	if (hf_lock_look(plans->locks, record->session, note_held, &held, NULL) < 0 || !held)
+		return 0;
+	return FAIL(err, HF_E_IN_USE, "plan", record->name, "session '%.80s' runs, and commits it when it succeeds", record->session);
 }

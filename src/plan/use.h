@@ -1,5 +1,5 @@
 /*
- * plan/use.h - who is inside a plan's sandboxes.
+ * plan/use.h - which processes are inside a plan's sandboxes.
  *
  * Each enter has plans/<key>/in locked (an open file description's read lock) as long as its processes
  * live: the descriptor is the helper's, which the kernel tells when the last of them has ended.
@@ -37,7 +37,7 @@ int hf_in_find(uint64_t mnt_ns);
 /* 1 when the overlay of that sandbox directory was mounted and not yet settled. */
 int hf_sandbox_is_unsettled(int sandbox_fd);
 
-/* Syncs an overlay that nobody uses and removes the kernel's marker. No memory is allocated. 0, -errno. */
+/* Syncs an overlay that no process uses and removes the kernel's marker. No memory is allocated. 0, -errno. */
 int hf_sandbox_settle(int sandbox_fd);
 
 #endif

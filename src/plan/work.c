@@ -167,10 +167,22 @@ int hf_work_open_units(struct hf_work *work, struct hf_err *err)
 		struct hf_unit *unit = &work->units[work->n_units++];
 
 		*unit = (struct hf_unit){ .sandbox = &work->record.sandboxes[i], .sandbox_fd = -1,
-					  .target_fd = -1, .stage_fd = -1 };
+					  .target_fd = -1, .stage_fd = -1, .merged_fd = -1 };
 		r = open_unit(work, unit, err);
 	}
 	return r;
+}
+
+const char *hf_unit_top(const struct hf_unit *unit)
+{
+	return unit->sandbox->strategy == HF_STRATEGY_OVERLAY ? HF_SANDBOX_UPPER : HF_SANDBOX_TREE;
+}
+
+const char *hf_unit_prefix(const struct hf_unit *unit)
+{
+	if (unit->sandbox->strategy != HF_STRATEGY_OVERLAY)
+		return NULL;
+	return unit->sandbox->root_ns ? HF_OVERLAY_TRUSTED : HF_OVERLAY_USER;
 }
 
 int hf_work_find_deltas(struct hf_work *work, const char *const *ignore, unsigned flags,
@@ -184,10 +196,8 @@ int hf_work_find_deltas(struct hf_work *work, const char *const *ignore, unsigne
 		struct hf_delta_walk walk = {
 			.sandbox_fd = unit->sandbox_fd,
 			.target_fd = unit->target_fd,
-			.top = overlay ? HF_SANDBOX_UPPER : HF_SANDBOX_TREE,
-			.prefix = !overlay                ? NULL :
-				  unit->sandbox->root_ns ? HF_OVERLAY_TRUSTED :
-							   HF_OVERLAY_USER,
+			.top = hf_unit_top(unit),
+			.prefix = hf_unit_prefix(unit),
 			.base = &unit->base,
 			.ignore = ignore,
 			.flags = flags,
@@ -198,31 +208,6 @@ int hf_work_find_deltas(struct hf_work *work, const char *const *ignore, unsigne
 		r = overlay ? hf_delta_overlay(&walk) : hf_delta_tree(&walk);
 	}
 	return r;
-}
-
-/* The mark goes last: what could not be removed now is tried again by the next verb. */
-int hf_stage_clear(struct hf_work *work)
-{
-	char name[HF_NAME_KEY_MAX + 16];
-	struct stat st;
-	int first = 0, r = hf_dirtree_look(work->plan_fd, HF_STAGED, &st);
-
-	if (r <= 0)
-		return r;
-	hf_stage_name(work->record.name, name);
-	for (size_t i = 0; i < work->record.n_sandboxes; i++) {
-		AUTO_FD target = -1;
-
-		/* A target that is gone has no stage any more. */
-		if (hf_target_open(&work->record.sandboxes[i].target, &target, NULL) < 0)
-			continue;
-		r = hf_tree_remove(target, name);
-		if (r < 0 && first == 0)
-			first = r;
-	}
-	if (first == 0 && hf_sys.unlinkat(work->plan_fd, HF_STAGED, 0) < 0 && errno != ENOENT)
-		first = -errno;
-	return first;
 }
 
 /* -- the end ------------------------------------------------------------------------------ */
@@ -260,6 +245,7 @@ static void unit_done(struct hf_unit *unit)
 	hf_auto_close(&unit->sandbox_fd);
 	hf_auto_close(&unit->target_fd);
 	hf_auto_close(&unit->stage_fd);
+	hf_auto_close(&unit->merged_fd);
 }
 
 void hf_work_done(struct hf_work *work)

@@ -12,8 +12,9 @@
 
 #define HF_STAGE_OLD  "old"  /* below a sandbox: what was deleted from the target */
 #define HF_STAGE_LEFT "left" /* what was not committed */
+#define HF_STAGE_MERGED "merged" /* files that both sides changed, merged */
 
-/* In the plan's directory while a stage stands in a target, so that a crash leaves none behind. */
+/* In the plan's directory while a stage may stand in a target, so that a crash leaves none behind. */
 #define HF_STAGED "staged"
 
 /* How long a verb waits for the commit of another plan to the same target. */
@@ -23,6 +24,7 @@
 struct hf_unit {
 	struct hf_sandbox_record *sandbox;
 	int sandbox_fd, target_fd, stage_fd;
+	int merged_fd; /* HF_STAGE_MERGED, while files are merged; -1 */
 	int in_target; /* the stage is in the target: it is on another mount than the sandbox */
 	struct hf_census *census;
 	struct hf_manifest manifest;
@@ -70,6 +72,12 @@ int hf_work_find_deltas(struct hf_work *work, const char *const *ignore, unsigne
 
 void hf_work_done(struct hf_work *work);
 
+/* The directory of the sandbox that has its entries. */
+const char *hf_unit_top(const struct hf_unit *unit);
+
+/* The prefix of overlayfs' attributes in it; NULL: clone or copy. */
+const char *hf_unit_prefix(const struct hf_unit *unit);
+
 /* Keeps a formatted string as long as the work; NULL: no memory. */
 const char *hf_work_string(struct hf_work *work, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -85,8 +93,13 @@ void hf_stage_name(const char *plan, char out[HF_NAME_KEY_MAX + 16]);
  */
 int hf_stage_build(struct hf_work *work, const char *const *ignore, struct hf_err *err);
 
+/* -- stage_clear.c ------------------------------------------------------------------- */
+
 /* Removes what hf_stage_build made in targets, if it did. 0 or the first -errno. */
-int hf_stage_clear(struct hf_work *work);
+int hf_stage_clear(int plan_fd, const struct hf_plan_record *record);
+
+/* The same before the plan itself goes: marked or not, and synced. */
+int hf_stage_forget(int plan_fd, const struct hf_plan_record *record);
 
 /* -- carry_out.c ---------------------------------------------------------------------- */
 
@@ -140,11 +153,32 @@ int hf_conflict_depends(struct hf_work *work, const char *const *depends, int st
 /* Takes the verdict off the deltas that the caller overrules. HF_E_SYNTAX: one is no path of it. */
 int hf_conflict_force(struct hf_work *work, const char *const *force, struct hf_err *err);
 
+/* 1 when the target's entry at `path` (or its absence) is as it was at T0, with all below it; 0; -ENOMEM. */
+int hf_unit_unchanged(const struct hf_unit *unit, const char *path);
+
+/* 1 when it is open for writing, 0 when not, or when it cannot be told. */
+int hf_is_written(int dirfd, const char *name);
+
+/* -- merge.c ------------------------------------------------------------------------------ */
+
+/*
+ * Merges text files that both sides changed: takes the verdict off each delta that merges cleanly
+ * and notes where the result is. Nothing of the sandbox or the target changes. 0 or an error; that
+ * something cannot be merged is none.
+ */
+int hf_merge(struct hf_work *work, struct hf_err *err);
+
+/* -- report.c ----------------------------------------------------------------------------- */
+
 /* Puts all verdicts into the report, with what is known of their cause. How many, or -errno. */
 int hf_conflict_report(struct hf_work *work, struct hf_plan_report *report, struct hf_err *err);
 
-/* Adds one conflict to a report. 0 or -ENOMEM. */
-int hf_report_add(struct hf_plan_report *report, const char *sandbox, const char *path,
-		  const char *kind, const char *by);
+/* Adds a copy to a report. `by` and `why` may be NULL; `why` and `kind` are kept as they are. 0 or -ENOMEM. */
+int hf_report_conflict(struct hf_plan_report *report, const struct hf_conflict *conflict);
+int hf_report_merged(struct hf_plan_report *report, const struct hf_merged *merged);
+
+/* The event and the error of a verb whose report has conflicts. Returns HF_E_CONFLICT. */
+int hf_report_refuse(struct hf_work *work, const char *verb, const struct hf_plan_report *report,
+		     struct hf_err *err);
 
 #endif

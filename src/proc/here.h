@@ -44,6 +44,13 @@ uint64_t hf_pidfs_inode(int pidfd);
  */
 int hf_pid_is_free(int32_t pid);
 
+/*
+ * hf_proc_identify for a process whose pidfd is open, with `self`, the identity of the calling
+ * process: boot and namespaces are the same and are not read again.
+ */
+int hf_proc_identify_open(const struct hf_proc_id *self, int32_t pid, int pidfd, struct hf_proc_id *ret_id,
+			  struct hf_err *err);
+
 /* 1 when the process behind the pidfd has ended, zombie included. -errno on failure. */
 int hf_pidfd_exited(int pidfd);
 

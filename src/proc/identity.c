@@ -21,32 +21,29 @@ static void set_place(struct hf_proc_id *id, const struct hf_here *here)
 	memcpy(id->boot_id, here->boot_id, sizeof(id->boot_id));
 }
 
-int hf_proc_identify(int32_t pid, struct hf_proc_id *ret_id, struct hf_err *err)
+/* The pidfd of `pid`, or -1 where a sandbox forbids it: the start time alone must do then. 0 or an error. */
+static int open_pidfd(int32_t pid, const char *shown, int *ret_fd, struct hf_err *err)
+{
+	*ret_fd = hf_sys.pidfd_open(pid, 0);
+	if (*ret_fd >= 0 || errno == ENOSYS || errno == EPERM)
+		return 0;
+	if (errno == ESRCH)
+		return FAIL(err, HF_E_GONE, "pidfd_open", shown, "there is no such process");
+	if (errno == EINVAL || errno == ENOENT)
+		return FAIL(err, -EINVAL, "pidfd_open", shown, "it is a thread, not a process");
+	return FAIL_SYS(err, "pidfd_open", shown);
+}
+
+/* `pidfd` -1: there is none. */
+static int identify(const struct hf_here *here, int32_t pid, int pidfd, const char *shown, struct hf_proc_id *ret_id,
+		    struct hf_err *err)
 {
 	struct hf_proc_id id = { .pid = pid };
-	struct hf_here here;
 	struct hf_stat st = { 0 };
-	char shown[24];
-	AUTO_FD pidfd = -1;
 	int32_t number;
 	int r;
 
-	(void)snprintf(shown, sizeof(shown), "pid %d", (int)pid);
-	if (!ret_id || pid < 1)
-		return FAIL(err, -EINVAL, "arguments", shown, "a process has a pid of 1 or more");
-	r = hf_here_read(&here, err);
-	if (r < 0)
-		return r;
-	set_place(&id, &here);
-
-	pidfd = hf_sys.pidfd_open(pid, 0);
-	if (pidfd < 0 && errno == ESRCH)
-		return FAIL(err, HF_E_GONE, "pidfd_open", shown, "there is no such process");
-	if (pidfd < 0 && (errno == EINVAL || errno == ENOENT))
-		return FAIL(err, -EINVAL, "pidfd_open", shown, "it is a thread, not a process");
-	/* A sandbox may forbid pidfd_open; the start time alone must do then. */
-	if (pidfd < 0 && errno != ENOSYS && errno != EPERM)
-		return FAIL_SYS(err, "pidfd_open", shown);
+	set_place(&id, here);
 	if (pidfd >= 0)
 		id.pidfs_inode = hf_pidfs_inode(pidfd);
 
@@ -71,6 +68,38 @@ int hf_proc_identify(int32_t pid, struct hf_proc_id *ret_id, struct hf_err *err)
 		return FAIL(err, HF_E_GONE, "poll", shown, "it has exited");
 	*ret_id = id;
 	return 0;
+}
+
+static void show_pid(int32_t pid, char out[24])
+{
+	(void)snprintf(out, 24, "pid %d", (int)pid);
+}
+
+int hf_proc_identify(int32_t pid, struct hf_proc_id *ret_id, struct hf_err *err)
+{
+	struct hf_here here;
+	char shown[24];
+	AUTO_FD pidfd = -1;
+	int r;
+
+	show_pid(pid, shown);
+	if (!ret_id || pid < 1)
+		return FAIL(err, -EINVAL, "arguments", shown, "a process has a pid of 1 or more");
+	r = hf_here_read(&here, err);
+	if (r == 0)
+		r = open_pidfd(pid, shown, &pidfd, err);
+	return r < 0 ? r : identify(&here, pid, pidfd, shown, ret_id, err);
+}
+
+int hf_proc_identify_open(const struct hf_proc_id *self, int32_t pid, int pidfd, struct hf_proc_id *ret_id,
+			  struct hf_err *err)
+{
+	struct hf_here here = { .pid_ns = self->pid_ns, .time_ns = self->time_ns };
+	char shown[24];
+
+	memcpy(here.boot_id, self->boot_id, sizeof(here.boot_id));
+	show_pid(pid, shown);
+	return identify(&here, pid, pidfd, shown, ret_id, err);
 }
 
 int hf_proc_self(struct hf_proc_id *ret_id, struct hf_err *err)

@@ -131,15 +131,23 @@ static int find_word(const char *text, size_t len, const char *label, const char
 	return HF_E_FORMAT;
 }
 
-int hf_status_parse_uid(const char *text, size_t len, uint32_t *ret)
+/* The number behind `key`, at most `max`. */
+static int find_number(const char *text, size_t len, const char *key, uint64_t max, uint64_t *ret)
 {
 	const char *word;
 	size_t word_len;
+
+	if (find_word(text, len, key, &word, &word_len) < 0 || hf_parse_u64(word, word_len, max, ret) < 0)
+		return HF_E_FORMAT;
+	return 0;
+}
+
+int hf_status_parse_uid(const char *text, size_t len, uint32_t *ret)
+{
 	uint64_t value;
 
 	/* "Uid:\tREAL\tEFFECTIVE\tSAVED\tFS" */
-	if (find_word(text, len, "Uid:\t", &word, &word_len) < 0 ||
-	    hf_parse_u64(word, word_len, UINT32_MAX, &value) < 0)
+	if (find_number(text, len, "Uid:\t", UINT32_MAX, &value) < 0)
 		return HF_E_FORMAT;
 	*ret = (uint32_t)value;
 	return 0;
@@ -147,12 +155,9 @@ int hf_status_parse_uid(const char *text, size_t len, uint32_t *ret)
 
 int hf_status_parse_tgid(const char *text, size_t len, int32_t *ret)
 {
-	const char *word;
-	size_t word_len;
 	uint64_t value;
 
-	if (find_word(text, len, "Tgid:\t", &word, &word_len) < 0 ||
-	    hf_parse_u64(word, word_len, INT32_MAX, &value) < 0)
+	if (find_number(text, len, "Tgid:\t", INT32_MAX, &value) < 0)
 		return HF_E_FORMAT;
 	*ret = (int32_t)value;
 	return 0;
@@ -160,15 +165,13 @@ int hf_status_parse_tgid(const char *text, size_t len, int32_t *ret)
 
 int hf_status_parse_switches(const char *text, size_t len, char *ret_state, uint64_t *ret)
 {
-	const char *state, *word;
-	size_t state_len, word_len;
+	const char *state;
+	size_t state_len;
 	uint64_t own, other;
 
 	if (find_word(text, len, "State:\t", &state, &state_len) < 0 || state_len != 1 ||
-	    find_word(text, len, "voluntary_ctxt_switches:\t", &word, &word_len) < 0 ||
-	    hf_parse_u64(word, word_len, INT64_MAX, &own) < 0 ||
-	    find_word(text, len, "nonvoluntary_ctxt_switches:\t", &word, &word_len) < 0 ||
-	    hf_parse_u64(word, word_len, INT64_MAX, &other) < 0)
+	    find_number(text, len, "voluntary_ctxt_switches:\t", INT64_MAX, &own) < 0 ||
+	    find_number(text, len, "nonvoluntary_ctxt_switches:\t", INT64_MAX, &other) < 0)
 		return HF_E_FORMAT;
 	*ret_state = *state;
 	*ret = own + other;

@@ -26,6 +26,7 @@ const struct hf_option hf_options[] = {
 	{ "max_depth", "max-depth", HF_OPTION_COUNT, OF(max_depth) },
 	{ "max_active", "max-active", HF_OPTION_COUNT, OF(max_active) },
 	{ "group", "group", HF_OPTION_TEXT, OF(group) },
+	{ "stage", "stage", HF_OPTION_TEXT, OF(stage) },
 	{ "ttl_ns", "ttl", HF_OPTION_DURATION, OF(ttl_ns) },
 	{ "log_max", "log-max", HF_OPTION_SIZE, OF(log_max) },
 	{ "tree", "tree", HF_OPTION_TREE, OF(tree) },
@@ -303,7 +304,8 @@ void hf_options_describe(const struct hf_run_opts *given, struct hf_buf *out)
 	for (const struct hf_option *option = hf_options; option->key; option++) {
 		int is_text = option->kind == HF_OPTION_TEXT;
 
-		if (is_text ? !*hf_option_text(option, &o) : hf_option_number(option, &o) == 0)
+		/* That one is told by the layer that it belongs to. */
+		if ((is_text && option->at == OF(stage)) || (is_text ? !*hf_option_text(option, &o) : hf_option_number(option, &o) == 0))
 			continue;
 		hf_buf_add_text(out, ", ");
 		hf_buf_add_text(out, option->label);

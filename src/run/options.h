@@ -52,7 +52,7 @@ void hf_options_merge(struct hf_run_opts *given, const struct hf_run_opts *store
 /* ", deadline 1h, verify 'make test'" for what is given. */
 void hf_options_describe(const struct hf_run_opts *given, struct hf_buf *out);
 
-/* Is it NAME=VALUE with a name that is not one of ours? */
+/* Is it NAME=VALUE with a name that Holdfast does not set itself? */
 int hf_env_is_usable(const char *entry);
 
 #endif

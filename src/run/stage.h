@@ -2,19 +2,31 @@
  * run/stage.h - the places of a session where a layer above acts: before, inside and after each attempt.
  *
  * The layer `tx` fills these with plans: run and plan do not know each other. A callback that is NULL
- * is not called. All but `enter` are called by the keeper, which holds the session's lock:
+ * is not called. All but `enter` and `land` are called by the keeper, which holds the session's lock, in this order:
  *
  *     recover(token)   once, before anything else: the run of that token was the last one of this name.
  *                      Its tree is proven empty. It may have been killed anywhere, so this is to finish
  *                      or undo what it began, and finds nothing to do after an ordinary end.
+ *     merge(stored)    of a resumed session: what was stored of hf_run_opts.stage; the result is in force, and stored
+ *     admit(session)   the options are known: may it start? An error is the session's, which then leaves no record
  *     begin(attempt)   the intent to start is on disk, nothing is forked yet
- *     enter()          in the child, after it was let go and before its exec: the command, then the verifier.
+ *     ready()          before each fork of a command that is to enter: the command, then the verifier
+ *     enter()          in the child, after it was let go and before its exec.
  *                      Only what is safe after fork; it may take on namespaces, mounts, a directory
- *     end(outcome)     once for each begin that returned 0: the tree is empty, the verifier has spoken, nothing is recorded yet
+ *     entered(...)     after that: it runs, or why not
+ *     land()           in a child of its own, when command and verifier have succeeded: what was made is put in its place.
+ *                      Meanwhile the keeper polls: the lease is renewed, and a stop ends this child (TERM, grace, KILL)
+ *     landed(...)      that child has ended, in whatever way: what is there now? It makes the result of the attempt
+ *     end(outcome)     once for each begin that returned 0: the tree is empty, all is judged, nothing is recorded yet
+ *     done()           the outcome is on disk
  *
- * Each returns 0 or -errno. If recover fails, nothing is started. If begin or enter fails, the attempt is
+ * Each returns 0 or an error. If recover, merge or admit fails, nothing is started. If begin, ready or enter fails, the attempt is
  * not-started. If end fails, a success becomes a failure (L14). When the keeper is killed, end is not called;
  * recover is, by the next run of that name.
+ *
+ * Landing. The record says so (HF_PHASE_LANDING) before the child is made, durably when there is something to land. Once it says so,
+ * nobody but hf_stage_settle brings that attempt to an outcome: the supervisor when the keeper was killed, the next run and
+ * hf_session_reap when both were. So what is reported is what is there (L14).
  *
  * The keeper does nothing else meanwhile: a callback that may take longer than a third of the lease (HF_RUN_TTL_NS)
  * has to renew it (hf_lock_renew_token), and signals wait until it returns.
@@ -22,13 +34,53 @@
 #ifndef RUN_STAGE_H
 #define RUN_STAGE_H
 
+#include <sys/types.h>
+
+#include "hf/base/buf.h"
+#include "hf/exec/tree.h"
+#include "hf/run/keeper/judge.h"
+#include "holdfast/journal.h"
 #include "holdfast/run.h"
 
+/* The session, once its options are known. */
+struct hf_stage_session {
+	const char *name;
+	uint64_t token;
+	const struct hf_run_opts *o;  /* complete */
+	int resumed;
+	enum hf_outcome last; /* of the run before; HF_OUTCOME_NONE: there was none */
+};
+
+/* What admit() may say besides 0 and an error: it has nothing to do with this session, and is not called again. */
+#define HF_STAGE_NONE 1
+
+/* What entered() may say besides 0 and an error: it was made ready in another way; try once more. */
+#define HF_STAGE_AGAIN 1
+
+/* What landed() may say besides 0: what lies under it has changed, so verify again, then land again. */
+#define HF_STAGE_VERIFY 1
+
 struct hf_stage {
-	int (*recover)(void *arg, uint64_t token);
-	int (*begin)(void *arg, uint32_t attempt);
+	int (*recover)(void *arg, uint64_t token, struct hf_err *err);
+	/* `given`, `stored` may be NULL; *ret_text is to be freed, or NULL: none. */
+	int (*merge)(void *arg, const char *given, const char *stored, char **ret_text, struct hf_err *err);
+	void (*describe)(void *arg, const char *text, struct hf_buf *out);
+	int (*admit)(void *arg, const struct hf_stage_session *session, struct hf_err *err);
+	int (*begin)(void *arg, uint32_t attempt, struct hf_err *err);
+	char *const *(*environment)(void *arg); /* more "K=V" for the command; NULL-ended, or NULL */
+	int (*ready)(void *arg, struct hf_err *err);
 	int (*enter)(void *arg);
+	/* `result`: of hf_spawn_result. Processes that it brought into the tree are noted there. */
+	int (*entered)(void *arg, pid_t pid, int result, struct hf_tree *tree, struct hf_err *err);
+	/* Is there something to land? 1: its record is synced first. */
+	int (*is_landing)(void *arg);
+	void (*land)(void *arg);
+	/* `cause`: why the child was ended, HF_CAUSE_NONE: by itself. *result is that of command and verifier, and may be replaced. */
+	int (*landed)(void *arg, enum hf_cause cause, struct hf_result *result);
 	int (*end)(void *arg, enum hf_outcome outcome);
+	/* 1: run the attempt again at once, because of how it ended. */
+	int (*again)(void *arg, enum hf_outcome outcome);
+	void (*done)(void *arg);
 	void *arg;
 };
 
@@ -36,5 +88,20 @@ struct hf_stage {
 int hf_run_supervise_staged(struct hf_state *state, const char *name, const struct hf_run_opts *opts,
 			    const struct hf_stage *stage, struct hf_run_report *ret_report,
 			    struct hf_err *err);
+
+/* The attempt that is to be settled, and what it came to. */
+struct hf_stage_unsettled {
+	const char *name;
+	uint64_t token;
+	uint32_t attempt;
+};
+
+/*
+ * What became of an attempt whose keeper died while it landed: finishes or undoes that, and makes its result. Defined by the
+ * layer `tx`; a program without that layer leaves such a session as it is (weak: NULL there). Returns 0, or an error: it cannot
+ * be told now, and nothing is to be recorded.
+ */
+int hf_stage_settle(struct hf_state *state, struct hf_journal *journal, const struct hf_stage_unsettled *attempt,
+		    struct hf_result *ret, struct hf_err *err) __attribute__((weak));
 
 #endif

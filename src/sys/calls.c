@@ -53,6 +53,33 @@ static int sys_move_mount(int fromfd, const char *from, int tofd, const char *to
 	return (int)syscall(SYS_move_mount, fromfd, from, tofd, to, flags);
 }
 
+static int sys_open_tree(int dirfd, const char *path, unsigned flags)
+{
+	return (int)syscall(SYS_open_tree, dirfd, path, flags);
+}
+
+static int sys_mount_setattr(int dirfd, const char *path, unsigned flags, uint64_t set, uint64_t clear, uint64_t propagation)
+{
+	const uint64_t attributes[] = { set, clear, propagation, 0 }; /* struct mount_attr */
+
+	return (int)syscall(SYS_mount_setattr, dirfd, path, flags, attributes, sizeof(attributes));
+}
+
+static int sys_landlock_create_ruleset(const void *attributes, size_t size, unsigned flags)
+{
+	return (int)syscall(SYS_landlock_create_ruleset, attributes, size, flags);
+}
+
+static int sys_landlock_add_rule(int rules, int type, const void *rule, unsigned flags)
+{
+	return (int)syscall(SYS_landlock_add_rule, rules, type, rule, flags);
+}
+
+static int sys_landlock_restrict_self(int rules, unsigned flags)
+{
+	return (int)syscall(SYS_landlock_restrict_self, rules, flags);
+}
+
 /* The whole content of `from` for `to`, sharing its blocks. */
 static int sys_clone_range(int to, int from)
 {

@@ -6,6 +6,8 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/flock.h"
 #include "hf/sys/io.h"
+#include "hf/sys/poll.h"
+#include "holdfast/err.h"
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -26,6 +28,19 @@ static int flock_blocking(int fd, int operation)
 	return 1;
 }
 
+/* Sleeps so long, or until it is cancelled: 1. */
+static int pause_or_cancel(const struct hf_backoff *backoff, int64_t ns)
+{
+	struct pollfd cancel = { .fd = backoff->cancel_fd, .events = POLLIN };
+
+	if (backoff->cancel_fd <= 0) {
+		hf_pause((long)ns);
+		return 0;
+	}
+	return hf_poll_until(&cancel, 1, hf_mono_in(ns)) > 0 &&
+	       !(backoff->go_on && backoff->go_on(backoff->go_on_arg));
+}
+
 int hf_flock_until(int fd, int operation, struct hf_mono deadline, const struct hf_backoff *backoff)
 {
 	struct hf_mono start = { 0 };
@@ -38,7 +53,7 @@ int hf_flock_until(int fd, int operation, struct hf_mono deadline, const struct 
 			return try > 0;
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -errno;
-		if (deadline.ns == INT64_MAX)
+		if (deadline.ns == INT64_MAX && backoff->cancel_fd <= 0)
 			return flock_blocking(fd, operation);
 		left = hf_mono_left(deadline);
 		if (left == 0)
@@ -49,7 +64,8 @@ int hf_flock_until(int fd, int operation, struct hf_mono deadline, const struct 
 		}
 		if (start.ns == 0)
 			start = hf_mono_now();
-		hf_pause((long)smaller(jittered(pause), left));
+		if (pause_or_cancel(backoff, smaller(jittered(pause), left)))
+			return HF_E_CANCELLED;
 		if (backoff->crowd_ns > 0 && hf_mono_now().ns - start.ns > backoff->crowd_after_ns)
 			most = backoff->crowd_ns;
 		pause = smaller(pause * 3 / 2, most);

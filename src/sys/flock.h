@@ -17,12 +17,15 @@ struct hf_backoff {
 	int64_t max_ns;         /* each time half as long again, up to this */
 	int64_t crowd_after_ns; /* a waiter of that long is one of very many: */
 	int64_t crowd_ns;       /* it sleeps up to this (0: no such rule) */
+	int cancel_fd;          /* as in struct hf_lock_opts, with the two below; 0: none */
+	int (*go_on)(void *arg);
+	void *go_on_arg;
 };
 
 /*
  * Takes the flock (`operation`: LOCK_EX or LOCK_SH) before `deadline`; one that has passed tries
- * once, the end of time (INT64_MAX) leaves the waiting to the kernel. EINTR is retried. Returns 0 at
- * once, 1 after waiting, -ETIMEDOUT, or -errno.
+ * once, the end of time (INT64_MAX) leaves the waiting to the kernel, unless there is a cancel_fd. EINTR is
+ * retried. Returns 0 at once, 1 after waiting, -ETIMEDOUT, HF_E_CANCELLED, or -errno.
  */
 int hf_flock_until(int fd, int operation, struct hf_mono deadline, const struct hf_backoff *backoff);
 

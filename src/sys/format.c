@@ -34,7 +34,7 @@ static int check_empty(const struct hf_state *state, struct hf_err *err)
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
 		    strncmp(entry->d_name, "." FORMAT_NAME ".", sizeof(FORMAT_NAME) + 1) == 0)
 			continue;
-		/* Somebody else finished creating it, and went on, while we looked. */
+		/* Another process finished creating it, and went on, while we looked. */
 		if (strcmp(entry->d_name, FORMAT_NAME) == 0 ||
 		    hf_sys.fstatat(state->dirfd, FORMAT_NAME, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			break;

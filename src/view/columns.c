@@ -1,6 +1,7 @@
 /* view/columns.c - figures as people read them. */
 #include "hf/base/parse.h"
 #include "hf/view/columns.h"
+#include "holdfast/clock.h"
 
 void hf_view_duration(struct hf_buf *out, int64_t ns)
 {
@@ -8,6 +9,20 @@ void hf_view_duration(struct hf_buf *out, int64_t ns)
 		hf_buf_add_char(out, '-');
 	else
 		hf_buf_add_duration(out, ns);
+}
+
+void hf_view_ago(struct hf_buf *out, int64_t ns)
+{
+	int64_t sec = ns > 0 ? ns / HF_SEC : 0;
+
+	if (sec < 60)
+		hf_buf_add_format(out, "%llds ago", (long long)sec);
+	else if (sec < 3600)
+		hf_buf_add_format(out, "%lldm ago", (long long)(sec / 60));
+	else if (sec < 86400)
+		hf_buf_add_format(out, "%lldh ago", (long long)(sec / 3600));
+	else
+		hf_buf_add_format(out, "%lldd ago", (long long)(sec / 86400));
 }
 
 void hf_view_size(struct hf_buf *out, int64_t bytes)

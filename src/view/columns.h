@@ -21,6 +21,9 @@ enum hf_view_tone {
 /* "3m20s", or "-" when it is not known (negative). */
 void hf_view_duration(struct hf_buf *out, int64_t ns);
 
+/* "12s ago", "3m ago", "2d ago"; the clock may have been set back since: then "0s ago". */
+void hf_view_ago(struct hf_buf *out, int64_t ns);
+
 /* "500K", "12M", or "-" when it is not known (negative). */
 void hf_view_size(struct hf_buf *out, int64_t bytes);
 

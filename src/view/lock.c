@@ -35,7 +35,7 @@ static void read_comm(int32_t pid, char out[COMM_MAX])
 	out[strcspn(out, "\n")] = '\0';
 }
 
-/* Adds who it is: the session, where a keeper has or wants its own name, the pid, its command. */
+/* Adds what the process is: the session, where a keeper has or wants its own name, the pid, its command. */
 static void set_who(json_t **object, enum hf_lock_kind kind, const char *lock,
 		    const struct hf_proc_id *id, int lives)
 {

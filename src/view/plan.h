@@ -9,6 +9,25 @@
 /* The shape "plan" of docs/JSON.md, with its sandboxes. NULL without memory. */
 json_t *hf_view_plan(const struct hf_plan_info *info);
 
+/* The shapes that the verbs of a plan have, each with the plan's name and key. NULL without memory. */
+json_t *hf_view_plan_made(const char *plan);
+json_t *hf_view_plan_added(const char *plan, const char *sandbox, const struct hf_plan_added *added,
+			   const char *path);
+json_t *hf_view_plan_place(const char *plan, const char *sandbox, const char *path);
+json_t *hf_view_plan_recovered(const char *plan, int recovered);
+json_t *hf_view_plan_removed(const char *plan);
+json_t *hf_view_plan_collected(const struct hf_plan_gc_item *item);
+
+/* Of commit, undo and rollback; `outcome` is "committed", "conflict", ... */
+json_t *hf_view_plan_report(const char *plan, const char *outcome, const struct hf_plan_report *report);
+
+/* Of a diff: one change, and the whole, which takes the list. */
+json_t *hf_view_plan_change(const struct hf_change *change);
+json_t *hf_view_plan_changes(const char *plan, json_t *changes);
+
+/* "added", "changed", ... */
+const char *hf_view_change_word(enum hf_change_kind kind);
+
 /* "dirty", "clean", or "unknown" for -1. */
 const char *hf_view_work(int dirty);
 

@@ -1,9 +1,7 @@
-/* view/session.c - what is shown of a session. */
+/* view/session.c - a session as JSON. */
 #include <string.h>
 
 #include "hf/view/session.h"
-
-/* -- JSON -------------------------------------------------------------------------- */
 
 static json_t *end_json(const struct hf_session_end *end)
 {
@@ -135,68 +133,4 @@ json_t *hf_view_report(const char *name, const struct hf_run_report *report, int
 	hf_view_set(&object, "resumed", hf_view_text(report->resumed[0] ? report->resumed : NULL));
 	hf_view_set(&object, "outlived", outlived_json(report->outlived, report->outlived_names));
 	return object;
-}
-
-/* -- columns ----------------------------------------------------------------------- */
-
-const struct hf_view_column hf_view_session_columns[HF_VIEW_SESSION_COLUMNS] = {
-	{ "NAME", -20 }, { "STATE", -13 }, { "PID", 7 },    { "AGE", 7 }, { "LEFT", 7 },   { "PROCS", 5 },
-	{ "MEM", 6 },	 { "CPU", 7 },	   { "OUTPUT", 7 }, { "TRY", 3 }, { "TOKEN", -16 }, { "COMMAND", 0 },
-};
-
-static void add_command(struct hf_buf *out, const struct hf_session_info *info)
-{
-	/* While something runs, how the one before ended is of no interest. */
-	const char *cause = info->outcome != HF_OUTCOME_NONE ? info->cause : info->pid == 0 ? info->last.cause : "";
-
-	hf_buf_add_shown(out, info->command, strlen(info->command));
-	if (cause[0]) {
-		hf_buf_add_text(out, "  (");
-		hf_buf_add_shown(out, cause, strlen(cause));
-		hf_buf_add_char(out, ')');
-	}
-	if (info->log_dropped_bytes > 0) {
-		hf_buf_add_text(out, "  [log: the first ");
-		hf_view_size(out, info->log_dropped_bytes);
-		hf_buf_add_text(out, " dropped]");
-	}
-}
-
-void hf_view_session_cells(const struct hf_session_info *info, struct hf_buf cells[HF_VIEW_SESSION_COLUMNS])
-{
-	hf_buf_add_shown(&cells[0], info->name, strlen(info->name));
-	hf_buf_add_text(&cells[HF_VIEW_SESSION_STATE], hf_session_word(info->state));
-	hf_view_count(&cells[2], info->pid ? info->pid : -1);
-	hf_view_duration(&cells[3], info->age_ns);
-	hf_view_duration(&cells[4], info->deadline_left_ns);
-	hf_view_count(&cells[5], info->processes);
-	hf_view_size(&cells[6], info->memory_bytes);
-	hf_view_duration(&cells[7], info->cpu_ns);
-	hf_view_duration(&cells[8], info->output_age_ns);
-	hf_view_count(&cells[9], info->attempt ? (int64_t)info->attempt : -1);
-	hf_buf_add_u64(&cells[10], info->token);
-	add_command(&cells[11], info);
-}
-
-enum hf_view_tone hf_view_session_tone(enum hf_session_state state)
-{
-	switch (state) {
-	case HF_SESSION_RUNNING:
-	case HF_SESSION_STARTING:
-	case HF_SESSION_VERIFYING:
-	case HF_SESSION_DONE:
-		return HF_TONE_GOOD;
-	case HF_SESSION_FAILING:
-	case HF_SESSION_FAILED:
-	case HF_SESSION_VERIFY_FAILED:
-	case HF_SESSION_DEAD_UNREAPED:
-	case HF_SESSION_UNREADABLE:
-		return HF_TONE_BAD;
-	case HF_SESSION_HUNG:
-	case HF_SESSION_STOPPING:
-	case HF_SESSION_STOPPED:
-	case HF_SESSION_WAITING:
-	default:
-		return HF_TONE_CARE;
-	}
 }

@@ -12,13 +12,29 @@ json_t *hf_view_session(const struct hf_session_info *info);
 /* What `run` came to: the shape "report". `exit_status` is what the program exits with. */
 json_t *hf_view_report(const char *name, const struct hf_run_report *report, int exit_status);
 
-#define HF_VIEW_SESSION_COLUMNS 12
-#define HF_VIEW_SESSION_STATE   1 /* the column that has the tone */
+enum hf_view_session_column {
+	HF_SESSION_COLUMN_NAME,
+	HF_SESSION_COLUMN_STATE, /* it has the tone */
+	HF_SESSION_COLUMN_PID,
+	HF_SESSION_COLUMN_AGE,
+	HF_SESSION_COLUMN_LEFT,
+	HF_SESSION_COLUMN_PROCS,
+	HF_SESSION_COLUMN_MEM,
+	HF_SESSION_COLUMN_CPU,
+	HF_SESSION_COLUMN_OUTPUT,
+	HF_SESSION_COLUMN_TRY,
+	HF_SESSION_COLUMN_TOKEN,
+	HF_SESSION_COLUMN_CWD,
+	HF_SESSION_COLUMN_COMMAND,
+	HF_VIEW_SESSION_COLUMNS,
+};
 
+/* A title is also the column's name, in small letters, for `ps -o`. */
 extern const struct hf_view_column hf_view_session_columns[HF_VIEW_SESSION_COLUMNS];
 
-/* Fills the cells, which the caller made with HF_BUF_INIT. */
-void hf_view_session_cells(const struct hf_session_info *info, struct hf_buf cells[HF_VIEW_SESSION_COLUMNS]);
+/* Fills the cells, which the caller made with HF_BUF_INIT. The note stands behind the command: how it ended. */
+void hf_view_session_cells(const struct hf_session_info *info, struct hf_buf cells[HF_VIEW_SESSION_COLUMNS],
+			   struct hf_buf *note);
 
 enum hf_view_tone hf_view_session_tone(enum hf_session_state state);
 

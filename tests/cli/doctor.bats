@@ -107,3 +107,18 @@ as_user() {
     expect 4 hf doctor
     says "FAIL    locks"
 }
+
+@test "doctor: a damaged clock of tokens is named, before and after it was put away (L2)" {
+    expect 0 hf lock run x -- true
+    first=$(hf lock run x -- printenv HOLDFAST_TOKEN)
+    echo nonsense >"$HOLDFAST_DIR/locks/name/.token"
+    expect 1 hf doctor
+    says "locks/name/.token"
+    rm "$HOLDFAST_DIR/locks/name/x"
+    second=$(hf lock run x -- printenv HOLDFAST_TOKEN)
+    [ "$second" -gt "$first" ]
+    expect 1 hf doctor
+    says "locks.name..token."
+    expect 0 hf journal query --event record_quarantined --json
+    says "locks/name/.token"
+}

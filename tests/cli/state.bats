@@ -98,3 +98,34 @@ emit() { hf journal emit note text=x; }
     expect 0 hf journal verify
     says "20 record(s), sequence 1 to 20: whole"
 }
+
+# read_only COMMAND...: with the state directory mounted read-only
+read_only() {
+    # shellcheck disable=SC2016 # for the inner shell
+    unshare -rm sh -c 'mount --bind "$HOLDFAST_DIR" "$HOLDFAST_DIR" &&
+        mount -o remount,bind,ro "$HOLDFAST_DIR" && exec "$@"' sh "$@"
+}
+
+@test "a read-only state directory: locks and sessions are shown, checked and explained, nothing is taken" {
+    unshare -rm true 2>/dev/null || skip "no user namespaces here"
+    expect 0 hf journal emit note text=x
+    expect 0 read_only "$HOLDFAST" ps
+    expect 0 read_only "$HOLDFAST" lock list
+    expect 1 read_only "$HOLDFAST" lock check held
+    expect 0 hf run ses -- true
+    expect 0 hf lock acquire held --pid $$
+    for verb in list "why held"; do
+        # shellcheck disable=SC2086 # words
+        expect 0 read_only "$HOLDFAST" ${verb/list/lock list}
+        says "$$"
+    done
+    expect 0 read_only "$HOLDFAST" lock check held
+    expect 1 read_only "$HOLDFAST" lock check other
+    expect 0 read_only "$HOLDFAST" ps
+    says ses
+    expect 125 read_only "$HOLDFAST" lock run other -- true
+    says "Read-only"
+    expect 4 read_only "$HOLDFAST" lock break held --reason no
+    says "Read-only"
+    expect 0 hf lock check held
+}

@@ -3,7 +3,7 @@
 # Every tree is known by the file that its processes announce themselves in (see tests/helper/tree.c), so that a test
 # only ever touches what it made, and looks for survivors by what cannot be recycled.
 
-load helper
+load "${BASH_SOURCE[0]%/*}/helper"
 
 TREE="$HELPERS/helper-tree"
 

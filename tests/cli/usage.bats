@@ -21,8 +21,11 @@ load helper
 @test "an unknown command, verb or option exits 2, names it and suggests" {
     expect 2 hf jurnal query
     says "'jurnal'"
+    says "did you mean 'journal'?"
+    expect 2 hf xyzzy
+    [[ "$output" != *"did you mean"* ]]
     expect 2 hf journal qery
-    says "no verb 'qery'"
+    says "no verb 'qery'; did you mean 'query'?"
     expect 2 hf journal query --evnt note
     says "did you mean --event?"
     expect 2 hf --jsn version
@@ -38,6 +41,15 @@ load helper
     says "not a duration"
     expect 2 hf version --json=yes
     says "takes no value"
+}
+
+@test "short options may be joined, and the last may have its value in the same word" {
+    hf -q run x --log -- printf '1\n2\n3\n'
+    [ "$(hf logs -fn1 x)" = 3 ]
+    [ "$(hf logs -fn 2 x)" = "$(printf '2\n3')" ]
+    expect 2 hf logs -fz x
+    says "'-fz': there is no option -z"
+    expect 2 hf logs -fn x
 }
 
 @test "global options are taken before and behind the command, and -- ends them" {

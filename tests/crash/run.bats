@@ -142,7 +142,7 @@ ended_once() {
     [ "$between" -ge 5 ]
 }
 
-@test "who reaps is killed at its calls, and reaps again: one session_ended, one session_reaped (L8)" {
+@test "reap is killed at its calls and runs again: one session_ended, one session_reaped (L8)" {
     require_strace
     hf run warm-up -- true
     killed=0

@@ -44,6 +44,8 @@ static const struct {
 	{ "fsopen", SYS_fsopen },
 	{ "seccomp", SYS_seccomp },
 	{ "unshare", SYS_unshare },
+	{ "mount_setattr", SYS_mount_setattr },
+	{ "landlock_create_ruleset", SYS_landlock_create_ruleset },
 };
 
 static struct sock_filter rules[MAX_RULES];

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "helper/journal_events.h"
 #include "helper/faults.h"
 #include "helper/test.h"
 #include "hf/sys/io.h"
@@ -97,20 +98,6 @@ static inline int entries(const char *prefix)
 	return n;
 }
 
-/* Records of that event so far. */
-static inline int events(enum hf_event event)
-{
-	struct hf_journal_reader *reader;
-	struct hf_record record;
-	int n = 0;
-
-	ASSERT_OK(hf_journal_read(hf_test_state(), &reader, ERR));
-	while (hf_journal_next(reader, &record, ERR) > 0)
-		n += record.info && record.info->event == event;
-	hf_journal_reader_free(reader);
-	return n;
-}
-
 static inline struct hf_file_opts file_opts(unsigned flags)
 {
 	return (struct hf_file_opts){ .size = sizeof(struct hf_file_opts),
@@ -148,6 +135,19 @@ static inline int edit(const char *path, const struct hf_file_opts *opts, const 
 	if (r < 0)
 		return r;
 	r = hf_file_commit(file, ERR);
+	(void)hf_file_close(file, NULL);
+	return r;
+}
+
+/* Whether `path` can be locked by this process, which may hold another. */
+static inline int lock_once(const char *path)
+{
+	struct hf_file_opts opts = file_opts(0);
+	struct hf_file *file = NULL;
+	int r = hf_file_open(locks, path, &opts, &file, ERR);
+
+	if (r == 0)
+		r = hf_file_lock(file, 0, NULL, ERR);
 	(void)hf_file_close(file, NULL);
 	return r;
 }

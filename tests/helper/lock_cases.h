@@ -238,4 +238,21 @@ static inline void await_waiters(const char *name, size_t n)
 	}
 }
 
+/* The next to ask for "x" gets it; `reason` stands in the event, if there is one. */
+static inline void holder_is_replaced_at_once(const char *reason, int taken_over)
+{
+	uint64_t before = look("x").token;
+	int n = events(HF_EV_LOCK_TAKEN_OVER, NULL);
+	struct hf_lock *lock = take("x", NULL);
+
+	assert_true(hf_lock_token(lock) > before);
+	assert_int_equal(look("x").n_holders, 1);
+	assert_int_equal(events(HF_EV_LOCK_TAKEN_OVER, "reason") - n, taken_over);
+	if (reason && !strstr(last_field, reason)) {
+		print_error("'%s' does not say '%s'\n", last_field, reason);
+		fail();
+	}
+	give_back(lock);
+}
+
 #endif

@@ -24,7 +24,7 @@
 #include "hf/lock/local/local.h"
 #include "holdfast/journal.h"
 
-#define WORKERS 40
+#define WORKERS 128
 #define SLACK   (1 * HF_SEC) /* for a loaded machine, where a bound is stated */
 
 /* One process: takes `names` in order, holds until told, releases in reverse. */

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "helper/journal_events.h"
 #include "helper/faults.h"
 #include "hf/base/cleanup.h"
 #include "helper/test.h"
@@ -163,10 +164,13 @@ static inline void close_plans(void)
 	journal = NULL;
 }
 
+static struct hf_sys sys_before; /* what a test that fails half-way has not put back */
+
 static inline int plan_test_setup(void **state)
 {
 	if (hf_test_setup(state) < 0)
 		return -1;
+	sys_before = hf_sys;
 	open_plans();
 	return 0;
 }
@@ -174,6 +178,7 @@ static inline int plan_test_setup(void **state)
 static inline int plan_test_teardown(void **state)
 {
 	hf_fault_disarm();
+	hf_sys = sys_before;
 	close_plans();
 	return hf_test_teardown(state);
 }
@@ -243,20 +248,6 @@ static inline enum hf_plan_state state_of(const char *plan)
 
 	ASSERT_OK(hf_plan_load(plans, plan, &record, ERR));
 	return record.state;
-}
-
-/* Records of that event so far. */
-static inline int events(enum hf_event event)
-{
-	struct hf_journal_reader *reader;
-	struct hf_record record;
-	int n = 0;
-
-	ASSERT_OK(hf_journal_read(hf_test_state(), &reader, ERR));
-	while (hf_journal_next(reader, &record, ERR) > 0)
-		n += record.info && record.info->event == event;
-	hf_journal_reader_free(reader);
-	return n;
 }
 
 static inline void remove_tree(const char *path)

@@ -32,19 +32,21 @@ static int note(const char *what, const char *text)
 	return strcmp(failing, what) == 0 ? -ENOSPC : 0;
 }
 
-static int recover(void *arg, uint64_t token)
+static int recover(void *arg, uint64_t token, struct hf_err *err)
 {
 	char text[32];
 
+	(void)err;
 	(void)arg;
 	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)token);
 	return note("recover", text);
 }
 
-static int begin(void *arg, uint32_t attempt)
+static int begin(void *arg, uint32_t attempt, struct hf_err *err)
 {
 	char text[32];
 
+	(void)err;
 	(void)arg;
 	(void)snprintf(text, sizeof(text), "%u", attempt);
 	return note("begin", text);

@@ -162,7 +162,7 @@ def ctrl_c_is_never_a_success(options):
         t.send(b"\x03")
         must(t, t.wait() == 130, "status")
         must(t, field(".outcome") == "interrupted", field(".outcome"))
-    t = Terminal([HOLDFAST, "run", "x", *options, "--", "perl", "-e", "$SIG{INT} = sub { exit 0 }; $| = 1; print qq(READY\n); sleep 60"])
+    t = Terminal([HOLDFAST, "run", "x", *options, "--", "perl", "-e", "$SIG{INT} = sub { exit 0 }; $| = 1; print qq(READY\n); select(undef, undef, undef, 0.05) while 1"])  # perl sees a signal between two steps
     t.expect("READY")
     t.send(b"\x03")
     must(t, t.wait() == 130, "status")

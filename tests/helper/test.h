@@ -28,6 +28,8 @@
 #include "holdfast/err.h"
 #include "holdfast/state.h"
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 /* Each evaluates its argument once and shows the whole error when it fails. */
 #define ASSERT_OK(call) hf_test_ok((call), #call, __FILE__, __LINE__)
 #define ASSERT_ERR(call, expected) hf_test_err((call), (expected), #call, __FILE__, __LINE__)
@@ -62,6 +64,16 @@ const char *hf_test_path(const char *leaf);
 
 /* Number of open descriptors of this process. */
 int hf_test_fd_count(void);
+
+/* In a forked child: there an assertion of cmocka would return into the parent's test. */
+#define CHILD_CHECK(condition)                                                           \
+	do {                                                                             \
+		if (!(condition)) {                                                      \
+			fprintf(stderr, "# child, line %d: %s %s %s\n", __LINE__,        \
+				#condition, hf_test_error.op, hf_test_error.detail);      \
+			_exit(1);                                                        \
+		}                                                                        \
+	} while (0)
 
 /*
  * Skips with a reason that the runner prints and counts. Never a silent pass.

@@ -71,8 +71,6 @@ bool bell[N];		/* "look again" */
 /* What a sleeper sleeps on. */
 bool asleep[N];
 byte watched[N];	/* bits of processes */
-byte ahead[N];		/* ID of the process whose channel is two places ahead */
-byte ahead_ticket[N];
 bool lease_clock[N];
 bool turn_clock[N];
 
@@ -199,24 +197,57 @@ inline take_back(taken)
 #define waits(t)   (entry[t] != 0 && alive[entry[t] - 1])
 #define reads(t)   (waits(t) && channel[entry[t] - 1] == (t))
 
-/* hf_queue_nudge: the two living ones behind ticket `from` are told to look. */
+/* hf_queue_nudge: the living one behind ticket `from` is told to look. */
 inline nudge(from)
 {
-	d_step { at = (from + 1 > m_first -> from + 1 : m_first); h = 0 }
+	d_step { at = (from + 1 > m_first -> from + 1 : m_first) }
 	do
-	:: at < next && h < 2 && waits(at) ->
+	:: at < next && waits(at) ->
 		d_step {
 			if
 			:: reads(at) -> bell[entry[at] - 1] = true
 			:: else
 			fi;
-			h++;
+			at = next
+		}
+	:: at < next && !waits(at) -> at++
+	:: at >= next -> break
+	od;
+	at = 0
+}
+
+/*
+ * pass_over_stopped: struck from the queue and told, for when they are continued; the one behind is told,
+ * for it watches the wrong process.
+ */
+inline pass_over_stopped()
+{
+	at = m_first;
+	fits = false;
+	do
+	:: at < next ->
+		d_step {
+			if
+			:: waits(at) && stopped[entry[at] - 1] ->
+				if
+				:: reads(at) -> bell[entry[at] - 1] = true
+				:: else
+				fi;
+				entry[at] = 0;
+				fits = true
+			:: waits(at) && !stopped[entry[at] - 1] && fits ->
+				if
+				:: reads(at) -> bell[entry[at] - 1] = true
+				:: else
+				fi;
+				fits = false
+			:: else
+			fi;
 			at++
 		}
-	:: at < next && h < 2 && !waits(at) -> at++
-	:: at >= next || h == 2 -> break
+	:: at >= next -> break
 	od;
-	atomic { at = 0; h = 0 }
+	atomic { at = 0; fits = false }
 }
 
 /* hf_record_admits: process `p` beside the holders. */
@@ -359,27 +390,35 @@ inline retell(me)
 	h = 0
 }
 
-/* hf_attempt_watch: the waiter before us and the channel two places ahead; else the holders. */
+/* hf_attempt_watch: the waiter before us, and the clock by which we peek; else the holders. */
 inline plan_watch(me)
 {
 	watched[me] = 0;
-	ahead[me] = NOBODY;
-	ahead_ticket[me] = 0;
 	lease_clock[me] = false;
 	turn_clock[me] = false;
 	h = 0;
 	at = mine;
 	do
-	:: at <= m_first || h == 2 -> break
-	:: at > m_first && h < 2 ->
+	:: at <= m_first || h == 1 -> break
+	:: at > m_first && h == 0 ->
 		at--;
 		if
-		:: waits(at) && h == 0 -> watched[me] = 1 << (entry[at] - 1); turn_clock[me] = true; h = 1
-		:: waits(at) && h == 1 -> h = 2;
-#ifndef MUTANT_NO_AHEAD
-			ahead[me] = entry[at]; ahead_ticket[me] = at;
+		:: waits(at) -> watched[me] = 1 << (entry[at] - 1); h = 1;
+#ifdef MUTANT_SECOND_PEEKS
+			/* Only the second does. */
+			turn_clock[me] = true;
+			do
+			:: at > m_first ->
+				at--;
+				if
+				:: waits(at) -> turn_clock[me] = false
+				:: else
+				fi
+			:: else -> break
+			od
+#else
+			turn_clock[me] = true
 #endif
-			turn_clock[me] = false
 		:: else
 		fi
 	od;
@@ -427,10 +466,6 @@ inline plan_watch(me)
 #define any_expired   (lease[0] == 2 || lease[1] == 2 || lease[2] == 2 || lease[3] == 2)
 #endif
 
-/* The channel two places ahead has no reader any more. */
-#define ahead_gone(p) (ahead[p] != NOBODY && \
-		       (!alive[ahead[p] - 1] || channel[ahead[p] - 1] != ahead_ticket[p]))
-
 /* A clock ends a sleep only where the look makes a difference. */
 #define woken(p)                                                                  \
 	(bell[p] || message[p] != 0 || any_dead(p) || (lease_clock[p] && any_expired) || \
@@ -439,7 +474,7 @@ inline plan_watch(me)
 proctype process(byte me) provided (runs(me))
 {
 	byte rounds, mine, got, at, i, k, h, last, given;
-	bool deadline, expired, taken, rob, fits;
+	bool deadline, expired, taken, rob, fits, revoked;
 
 #if ORDER
 	(me == 0 || begun[me - 1] || !runs(me - 1));
@@ -529,6 +564,7 @@ look:
 						:: taken ->
 							m_tok[h] = 0; m_tik[h] = 0; m_lease[h] = 0;
 							taken = false;
+							revoked = true;
 							dirty = true
 						:: else
 						fi;
@@ -539,7 +575,12 @@ look:
 			:: h < N && !(m_tok[h] != 0 && m_tik[h] != 0 && message[h] == m_tok[h]) -> h++
 			:: h == N -> break
 			od;
-			atomic { h = 0; admits(me, fits) }
+			h = 0;
+			if
+			:: revoked -> pass_over_stopped()
+			:: else
+			fi;
+			atomic { revoked = false; admits(me, fits) }
 		:: else
 		fi;
 		if
@@ -552,7 +593,15 @@ look:
 				:: else -> break
 				od;
 				fits = (mine == 0 && at >= next);
-				at = 0
+				at = 0;
+				/* grant_first: an exclusive lock that is free, and we are the first. */
+				i = 0;
+				k = (mine != 0 && mine == m_first && !shared[me]);
+				do
+				:: i < N -> k = k && m_tok[i] == 0; i++
+				:: i == N -> break
+				od;
+				i = 0
 			}
 			if
 			:: fits ->
@@ -560,7 +609,16 @@ look:
 				d_step { fits = false; add(me, 0); got = m_tok[me] }
 				write_record();
 				goto found
-			:: else -> admit()
+			:: !fits && k ->
+				k = 0;
+				if
+				:: wants_lease[me] -> nudge(mine)
+				:: else
+				fi;
+				d_step { m_first++; add(me, mine); got = m_tok[me] }
+				write_record();
+				goto found
+			:: !fits && !k -> admit()
 			fi;
 			d_step {
 				if
@@ -604,15 +662,9 @@ look:
 		finish();
 		d_step { asleep[me] = true; begun[me] = true };
 		/* hf_attempt_sleep; the deadline counts only where there is nothing else. */
-sleep:		atomic {
+		atomic {
 			if
 			:: woken(me)
-			:: !woken(me) && ahead_gone(me) ->
-				/* Second now, if that: its clock runs. */
-				ahead[me] = NOBODY;
-				ahead_ticket[me] = 0;
-				turn_clock[me] = true;
-				goto sleep
 			:: deadline -> expired = true
 			fi;
 			asleep[me] = false

@@ -16,7 +16,7 @@
 
 /* -- admission -------------------------------------------------------------- */
 
-static void holders_admit_exactly_whom_they_may_L1(void **state)
+static void holders_admit_exactly_the_modes_that_fit_L1(void **state)
 {
 	static const struct {
 		enum hf_lock_mode held;
@@ -504,7 +504,7 @@ static void list_shows_every_lock_once_by_its_own_name(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		LOCK_TEST(holders_admit_exactly_whom_they_may_L1),
+		LOCK_TEST(holders_admit_exactly_the_modes_that_fit_L1),
 		LOCK_TEST(the_last_of_64_is_let_in_and_the_next_is_not_L1),
 		LOCK_TEST(mode_changes_only_through_a_free_lock_L1),
 		LOCK_TEST(busy_names_the_holder_and_what_proves_it_alive),

@@ -80,6 +80,49 @@ static void lock_that_is_free_is_had_although_the_descriptor_is_readable(void **
 	assert_idle("x");
 }
 
+/* Reads what was written, counts it, and goes on until it reads "e". */
+static int go_on(void *arg)
+{
+	struct shared *shared = arg;
+	char byte = 'e';
+
+	MUST(read(cancel_pipe[0], &byte, 1) == 1);
+	shared->scratch++;
+	return byte != 'e';
+}
+
+static void wait_goes_on_in_its_place_while_go_on_says_so(void **state)
+{
+	struct hf_lock *lock = take("x");
+	struct worker *w = worker("x", -1), *behind = worker("x", -1), *third = worker("x", -1);
+
+	(void)state;
+	assert_int_equal(pipe2(cancel_pipe, O_CLOEXEC), 0);
+	w->opts.cancel_fd = third->opts.cancel_fd = cancel_pipe[0];
+	w->opts.go_on = third->opts.go_on = go_on;
+	w->opts.go_on_arg = third->opts.go_on_arg = sh;
+	start_in_queue(w, "x", 1);
+	start_in_queue(behind, "x", 2);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(write(cancel_pipe[1], "x", 1), 1);
+		AWAIT(sh->scratch == i + 1);
+	}
+	give_back(lock);
+	finish(w);
+	finish(behind);
+	assert_int_equal(w->r + behind->r, 0);
+	assert_true(w->order < behind->order);
+	lock = take("x");
+	start_in_queue(third, "x", 1);
+	assert_int_equal(write(cancel_pipe[1], "e", 1), 1);
+	finish(third);
+	assert_int_equal(third->r, HF_E_CANCELLED);
+	give_back(lock);
+	close(cancel_pipe[0]);
+	close(cancel_pipe[1]);
+	assert_idle("x");
+}
+
 /* -- deadlock ------------------------------------------------------------------ */
 
 static int deadlocks(void)
@@ -204,7 +247,7 @@ static void circle_closed_by_all_at_once_is_broken_by_one(void **state)
  * Two circles through one who wants to write: with a reader that waited before it, which is for it to
  * find, and with one that waits a moment later and stands before the other in the record.
  */
-static void circle_is_found_although_another_was_closed_by_somebody_else(void **state)
+static void circle_is_found_although_another_process_closed_another(void **state)
 {
 	struct worker *later = worker("alpha", 10 * HF_SEC), *earlier = worker("alpha", 10 * HF_SEC);
 	struct worker *writer = worker("beta", 10 * HF_SEC);
@@ -276,11 +319,12 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		WAIT_TEST(wait_ends_when_its_descriptor_is_readable_and_not_by_a_signal),
 		WAIT_TEST(lock_that_is_free_is_had_although_the_descriptor_is_readable),
+		WAIT_TEST(wait_goes_on_in_its_place_while_go_on_says_so),
 		WAIT_TEST(circle_through_two_kinds_is_found_and_told),
 		WAIT_TEST(circle_of_two_is_found_and_only_its_closer_is_told),
 		WAIT_TEST(circle_of_three_is_found_and_only_its_closer_is_told),
 		WAIT_TEST(circle_closed_by_all_at_once_is_broken_by_one),
-		WAIT_TEST(circle_is_found_although_another_was_closed_by_somebody_else),
+		WAIT_TEST(circle_is_found_although_another_process_closed_another),
 		WAIT_TEST(traffic_in_one_order_is_never_taken_for_a_deadlock),
 	};
 

@@ -135,22 +135,6 @@ static void owner_that_has_ended_gets_nothing_L4(void **state)
 
 /* -- dead and unknown ------------------------------------------------------- */
 
-static void holder_is_replaced_at_once(const char *reason, int taken_over)
-{
-	uint64_t before = look("x").token;
-	int n = events(HF_EV_LOCK_TAKEN_OVER, NULL);
-	struct hf_lock *lock = take("x", NULL);
-
-	assert_true(hf_lock_token(lock) > before);
-	assert_int_equal(look("x").n_holders, 1);
-	assert_int_equal(events(HF_EV_LOCK_TAKEN_OVER, "reason") - n, taken_over);
-	if (reason && !strstr(last_field, reason)) {
-		print_error("'%s' does not say '%s'\n", last_field, reason);
-		fail();
-	}
-	give_back(lock);
-}
-
 static void dead_owner_is_replaced_at_once_L4_L8(void **state)
 {
 	struct child *c;

@@ -37,7 +37,7 @@ static void twenty_processes_are_served_in_the_order_they_came_L1_L2(void **stat
 	assert_idle("x");
 }
 
-static void newcomer_does_not_overtake_who_waits(void **state)
+static void newcomer_does_not_overtake_a_waiter(void **state)
 {
 	struct hf_lock_opts shared = { .size = sizeof(shared), .mode = HF_LOCK_SHARED };
 	struct hf_lock *reader = NULL, *second = NULL;
@@ -145,7 +145,7 @@ static void timeout_comes_in_time_and_leaves_nothing_behind(void **state)
 	assert_idle("x");
 }
 
-static void who_gives_up_does_not_hold_up_those_behind(void **state)
+static void waiter_that_gives_up_does_not_hold_up_those_behind(void **state)
 {
 	struct hf_lock *lock = take("x");
 	struct worker *impatient = worker("x", 100 * HF_MSEC), *next = worker("x", -1);
@@ -428,11 +428,11 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		WAIT_TEST(twenty_processes_are_served_in_the_order_they_came_L1_L2),
-		WAIT_TEST(newcomer_does_not_overtake_who_waits),
+		WAIT_TEST(newcomer_does_not_overtake_a_waiter),
 		WAIT_TEST(writer_is_not_starved_by_readers_that_keep_coming),
 		WAIT_TEST(slots_are_filled_as_they_become_free_and_never_beyond_L1),
 		WAIT_TEST(timeout_comes_in_time_and_leaves_nothing_behind),
-		WAIT_TEST(who_gives_up_does_not_hold_up_those_behind),
+		WAIT_TEST(waiter_that_gives_up_does_not_hold_up_those_behind),
 		WAIT_TEST(waiters_killed_in_the_queue_do_not_stall_the_rest_L4),
 		WAIT_TEST(killed_holder_is_followed_by_the_next_at_once_L4),
 		WAIT_TEST(zombie_holder_is_followed_by_the_next_at_once_L4),

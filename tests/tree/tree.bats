@@ -6,7 +6,7 @@ setup() {
     TOP=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     cd "$TOP" || return 1
     export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state"
-    layers='base: sys:base name:base,sys proc:base,sys journal:base,sys lock:base,sys,name,proc,journal exec:base,sys,name,proc,journal run:base,sys,name,proc,journal,lock,exec file:base,sys,name,proc,journal,lock,exec plan:base,sys,name,proc,journal,lock,exec view:base,sys,name,proc,journal,lock,exec,run,file,plan'
+    layers='base: sys:base name:base,sys proc:base,sys journal:base,sys lock:base,sys,name,proc,journal exec:base,sys,name,proc,journal run:base,sys,name,proc,journal,lock,exec file:base,sys,name,proc,journal,lock,exec plan:base,sys,name,proc,journal,lock,exec tx:base,sys,name,proc,journal,lock,exec,run,file,plan hook:base,sys,name,proc,journal,lock,exec,run,file,plan view:base,sys,name,proc,journal,lock,exec,run,file,plan,tx,hook'
 }
 
 # flags LAYER: the include directories that the build gives it
@@ -28,7 +28,7 @@ flags() {
 
 @test "no assertion of a test stands left of &&, where the shell lets it fail in silence" {
     run awk '/^@test/ { inside = 1 } /^}/ { inside = 0 }
-        inside && /^ +(\[|\[\[|is_[a-z]+) .* && (\[|is_)/ && !/\|\|/ { print FILENAME ":" FNR ": " $0 }' tests/*/*.bats
+        inside && /^ +(\[|\[\[|is_[a-z]+) .* && (\[|is_)/ && !/\|\|/ { print FILENAME ":" FNR ": " $0 }' tests/*/*.bats tests/*/*/*.bats
     [ -z "$output" ] || { echo "$output"; return 1; }
 }
 
@@ -89,9 +89,9 @@ flags() {
     done < <(sed -nE 's/^\t(hf_[a-z0-9_]+);$/\1/p' src/holdfast.map)
 }
 
-@test "manual pages have no errors" {
+@test "manual pages have no errors and no warnings" {
     for page in "$BUILD"/docs/man3/holdfast_*.3 docs/man/*.1; do
-        run mandoc -T lint -W error "$page"
+        run mandoc -T lint -W warning "$page"
         [ "$status" -eq 0 ] || { echo "$output"; return 1; }
     done
 }
@@ -100,9 +100,41 @@ flags() {
     for name in $(grep -oE '^	X\([A-Z_]+' include/holdfast/err.h | cut -c4-); do
         grep -q "^.It Dv HF_E_$name$" "$BUILD/docs/man3/holdfast_err.3" || { echo "$name"; return 1; }
     done
-    cd "$BUILD/docs"
-    /usr/bin/python3 -B -c 'import errors; assert issubclass(errors.BY_CODE[-8001], errors.HoldfastError)
-assert len(errors.BY_CODE) == '"$(grep -cE '^	X\([A-Z_]+' "$TOP/include/holdfast/err.h")"
+    diff "$BUILD/docs/errors.py" bindings/python/holdfast/errors.py || { echo "cp $BUILD/docs/errors.py bindings/python/holdfast/errors.py"; return 1; }
+}
+
+@test "the Python module has the structs, constants and functions of the headers" {
+    /usr/bin/python3 tools/python-abi.py | diff - bindings/python/holdfast/_abi.py || { echo "run: tools/python-abi.py --write"; return 1; }
+}
+
+@test "the Python of the README works as it stands" {
+    sed -n '/^```python$/,/^```$/p' README.md | grep -v '^```' >"$BATS_TEST_TMPDIR/readme.py"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/readme.py")" -ge 10 ]
+    cd "$BATS_TEST_TMPDIR"
+    mkdir app
+    HOLDFAST_LIBRARY=$BUILD/src/libholdfast.so.0 HOLDFAST_LIBEXEC=$BUILD/libexec PYTHONPATH=$TOP/bindings/python PYTHONDONTWRITEBYTECODE=1 \
+        timeout 60 /usr/bin/python3 readme.py
+    [ "$(cat app/file)" = three ]
+}
+
+@test "a wheel carries the library and its supervisor, and installs without the network" {
+    /usr/bin/python3 -c 'import setuptools, wheel, pip' || skip "no pip, setuptools, wheel"
+    BUILD=$BUILD tools/wheel "$BATS_TEST_TMPDIR/wheel"
+    /usr/bin/python3 -m pip install --quiet --no-index --no-deps --target "$BATS_TEST_TMPDIR/site" "$BATS_TEST_TMPDIR"/wheel/*.whl
+    cd "$BATS_TEST_TMPDIR"
+    run env -i HOME="$BATS_TEST_TMPDIR" PATH=/usr/bin:/bin PYTHONPATH="$BATS_TEST_TMPDIR/site" /usr/bin/python3 -c '
+import holdfast, holdfast._library
+assert holdfast._library.path.endswith("site/holdfast/lib/libholdfast.so.0")
+assert holdfast.run("x", ["true"]).wait(60).succeeded
+with holdfast.lock("y"):
+    print("works")'
+    [ "$output" = works ] || { echo "$output"; return 1; }
+}
+
+@test "the Python module and the examples are typed: mypy finds nothing" {
+    command -v mypy >/dev/null || skip "no mypy"
+    (cd bindings/python && mypy --strict --cache-dir "$BATS_TEST_TMPDIR" --python-version 3.9 -p holdfast)
+    MYPYPATH=bindings/python:examples/amplihack mypy --strict --cache-dir "$BATS_TEST_TMPDIR" --python-version 3.9 examples/*/*.py
 }
 
 @test "every symbol of libholdfast.a begins with hf_" {
@@ -118,11 +150,22 @@ assert len(errors.BY_CODE) == '"$(grep -cE '^	X\([A-Z_]+' "$TOP/include/holdfast
     diff "$BATS_TEST_TMPDIR/events" <(sed -n '/^## Events/,$p' docs/FORMATS.md | grep '^| `')
 }
 
-@test "every law has its row in docs/INVARIANTS.md, and every test named there exists" {
-    for law in L1 L2 L3 L4 L5 L6 L7 L8 L9 L10 L11 L12 L13; do grep -qE "^\| \*\*$law\*\* " docs/INVARIANTS.md; done
-    while read -r file title; do
-        grep -qF -- "$title" "$file" || { echo "$file has no test: $title"; return 1; }
-    done < <(grep -oE '`tests/[^`]+`: [^;|]+' docs/INVARIANTS.md | sed -E 's/^`([^`]+)`: (.*[^ ]) *$/\1 \2/')
+@test "every law has its section in docs/INVARIANTS.md, and every proof named there is the whole title of a test" {
+    for law in L1 L2 L3 L4 L5 L6 L7 L8 L9 L10 L11 L12 L13 L14; do grep -qE "^## $law " docs/INVARIANTS.md; done
+    /usr/bin/python3 -B tests/tree/titles.py --check docs/INVARIANTS.md
+    # A part of a title is none.
+    sed -E 's/^(- `tests[^`]*`: .*).$/\1/' docs/INVARIANTS.md >"$BATS_TEST_TMPDIR/cut"
+    run -1 /usr/bin/python3 -B tests/tree/titles.py --check "$BATS_TEST_TMPDIR/cut"
+    [ "${#lines[@]}" -eq "$(grep -c '^- `tests' docs/INVARIANTS.md)" ]
+}
+
+@test "a test of stores that is given an unknown store or too many arguments runs nothing and fails" {
+    for program in "$BUILD"/tests/store-*; do
+        [ -f "$program" ] || continue
+        run -2 "$program" nonsense:
+        [[ "$output" == *"Bail out! nonsense:"* ]] || { echo "$output"; return 1; }
+        run -2 "$program" local: local:
+    done
 }
 
 @test "the commands of the README work as they stand" {
@@ -134,7 +177,7 @@ assert len(errors.BY_CODE) == '"$(grep -cE '^	X\([A-Z_]+' "$TOP/include/holdfast
 }
 
 @test "each verb of the CLI has its example in the README and its place in the manual" {
-    "$BUILD/cli/holdfast" help | sed -nE 's/^  (lock|file|plan|journal|proc|name) ([a-z]+).*/\1 \2/p; s/^  (why|run|ps|stop|wait|logs|reap|doctor|version).*/\1/p' | sort -u >"$BATS_TEST_TMPDIR/verbs"
+    "$BUILD/cli/holdfast" help | sed -nE 's/^  (lock|file|plan|land|journal|proc|name) ([a-z]+).*/\1 \2/p; s/^  (why|run|ps|stop|wait|logs|reap|doctor|version).*/\1/p' | sort -u >"$BATS_TEST_TMPDIR/verbs"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/verbs")" -ge 32 ]
     while read -r verb; do
         grep -q "holdfast $verb" README.md || { echo "README: $verb"; return 1; }
@@ -193,9 +236,14 @@ compiles() {
     [ -z "$output" ] || { echo "$output"; return 1; }
 }
 
+@test "no sentence calls a process whoever or somebody" {
+    run grep -rnwiE 'whoever|somebody' src cli include libexec docs README.md --exclude-dir=layer
+    [ "$status" -eq 1 ] || { echo "$output"; return 1; }
+}
+
 @test "shell scripts pass shellcheck" {
     command -v shellcheck >/dev/null || skip "no shellcheck"
-    shellcheck tools/deps tools/check-fresh tests/run .ci/run examples/demo bench/run tests/fuzz/run tests/model/run
+    shellcheck tools/deps tools/check-fresh tools/wheel tests/clients/run tests/python/run tests/run .ci/run examples/demo examples/tour examples/*/*.sh bench/run tests/fuzz/run tests/model/run
 }
 
 @test "the C examples of headers and README compile" {

@@ -1,8 +1,8 @@
 /*
  * lock/local/acquire.c - taking a lock: now, or when it is our turn.
  *
- * Under the guard: enter if the holders admit us and nobody who can run is before us
- * in the queue; else take a place, decide what to watch, and sleep (wait.c). Whoever releases
+ * Under the guard: enter if the holders admit us and no waiter that can run is before us
+ * in the queue; else take a place, decide what to watch, and sleep (wait.c). The process that releases
  * gives the lock to the first waiter and sends it its token, which is all that a
  * woken waiter needs.
  */
@@ -147,6 +147,20 @@ static int check_own(struct hf_guard *guard, struct hf_attempt *a, struct hf_err
 		    (unsigned long long)own->token);
 }
 
+/*
+ * Do the holders keep us out, or the first in the queue, behind which we wait? A reader could enter beside readers,
+ * but not before a writer that waits for one of them; and that writer may be stopped.
+ */
+static int is_kept_out(struct hf_guard *guard, const struct hf_attempt *a)
+{
+	struct hf_lock_entry first;
+
+	if (!hf_record_admits(&guard->record, a->request->mode))
+		return 1;
+	return guard->record.n_holders > 0 && a->queued && hf_queue_first(guard, 0, &first) &&
+	       !hf_record_admits(&guard->record, first.mode);
+}
+
 /* 1 entered, 0 not now, negative on error. */
 static int try_enter(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
 {
@@ -162,9 +176,9 @@ static int try_enter(struct hf_guard *guard, struct hf_attempt *a, struct hf_err
 	r = check_own(guard, a, err);
 	if (r != 0)
 		return r;
-	if (!hf_record_admits(record, request->mode))
+	if (is_kept_out(guard, a))
 		(void)hf_record_reap(guard, 1);
-	if (!hf_record_admits(record, request->mode))
+	if (is_kept_out(guard, a))
 		(void)hf_queue_revoke(guard, hf_attempt_overdue(a));
 	if (request->mode == HF_LOCK_SLOTS && record->n_holders > 0 && record->slots > 0 &&
 	    record->slots != request->slots)
@@ -263,7 +277,7 @@ static int join(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err
 		hf_channel_recall(a->locks, guard->dir, guard->key, &guard->record, 1);
 	for (int i = 0; i < MAX_TICKETS && r == -EEXIST; i++) {
 		r = take_place(guard, a, err);
-		/* An older record was put back, and knows nothing of those who wait. */
+		/* An older record was put back, and knows nothing of the waiters. */
 		if (r == -EEXIST)
 			hf_channel_recall(a->locks, guard->dir, guard->key, &guard->record, 0);
 	}
@@ -303,7 +317,7 @@ static int sleep_on(struct hf_attempt *a, struct hf_err *err)
 	return r < 0 ? r : woken == HF_WOKEN_GRANTED;
 }
 
-/* Is there still somebody to take it for? */
+/* Does the owner still live? */
 static int check_owner(const struct hf_attempt *a, struct hf_err *err)
 {
 	char evidence[HF_EVIDENCE_MAX];
@@ -343,7 +357,7 @@ static int enter_or_queue(struct hf_guard *guard, struct hf_attempt *a,
 		hf_channel_recall(a->locks, guard->dir, guard->key, NULL, 1);
 	if (a->queued && !was_granted(guard, a) && !has_place(guard, a)) {
 		hf_channel_remove(guard->dir, guard->key, a->entry.ticket);
-		/* An older record was put back. It does not know the others who wait either. */
+		/* An older record was put back. It does not know the other waiters either. */
 		if (a->entry.ticket >= guard->record.next)
 			hf_channel_recall(a->locks, guard->dir, guard->key, &guard->record, 0);
 		a->entry.ticket = 0;
@@ -413,7 +427,6 @@ int hf_local_acquire(struct hf_store *store, const struct hf_lock_request *reque
 	a.watch[HF_WATCH_CANCEL] = (struct pollfd){ .fd = request->cancel_fd > 0 ? request->cancel_fd
 										  : -1,
 						    .events = POLLIN };
-	a.watch[HF_WATCH_AHEAD] = (struct pollfd){ .fd = -1 };
 	a.deadline = hf_mono_in(request->wait_ns < 0 ? INT64_MAX : request->wait_ns);
 	a.entry = (struct hf_lock_entry){
 		.mode = request->mode,
@@ -439,7 +452,7 @@ int hf_local_acquire(struct hf_store *store, const struct hf_lock_request *reque
 	/* It may have been given to us while we could not look. */
 	if (r < 0 && !(a.queued && hf_attempt_read_channel(&a))) {
 		give_up(&a);
-		/* Or while we could not even leave: who has the guard may be about to tell us. */
+		/* Or while we could not even leave: the process that has the guard may be about to tell us. */
 		if (!a.queued || !hf_attempt_read_channel(&a))
 			return r;
 	}

@@ -24,6 +24,12 @@
 
 #define CHANNEL_NAME_MAX (HF_NAME_KEY_MAX + 24)
 
+/*
+ * How often a channel is opened and written to before it is given up. A waiter that is not
+ * told sleeps until its own clock: an error that passes must not cost that.
+ */
+#define TRIES 4
+
 static void channel_name(const char *key, uint64_t ticket, char out[CHANNEL_NAME_MAX])
 {
 	/* Base 36 keeps the longest key and its ticket within a file name. */
@@ -63,7 +69,7 @@ int hf_channel_make(struct hf_guard *guard, uint64_t ticket, int *ret_channel, s
 		return hf_fail_sys(err, -fd, "open channel", guard->name);
 	}
 	/*
-	 * One message there and back: the kernel keeps the page it took for it, and whoever
+	 * One message there and back: the kernel keeps the page it took for it, and the process that
 	 * gives us the lock need not wait for one. Should it stay, it does no harm.
 	 */
 	if (hf_sys.write(fd, &look_again, sizeof(look_again)) == sizeof(look_again))
@@ -102,7 +108,7 @@ static ssize_t write_masked(int fd, const void *from, size_t len)
 	return n;
 }
 
-int hf_channel_send(struct hf_local *locks, int fd, uint64_t token)
+static int send_once(struct hf_local *locks, int fd, uint64_t token)
 {
 	/* The waiter may die between the opening of its channel and this (L13). */
 	int masked = atomic_load_explicit(&locks->masks_pipe, memory_order_relaxed);
@@ -114,10 +120,19 @@ int hf_channel_send(struct hf_local *locks, int fd, uint64_t token)
 	}
 	if (masked)
 		n = write_masked(fd, &token, sizeof(token));
-	return n == sizeof(token) ? 0 : -1;
+	return n == sizeof(token) ? 0 : n < 0 ? -errno : -EIO;
 }
 
-/* Is that the channel of one who has the lock? It may still have it open. */
+int hf_channel_send(struct hf_local *locks, int fd, uint64_t token)
+{
+	int r = send_once(locks, fd, token);
+
+	for (int try = 1; try < TRIES && r < 0 && r != -EPIPE; try++)
+		r = send_once(locks, fd, token);
+	return r;
+}
+
+/* Is that the channel of a holder? It may still have it open. */
 static int is_holders(const struct hf_lock_record *record, const char *key, const char *channel)
 {
 	char name[CHANNEL_NAME_MAX];
@@ -163,20 +178,29 @@ int hf_channel_is_open(const struct hf_kind_dir *dir, const char *key, uint64_t 
 	return fd >= 0;
 }
 
-int hf_channel_open(struct hf_guard *guard, uint64_t ticket, int flags)
+/* Makes room for a descriptor, when there is none left. */
+static void make_room(struct hf_local *locks)
 {
-	struct hf_local *locks = guard->locks;
-	char name[CHANNEL_NAME_MAX];
-	int fd;
-
-	channel_name(guard->key, ticket, name);
-	flags |= O_NONBLOCK | O_NOFOLLOW;
-	fd = hf_open_at(guard->dir->wait_fd, name, flags, 0);
-	if (fd != -EMFILE && fd != -ENFILE)
-		return fd;
 	hf_local_close_now(locks);
 	(void)pthread_mutex_lock(&locks->mutex);
 	hf_auto_close(&locks->spare_fd);
 	(void)pthread_mutex_unlock(&locks->mutex);
-	return hf_open_at(guard->dir->wait_fd, name, flags, 0);
+}
+
+int hf_channel_open(struct hf_guard *guard, uint64_t ticket, int flags)
+{
+	char name[CHANNEL_NAME_MAX];
+	int fd, before = 0;
+
+	channel_name(guard->key, ticket, name);
+	flags |= O_NONBLOCK | O_NOFOLLOW;
+	fd = hf_open_at(guard->dir->wait_fd, name, flags, 0);
+	/* That its waiter is gone is believed when it is said twice. */
+	for (int try = 1; try < TRIES && fd < 0 && fd != before; try++) {
+		before = fd == -ENXIO || fd == -ENOENT ? fd : 0;
+		if (fd == -EMFILE || fd == -ENFILE)
+			make_room(guard->locks);
+		fd = hf_open_at(guard->dir->wait_fd, name, flags, 0);
+	}
+	return fd;
 }

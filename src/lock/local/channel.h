@@ -25,12 +25,15 @@ int hf_channel_make(struct hf_guard *guard, uint64_t ticket, int *ret_channel, s
 
 /*
  * Opens a channel. For writing, success means that its waiter lives (or just died, which
- * the next one sees): a FIFO that nobody has open for reading gives -ENXIO. When
- * descriptors have run out, the spare one is given up for it.
+ * the next one sees): a FIFO that no process has open for reading gives -ENXIO, and one that was removed -ENOENT.
+ * Other errors are tried again. When descriptors have run out, the spare one is given up for it.
  */
 int hf_channel_open(struct hf_guard *guard, uint64_t ticket, int flags);
 
-/* Sends a message. Returns 0, or -1: nobody reads it. Never raises SIGPIPE (L13). */
+/*
+ * Sends a message. Returns 0; -EPIPE: no process reads it; -errno after some tries: the waiter may
+ * live, and is not told. Never raises SIGPIPE (L13).
+ */
 int hf_channel_send(struct hf_local *locks, int fd, uint64_t token);
 
 /* 1 when a process has it open for reading: its waiter lives and has not given up. Needs no guard. */
@@ -40,7 +43,7 @@ int hf_channel_is_open(const struct hf_kind_dir *dir, const char *key, uint64_t 
 void hf_channel_remove(const struct hf_kind_dir *dir, const char *key, uint64_t ticket);
 
 /*
- * Makes all who sleep in the queue look again: the record is gone (deleted by hand, or
+ * Makes all that sleep in the queue look again: the record is gone (deleted by hand, or
  * quarantined), and with it their places. With a record, those of its holders are left
  * alone: they do not wait. With `sweep`, channels that nobody has open are removed; only under the
  * guard, for a channel that is just being made is not open yet.

@@ -14,31 +14,34 @@
 #include "hf/lock/local/guard.h"
 #include "hf/lock/local/holders.h"
 #include "hf/lock/local/queue.h"
+#include "hf/proc/here.h"
+#include "hf/proc/stat.h"
 #include "hf/sys/calls.h"
+
+/* Tells the waiter of that ticket to look. */
+static void ring(struct hf_guard *guard, uint64_t ticket)
+{
+	AUTO_FD fd = hf_channel_open(guard, ticket, O_WRONLY);
+
+	if (fd >= 0)
+		(void)hf_channel_send(guard->locks, fd, HF_LOOK_AGAIN);
+}
 
 void hf_queue_nudge(struct hf_guard *guard, uint64_t ticket)
 {
 	struct hf_lock_entry entry;
 
-	for (int i = 0; i < 2 && hf_queue_first(guard, ticket + 1, &entry); i++) {
-		AUTO_FD fd = hf_channel_open(guard, entry.ticket, O_WRONLY);
-
-		if (fd >= 0)
-			(void)hf_channel_send(guard->locks, fd, HF_LOOK_AGAIN);
-		ticket = entry.ticket;
-	}
+	if (hf_queue_first(guard, ticket + 1, &entry))
+		ring(guard, entry.ticket);
 }
 
 void hf_queue_retell(struct hf_guard *guard, uint64_t except)
 {
 	for (uint32_t i = 0; i < guard->record.n_holders; i++) {
 		uint64_t ticket = guard->record.holders[i].ticket;
-		AUTO_FD fd = ticket != 0 && ticket != except
-				     ? hf_channel_open(guard, ticket, O_WRONLY)
-				     : -1;
 
-		if (fd >= 0)
-			(void)hf_channel_send(guard->locks, fd, HF_LOOK_AGAIN);
+		if (ticket != 0 && ticket != except)
+			ring(guard, ticket);
 	}
 }
 
@@ -50,10 +53,7 @@ void hf_queue_retell(struct hf_guard *guard, uint64_t except)
  */
 struct grants {
 	uint32_t count;
-	struct {
-		int32_t pid; /* of the waiter */
-		int channel;
-	} items[HF_LOCK_SLOTS_MAX];
+	int channels[HF_LOCK_SLOTS_MAX];
 };
 
 static int held_alone(const struct hf_lock_record *record)
@@ -89,15 +89,14 @@ static void choose(struct hf_guard *guard, struct grants *grants)
 			return;
 		record->first++;
 		(void)hf_record_add(guard, &entry);
-		grants->items[grants->count].pid = entry.waiter.pid;
-		grants->items[grants->count++].channel = channel;
+		grants->channels[grants->count++] = channel;
 	}
 }
 
 /*
  * Sends them their tokens, or "look again" from `given` on; the last in the queue first. If we die
  * on the way, the first of them, which watches the holders before it, looks, and tells the others.
- * A waiter that cannot be told has died: it is no holder.
+ * A waiter whose channel has no reader has died: it is no holder.
  */
 static void tell(struct hf_guard *guard, struct grants *grants, uint32_t base, uint32_t given)
 {
@@ -106,7 +105,8 @@ static void tell(struct hf_guard *guard, struct grants *grants, uint32_t base, u
 	for (uint32_t i = grants->count; i-- > 0;) {
 		uint64_t token = i < given ? holders[i].token : HF_LOOK_AGAIN;
 
-		if (hf_channel_send(guard->locks, grants->items[i].channel, token) == 0)
+		/* Alive, and its channel fails: its own clock makes it look, and find its token. */
+		if (hf_channel_send(guard->locks, grants->channels[i], token) != -EPIPE)
 			continue;
 		hf_channel_remove(guard->dir, guard->key, holders[i].ticket);
 		/* Those before it stay where they are. */
@@ -134,11 +134,9 @@ int hf_queue_admit(struct hf_guard *guard, struct hf_err *err)
 		 */
 		if (!held_alone(record) || last->ttl_ms > 0)
 			hf_queue_nudge(guard, last->ticket);
-		guard->told_ticket = last->ticket;
-		guard->told_pid = grants.items[given - 1].pid;
 	}
 	r = hf_guard_write(guard, err);
-	/* Holders of too many places: then without the new ones, who will ask again. */
+	/* Holders of too many places: then without the new ones, which will ask again. */
 	if (r == -E2BIG && given > 0) {
 		record->n_holders = base;
 		given = 0;
@@ -152,15 +150,14 @@ int hf_queue_admit(struct hf_guard *guard, struct hf_err *err)
 		r = hf_guard_write(guard, err);
 	if (grants.count > 0) {
 		hf_auto_close(&guard->told_fd);
-		guard->told_fd = fd_take(&grants.items[grants.count - 1].channel);
+		guard->told_fd = fd_take(&grants.channels[grants.count - 1]);
 	}
 	for (uint32_t i = 0; i < grants.count; i++)
-		hf_auto_close(&grants.items[i].channel);
+		hf_auto_close(&grants.channels[i]);
 	return r;
 }
 
-/* Has the holder a message in its channel that it did not read? */
-static int is_unread(struct hf_guard *guard, const struct hf_lock_holder *holder)
+int hf_grant_is_unread(struct hf_guard *guard, const struct hf_lock_holder *holder)
 {
 	AUTO_FD fd = holder->ticket ? hf_channel_open(guard, holder->ticket, O_RDONLY) : -1;
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -168,8 +165,7 @@ static int is_unread(struct hf_guard *guard, const struct hf_lock_holder *holder
 	return fd >= 0 && hf_sys.poll(&p, 1, 0) > 0 && p.revents & POLLIN;
 }
 
-/* How long ago it was given the lock, as far as the wall clock can tell: 0 if that makes no sense. */
-static int64_t age_ns(const struct hf_lock_holder *holder)
+int64_t hf_grant_age(const struct hf_lock_holder *holder)
 {
 	int64_t age = hf_wall_now().ns - holder->since_ms * HF_MSEC;
 
@@ -180,9 +176,9 @@ int64_t hf_queue_unclaimed(struct hf_guard *guard, uint64_t *ret_token)
 {
 	for (uint32_t i = 0; i < guard->record.n_holders; i++) {
 		const struct hf_lock_holder *holder = &guard->record.holders[i];
-		int64_t age = age_ns(holder);
+		int64_t age = hf_grant_age(holder);
 
-		if (holder->ticket == 0 || age >= HF_LOCK_TURN_NS || !is_unread(guard, holder))
+		if (holder->ticket == 0 || age >= HF_LOCK_TURN_NS || !hf_grant_is_unread(guard, holder))
 			continue;
 		*ret_token = holder->token;
 		return HF_LOCK_TURN_NS - age;
@@ -210,6 +206,44 @@ int hf_queue_take_back(struct hf_guard *guard, uint64_t ticket, uint64_t token)
 	return message == token;
 }
 
+/* Proven to be stopped by SIGSTOP or the like? One that cannot be judged is not. */
+static int is_stopped(const struct hf_local *locks, const struct hf_proc_id *id)
+{
+	char evidence[HF_EVIDENCE_MAX];
+	AUTO_FD pidfd = -1;
+	struct hf_stat stat;
+	int32_t number;
+
+	/* What stands below that number is believed because the process still has it afterwards. */
+	return hf_local_judge(locks, id, &pidfd, evidence) == 0 &&
+	       hf_proc_number(pidfd, id->pid, &number) == 0 && hf_stat_read(number, &stat) == 0 &&
+	       stat.state == 'T' && hf_pidfd_exited(pidfd) == 0;
+}
+
+/*
+ * Passes over all waiters that are stopped, wherever they are: each would cost those behind it
+ * another turn. They queue again when they are continued. The waiter behind a struck one is told,
+ * for it watches the wrong process.
+ */
+static void pass_over_stopped(struct hf_guard *guard)
+{
+	AUTO_FREE struct hf_lock_entry *entries = NULL;
+	int struck_before = 0;
+	size_t n;
+
+	if (hf_queue_snapshot(guard, &entries, &n) < 0)
+		return; /* one by one, then */
+	for (size_t i = 0; i < n; i++) {
+		int struck = is_stopped(guard->locks, &entries[i].waiter);
+
+		if (struck)
+			hf_queue_strike(guard, &entries[i]);
+		if (struck || struck_before)
+			ring(guard, entries[i].ticket);
+		struck_before = struck;
+	}
+}
+
 int hf_queue_revoke(struct hf_guard *guard, uint64_t overdue)
 {
 	int revoked = 0;
@@ -218,7 +252,7 @@ int hf_queue_revoke(struct hf_guard *guard, uint64_t overdue)
 		const struct hf_lock_holder *holder = &guard->record.holders[i];
 
 		if (holder->ticket != 0 &&
-		    (holder->token == overdue || age_ns(holder) >= HF_LOCK_TURN_NS) &&
+		    (holder->token == overdue || hf_grant_age(holder) >= HF_LOCK_TURN_NS) &&
 		    hf_queue_take_back(guard, holder->ticket, holder->token)) {
 			hf_record_remove(guard, i);
 			revoked++;
@@ -226,5 +260,7 @@ int hf_queue_revoke(struct hf_guard *guard, uint64_t overdue)
 			i++;
 		}
 	}
+	if (revoked > 0)
+		pass_over_stopped(guard);
 	return revoked;
 }

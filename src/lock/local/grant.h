@@ -6,15 +6,12 @@
 
 #include "hf/lock/local/guard.h"
 
-/*
- * Tells the two waiters behind `ticket` to look again: what they watch has changed. Two, because
- * the first may be stopped, and the second must know that it is second (wait.c).
- */
+/* Tells the waiter behind `ticket` to look again: what it watches has changed. */
 void hf_queue_nudge(struct hf_guard *guard, uint64_t ticket);
 
 /*
- * Tells those who were given the lock, and may not know, to look; not `except`. For
- * whoever finds that the one who gave it died before it told.
+ * Tells the waiters that were given the lock, and may not know, to look; not `except`. For a
+ * process that finds that the releaser died before it told them.
  */
 void hf_queue_retell(struct hf_guard *guard, uint64_t except);
 
@@ -37,9 +34,16 @@ int64_t hf_queue_unclaimed(struct hf_guard *guard, uint64_t *ret_token);
  */
 int hf_queue_take_back(struct hf_guard *guard, uint64_t ticket, uint64_t token);
 
+/* How long ago a holder was given the lock, as far as the wall clock can tell: 0 if that makes no sense. */
+int64_t hf_grant_age(const struct hf_lock_holder *holder);
+
+/* Has the holder a message in its channel that it did not read? Of the guard, only the names are used. */
+int hf_grant_is_unread(struct hf_guard *guard, const struct hf_lock_holder *holder);
+
 /*
  * Takes the lock back from waiters that were given it HF_LOCK_TURN_NS ago and have not
- * noticed, because they are stopped. They queue again when they are continued. The age is
+ * noticed, because they are stopped; then passes over all other waiters that are stopped at this
+ * moment, so that any number of them costs one turn. They queue again when they are continued. The age is
  * wall time and may be wrong; so also the one of token `overdue` (0: none), of which the caller
  * has seen for that long that it is not claimed. Returns how many. The caller finishes the guard,
  * which writes the record.

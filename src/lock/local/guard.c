@@ -10,15 +10,13 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/grant.h"
 #include "hf/lock/local/guard.h"
 #include "hf/lock/local/holders.h"
-#include "hf/proc/stat.h"
+#include "hf/lock/local/put_away.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
 #include "hf/sys/noinherit.h"
-#include "hf/sys/state.h"
 
 /*
  * Waiting for the guard. It is held for microseconds, so give way first, then sleep in
@@ -28,8 +26,8 @@
 #define YIELDS       4
 #define PAUSE_MIN_NS (20 * HF_USEC)
 #define PAUSE_MAX_NS   (2 * HF_MSEC)
-#define CROWDED_NS     (300 * HF_MSEC) /* who waited that long is one of very many, */
-#define PAUSE_CROWD_NS (50 * HF_MSEC)  /* and looks less often; who has a lock to give does so */
+#define CROWDED_NS     (300 * HF_MSEC) /* a waiter of that long is one of very many, */
+#define PAUSE_CROWD_NS (50 * HF_MSEC)  /* and looks less often; a holder that releases does so */
 #define STUCK_NS       (10 * HF_SEC)   /* only after this: a process is stopped inside the guard */
 
 /* Files replaced or quarantined under us before we give up. */
@@ -37,37 +35,10 @@
 
 #define USUAL_RECORD 512
 
-static int guard_fill(struct hf_guard *guard, int create, uint64_t token, struct hf_mono deadline,
-		      struct hf_err *err);
-
-/* For a hint to a waiter behind a stopped one, which has a clock of its own. */
-#define HINT_WAIT_NS (200 * HF_MSEC)
-
 static void let_go(struct hf_guard *guard)
 {
 	if (guard->fd >= 0)
 		(void)hf_sys.flock(guard->fd, LOCK_UN);
-}
-
-/* A waiter was sent its token. If it is stopped, it does not notice: those behind it shall look. */
-static void attend_to_told(struct hf_guard *guard)
-{
-	uint64_t ticket = guard->told_ticket;
-	struct hf_stat stat;
-
-	guard->told_ticket = 0;
-	if (ticket == 0)
-		return;
-	/* Only a hint: of a process that cannot be seen from here, nothing is known. */
-	if (hf_stat_read(guard->told_pid, &stat) < 0 || (stat.state != 'T' && stat.state != 't'))
-		return;
-	if (guard_fill(guard, 0, 0, hf_mono_in(HINT_WAIT_NS), NULL) < 0)
-		return;
-	hf_queue_nudge(guard, ticket);
-	if (guard->dirty)
-		(void)hf_guard_write(guard, NULL);
-	let_go(guard);
-	hf_noinherit_close(&guard->fd);
 }
 
 static void journal_losses(struct hf_guard *guard)
@@ -94,12 +65,11 @@ int hf_guard_finish(struct hf_guard *guard, struct hf_err *err)
 	 * A pipe wakes its reader on our own processor, expecting us to sleep soon: give
 	 * way to it, before anything that can wait.
 	 */
-	if (guard->told_ticket != 0)
+	if (guard->told_fd >= 0)
 		(void)sched_yield();
 	hf_auto_close(&guard->told_fd);
 	hf_local_close_now(guard->locks);
 	hf_noinherit_close(&guard->fd);
-	attend_to_told(guard);
 	journal_losses(guard);
 	hf_guard_drop(guard);
 	return r;
@@ -177,41 +147,25 @@ static int take_flock(int fd, int wants, int cancel_fd, struct hf_mono deadline)
 	}
 }
 
-/* Moves what stands in the record's place away, and says so once (L8). */
-static int quarantine(struct hf_guard *guard, const char *why, struct hf_err *err)
+static struct hf_local_file record_file(const struct hf_guard *guard)
 {
-	const char *kind = hf_lock_kind_word(guard->lock.kind);
-	char moved[HF_QUARANTINE_NAME_MAX], file[HF_NAME_KEY_MAX + 16], label[16];
-	struct hf_local *locks = guard->locks;
-	int r;
-
-	(void)snprintf(label, sizeof(label), "locks.%s", kind);
-	r = hf_state_quarantine_from(locks->state, guard->dir->fd, label, guard->key, moved, err);
-
-	/* Somebody else was faster: fine, and the event is theirs. */
-	if (r == -ENOENT)
-		return 0;
-	if (r < 0)
-		return r;
-	(void)snprintf(file, sizeof(file), "locks/%s/%s", kind, guard->key);
-	if (locks->journal) {
-		struct hf_field fields[] = { HF_FIELD_TEXT("file", file),
-					     HF_FIELD_TEXT("moved_to", moved),
-					     HF_FIELD_TEXT("reason", why) };
-
-		(void)hf_journal_append(locks->journal, HF_EV_RECORD_QUARANTINED, guard->name, fields, 3, 0,
-					NULL);
-	}
-	return 0;
+	return (struct hf_local_file){ guard->locks, guard->dir, guard->key, guard->name };
 }
 
 /* 1 when the guarded file still is the one of that name. */
 static int is_current(const struct hf_guard *guard, const struct stat *st)
 {
-	struct stat named;
+	const struct hf_local_file file = record_file(guard);
 
-	return hf_stat_at(guard->dir->fd, guard->key, &named) == 0 &&
-	       named.st_ino == st->st_ino && named.st_dev == st->st_dev;
+	return hf_local_is_current(&file, st);
+}
+
+/* Moves what stands in the record's place away, and says so once (L8). */
+static int put_away(const struct hf_guard *guard, const char *why, struct hf_err *err)
+{
+	const struct hf_local_file file = record_file(guard);
+
+	return hf_local_put_away(&file, why, err);
 }
 
 /* Reads the record. Returns 1 good, 0 quarantined (again), -errno. */
@@ -240,37 +194,9 @@ static int read_record(struct hf_guard *guard, const struct stat *st, struct hf_
 		if (part == HF_LOCK_RECORD_MAX)
 			break;
 	}
-	/* Somebody else may have moved it away already, and a good one have its name. */
-	r = is_current(guard, st) ? quarantine(guard, why, err) : 0;
+	/* Another process may have moved it away already, and a good one have its name. */
+	r = is_current(guard, st) ? put_away(guard, why, err) : 0;
 	return r < 0 ? r : 0;
-}
-
-/* 1 when what has the record's name now is a file that may be trusted. */
-static int is_private(const struct hf_guard *guard)
-{
-	struct stat st;
-
-	return hf_stat_at(guard->dir->fd, guard->key, &st) == 0 &&
-	       hf_check_private(&st, guard->name, NULL) == 0;
-}
-
-/*
- * What cannot be opened cannot be flocked either. Of two who see it, the second would move away the
- * good record that the first has begun by then, and with it a holder. So one at a
- * time looks and moves, under a flock on the directory.
- */
-static int quarantine_unopened(struct hf_guard *guard, struct hf_mono deadline, struct hf_err *err)
-{
-	AUTO_FLOCK_FD dir =
-		hf_noinherit_open(guard->dir->fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	int r = dir < 0 ? dir : take_flock(dir, 0, guard->cancel_fd, deadline);
-
-	if (r == HF_E_CANCELLED)
-		return FAIL(err, r, "wait", guard->name, "%s", "");
-	if (r < 0)
-		return hf_fail_sys(err, -r, "flock", "locks");
-	return is_private(guard) ? 0
-				 : quarantine(guard, "not a regular file of ours", err);
 }
 
 /*
@@ -303,6 +229,10 @@ static int open_and_lock(struct hf_guard *guard, int create, struct hf_mono dead
 	/* Made under a umask that took the owner's bits, by a process that was then killed. */
 	if (r == -EACCES && hf_mend_mode(guard->dir->fd, guard->key, S_IFREG, 0600) > 0)
 		r = hf_noinherit_open_noatime(guard->dir->fd, guard->key, flags, 0600);
+	/* On a file system that is read-only, looking is still possible; writing fails as it should. */
+	guard->is_read_only = r == -EROFS && !create;
+	if (guard->is_read_only)
+		r = hf_noinherit_open_noatime(guard->dir->fd, guard->key, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	/* A symlink, a socket, a directory: not ours, whatever it is. */
 	if (r == -ELOOP || r == -ENXIO || r == -EISDIR)
 		return HF_E_UNTRUSTED;
@@ -349,11 +279,13 @@ static int guard_fill(struct hf_guard *guard, int create, uint64_t token, struct
 		if (r >= 0)
 			r = check_file(guard, &st, err);
 		if (r == HF_E_UNTRUSTED) {
+			const struct hf_local_file file = record_file(guard);
+
 			/* What was distrusted may have been replaced by something good. */
-			if (guard->fd >= 0 ? !is_current(guard, &st) : is_private(guard))
+			if (guard->fd >= 0 ? !is_current(guard, &st) : hf_local_is_private(&file))
 				continue;
-			r = guard->fd < 0 ? quarantine_unopened(guard, deadline, err)
-					  : quarantine(guard, "not a regular file of ours", err);
+			r = guard->fd < 0 ? hf_local_put_away_unopened(&file, guard->cancel_fd, deadline, err)
+					  : put_away(guard, "not a regular file of this user's", err);
 			if (r < 0)
 				return r;
 			continue;
@@ -385,7 +317,6 @@ static int guard_take(struct hf_local *locks, const struct hf_lock_ref *lock, in
 	ret->lock = *lock;
 	ret->name = lock->name;
 	ret->fd = ret->told_fd = -1;
-	ret->told_ticket = 0;
 	ret->written = ret->dirty = 0;
 	r = hf_name_key(lock->name, strlen(lock->name), ret->key, err);
 	if (r >= 0)
@@ -410,7 +341,7 @@ int hf_guard_take_held(struct hf_local *locks, const struct hf_lock_ref *lock, u
 }
 
 /*
- * One write, all or nothing. A part of a record would be a damaged one, and who has the lock would
+ * One write, all or nothing. A part of a record would be a damaged one, and the holder would
  * lose it; so what was there comes back, and the rest is not even tried, which might kill us
  * (SIGXFSZ) before it could.
  */
@@ -419,6 +350,8 @@ static int write_page(struct hf_guard *guard, const uint8_t *page, size_t len)
 	size_t done;
 	ssize_t n;
 
+	if (guard->is_read_only)
+		return -EROFS;
 	if (!hf_local_may_write(guard->locks, len, 0))
 		return -EFBIG;
 	do {

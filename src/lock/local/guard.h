@@ -29,6 +29,7 @@ struct hf_guard {
 	char key[HF_NAME_KEY_MAX];
 	int fd;
 	int is_new;   /* the record file is empty */
+	int is_read_only; /* the file system is: writing the record is -EROFS */
 	struct hf_lock_record record;
 	struct hf_lost_holder *lost; /* events to be written; NULL: none */
 	size_t n_lost;
@@ -36,9 +37,7 @@ struct hf_guard {
 	int dirty;   /* the record was changed and not yet written; hf_guard_finish does it */
 	uint64_t died; /* the pidfs inode of a process whose end the caller has seen; 0: none */
 	int cancel_fd; /* ends the wait for the guard when it is readable; 0: none */
-	uint64_t told_ticket; /* the last waiter that was sent its token; 0: none */
-	int32_t told_pid;
-	int told_fd; /* its channel, to be closed when it has been given way to */
+	int told_fd; /* channel of the last waiter that was sent its token, closed when it has been given way to */
 	size_t n_old; /* bytes of the file that stand in `page`; behind them it is written anew */
 	uint8_t page[2 * HF_LOCK_RECORD_MAX];
 };
@@ -72,8 +71,7 @@ int hf_guard_write(struct hf_guard *guard, struct hf_err *err);
 
 /*
  * The end of every step under the guard: writes the record if it was changed and not written yet,
- * lets go, gives way to a waiter that was sent its token, sees to it that a stopped one is noticed,
- * and journals what was decided, which must not hold up others under the guard. Returns as
+ * lets go, gives way to a waiter that was sent its token, and journals what was decided, which must not hold up others under the guard. Returns as
  * hf_guard_write; a second call does nothing. Its callers have one way out, through this.
  */
 int hf_guard_finish(struct hf_guard *guard, struct hf_err *err);
@@ -90,7 +88,6 @@ static inline void hf_guard_init(struct hf_guard *guard)
 	guard->fd = guard->told_fd = -1;
 	guard->lost = NULL;
 	guard->n_lost = 0;
-	guard->told_ticket = 0;
 	guard->dirty = 0;
 	guard->cancel_fd = 0;
 	guard->died = 0;

@@ -1,4 +1,4 @@
-/* lock/local/holders.c - who holds a lock, who may join, and who has lost it. */
+/* lock/local/holders.c - the holders of a lock: which may join, and which have lost it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -159,7 +159,7 @@ int hf_record_reap(struct hf_guard *guard, int expired_too)
 			if (!hf_queue_take_back(guard, holder->ticket, holder->token) &&
 			    !hf_record_shares_token(record, i))
 				hf_guard_note_loss(guard, HF_EV_LOCK_EXPIRED, holder,
-						   "the lease ran out and somebody else wants the lock");
+						   "the lease ran out and another process wants the lock");
 		} else {
 			i++;
 			continue;

@@ -1,4 +1,4 @@
-/* lock/local/holders.h - the holders of a record: who may join them, who has lost the lock. */
+/* lock/local/holders.h - the holders of a record: which may join them, which have lost the lock. */
 #ifndef LOCK_LOCAL_HOLDERS_H
 #define LOCK_LOCAL_HOLDERS_H
 

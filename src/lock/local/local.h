@@ -1,10 +1,10 @@
 /*
  * lock/local/local.h - the local store: locks as files below locks/ of the state directory.
  *
- *   <kind>/<key>     the record (record.h), one page; behind it, once somebody had to
+ *   <kind>/<key>     the record (record.h), one page; behind it, once a process had to
  *                    wait, the queue as a ring of entries
  *   <kind>/.wait/<key>.<ticket>   the wake-up channel of one waiter: a FIFO, its own
- *   <kind>/.token    the highest token given there, of all names (token.c)
+ *   <kind>/.token    the clock of its tokens (token.c), and .token.copy
  *
  * A kind is a directory: name, group, file, plan, target. A key has no dot in it, so it never meets the
  * others. The guard of a lock is
@@ -29,7 +29,8 @@ struct hf_kind_dir {
 	atomic_int is_open;     /* the two below are: from then on they do not change */
 	int fd;                 /* locks/<kind>/ */
 	int wait_fd;            /* locks/<kind>/.wait/ */
-	_Atomic uint64_t noted; /* the highest token known to stand in .token (token.c) */
+	_Atomic int64_t offset_us; /* of the token clock to the boot clock, as noted (token.c) */
+	_Atomic int64_t noted_us;  /* the token clock as it stands in .token */
 };
 
 struct hf_local {
@@ -43,6 +44,7 @@ struct hf_local {
 	struct hf_proc_id self;
 	int64_t boot_offset_ns;     /* hf_boot_offset */
 	int64_t guard_wait_ns;      /* how long a call without a deadline of its own waits for a guard */
+	int64_t lost_clock_ns;      /* the first waiter looks after this, should its message be lost */
 	atomic_int masks_pipe; /* this kernel has no write_quiet: SIGPIPE is held back instead */
 	pthread_mutex_t mutex; /* of the descriptors below */
 	int spare_fd;          /* locks/ itself; given up when a wake-up would fail with EMFILE */

@@ -3,11 +3,11 @@
  *
  * Everything here runs under the guard. A waiter's place is its ticket; its
  * entry stands in the ring behind the record, at ticket modulo the ring's size.
- * Whoever comes upon an entry whose process has died takes it out.
+ * A process that comes upon an entry whose process has died takes it out.
  *
- * While somebody patient waits in front, others come and give up, and more tickets may be given
- * than the ring has places; those whose place is taken by one who waits are passed over.
- * So between two who wait there can be any number of tickets that are nobody's: after NEAR of
+ * While a patient waiter stands in front, others come and give up, and more tickets may be given
+ * than the ring has places; those whose place is taken by a waiter are passed over.
+ * So between two waiters there can be any number of tickets that are nobody's: after NEAR of
  * them, the ring is looked through at once.
  */
 #include <errno.h>
@@ -56,8 +56,7 @@ static int write_entry(struct hf_guard *guard, const struct hf_lock_entry *entry
 			     entry_at(entry->ticket), &done);
 }
 
-/* Takes the entry out, and leaves the channel. */
-static void strike(struct hf_guard *guard, const struct hf_lock_entry *entry)
+void hf_queue_strike(struct hf_guard *guard, const struct hf_lock_entry *entry)
 {
 	struct hf_lock_entry gone = *entry;
 
@@ -76,14 +75,14 @@ void hf_queue_leave(struct hf_guard *guard, const struct hf_lock_entry *entry)
 	/* First: if we die after this, a waiter without a channel stays, which is passed over;
 	 * the other way round a channel would stay behind for ever. */
 	hf_channel_remove(guard->dir, guard->key, entry->ticket);
-	strike(guard, entry);
+	hf_queue_strike(guard, entry);
 }
 
 void hf_queue_skip(struct hf_guard *guard, const struct hf_lock_entry *entry)
 {
 	uint64_t now_us = (uint64_t)(hf_wall_now().ns / HF_USEC);
 
-	strike(guard, entry);
+	hf_queue_strike(guard, entry);
 	if (guard->record.next < now_us)
 		guard->record.next = now_us;
 	guard->dirty = 1;
@@ -127,7 +126,7 @@ static ssize_t read_run(struct hf_guard *guard, uint64_t ticket, uint64_t end, u
  * Looks through the whole ring for the lowest ticket from `from` to before `to` that seems to
  * wait, or the highest. 1, or 0 none.
  */
-__attribute__((noinline)) /* those who do not need it keep their stack small */
+__attribute__((noinline)) /* callers that do not need it keep their stack small */
 static int search_ring(struct hf_guard *guard, uint64_t from, uint64_t to, int highest,
 		       uint64_t *ret)
 {
@@ -207,7 +206,7 @@ int hf_queue_previous(struct hf_guard *guard, uint64_t before, struct hf_lock_en
 	return 0;
 }
 
-/* 1 when the place of that ticket in the ring belongs to somebody else who waits. */
+/* 1 when the place of that ticket in the ring belongs to another waiter. */
 static int place_is_taken(struct hf_guard *guard, uint64_t ticket)
 {
 	uint8_t bytes[HF_LOCK_ENTRY_SIZE];

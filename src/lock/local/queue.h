@@ -10,6 +10,9 @@ int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, struct hf
 /* Takes the waiter out and removes its channel. The record is changed, not yet written. */
 void hf_queue_leave(struct hf_guard *guard, const struct hf_lock_entry *entry);
 
+/* Takes the waiter out, and leaves its channel: a message makes it look, and queue again. */
+void hf_queue_strike(struct hf_guard *guard, const struct hf_lock_entry *entry);
+
 /*
  * The channel of the ticket that was just joined with belongs to another waiter: the record is an
  * older copy that was put back while that one waits. Gives the ticket up, and leaves the channel;
@@ -35,7 +38,7 @@ int hf_queue_snapshot(struct hf_guard *guard, struct hf_lock_entry **ret_entries
 /* The first ticket is nobody's: on to the next that may be. `*looked` is 0 before the first call. */
 void hf_queue_pass(struct hf_guard *guard, int *looked);
 
-/* The last living waiter before `before`: whom the one behind it watches. 1, or 0 none. */
+/* The last living waiter before `before`, which the one behind it watches. 1, or 0 none. */
 int hf_queue_previous(struct hf_guard *guard, uint64_t before, struct hf_lock_entry *ret);
 
 #endif

@@ -57,9 +57,9 @@ struct hf_lock_entry {
 	enum hf_lock_entry_state state;
 	uint64_t ticket;
 	enum hf_lock_mode mode;
-	struct hf_proc_id waiter; /* who sleeps */
+	struct hf_proc_id waiter; /* the process that sleeps */
 	int32_t waiter_thread;
-	struct hf_proc_id owner;  /* for whom */
+	struct hf_proc_id owner;  /* the one that gets the lock */
 	int32_t owner_thread;
 	int64_t since_ns;         /* boot time */
 	unsigned flags;           /* enum hf_lock_holder_flags, for the holder it becomes */

@@ -16,6 +16,8 @@
 #include "hf/sys/noinherit.h"
 #include "hf/sys/state.h"
 
+/* Only for a channel that cannot be opened or written: nothing else is found by this clock alone. */
+#define LOST_CLOCK_NS (10 * HF_SEC)
 
 int64_t hf_local_now(const struct hf_local *locks)
 {
@@ -142,6 +144,8 @@ int hf_local_dir(struct hf_local *locks, enum hf_lock_kind kind, int create,
 	if (atomic_load_explicit(&dir->is_open, memory_order_acquire))
 		return 0;
 	r = open_kind_late(locks, dir, create, &why);
+	if (r == -EROFS && !create)
+		return -ENOENT;
 	if (r < 0 && r != -ENOENT && err)
 		*err = why;
 	return r;
@@ -174,10 +178,11 @@ int hf_local_open(const struct hf_store_args *args, struct hf_store **ret_store,
 	locks->judge_flags = hf_state_is_shared(args->state) ? HF_PROC_SHARED : 0;
 	locks->fsize_limit = UINT64_MAX;
 	locks->guard_wait_ns = HF_STORE_PATIENCE_NS;
+	locks->lost_clock_ns = LOST_CLOCK_NS;
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
 		locks->fsize_limit = limit.rlim_cur;
 	(void)pthread_mutex_init(&locks->mutex, NULL);
-	/* Where we are is part of who we are. */
+	/* The namespaces are part of an identity. */
 	locks->self = *self;
 	locks->here = (struct hf_here){ .pid_ns = self->pid_ns, .time_ns = self->time_ns };
 	memcpy(locks->here.boot_id, self->boot_id, sizeof(locks->here.boot_id));
@@ -187,7 +192,8 @@ int hf_local_open(const struct hf_store_args *args, struct hf_store **ret_store,
 		r = hf_state_subdir(args->state, "locks", 1, &locks->spare_fd, err);
 	if (r == 0)
 		r = open_kind(locks->spare_fd, &locks->kinds[HF_LOCK_KIND_NAME], 1, err);
-	if (r < 0)
+	/* Read-only, and there has been no lock: none is shown, and none can be taken. */
+	if (r < 0 && r != -EROFS)
 		return r;
 	*ret_store = &ptr_take(&locks)->base;
 	return 0;

@@ -10,4 +10,10 @@
  */
 uint64_t hf_token_next(struct hf_guard *guard);
 
+/*
+ * The name of a damaged note in `dirfd`, the directory of a kind; NULL: there is none. Changes nothing:
+ * the next acquisition puts it away.
+ */
+const char *hf_token_damaged_note(int dirfd);
+
 #endif

@@ -27,7 +27,7 @@ static int take(struct hf_store *store, const struct hf_lock_ref *lock, struct h
 	return r < 0 ? fail_to_take(lock->name, r, err) : r;
 }
 
-/* Refuses, says who has it, and leaves one event (L3, L8). Nothing is changed. */
+/* Refuses, names the holder, and leaves one event (L3, L8). Nothing is changed. */
 static int refuse(struct hf_guard *guard, int code, const char *action, const char *why,
 		  struct hf_err *err)
 {
@@ -118,7 +118,7 @@ int hf_local_release(struct hf_store *store, const struct hf_lock_ref *lock, uin
 		struct hf_kind_dir *dir;
 		char key[HF_NAME_KEY_MAX];
 
-		/* Those who waited for us would sleep on. */
+		/* The waiters behind us would sleep on. */
 		if (hf_name_key(lock->name, strlen(lock->name), key, NULL) >= 0 &&
 		    hf_local_dir(locks, lock->kind, 0, &dir, NULL) == 0)
 			hf_channel_recall(locks, dir, key, NULL, 0);
@@ -127,7 +127,7 @@ int hf_local_release(struct hf_store *store, const struct hf_lock_ref *lock, uin
 	if (r < 0)
 		return r;
 	index = find_holder(&guard, "release", token, owner, err);
-	/* As above: a record in which nobody has it, and that knows of none who waits. */
+	/* As above: a record without a holder, and that knows of no waiter. */
 	if (index < 0 && guard.record.n_holders == 0)
 		hf_channel_recall(locks, guard.dir, guard.key, &guard.record, 0);
 	r = index < 0 ? index : release(&guard, (uint32_t)index, err);
@@ -157,7 +157,7 @@ static int renew(struct hf_guard *guard, uint64_t token, int64_t ttl_ns, struct 
 			guard->record.holders[i].lease_end_ns = end;
 		}
 	r = hf_guard_write(guard, err);
-	/* Who sleeps until the old end must learn of an earlier one. */
+	/* A waiter that sleeps until the old end must learn of an earlier one. */
 	if (r == 0 && end < before)
 		hf_queue_nudge(guard, 0);
 	return r;
@@ -195,7 +195,7 @@ static int add_owner(struct hf_guard *guard, uint64_t token, const struct hf_own
 	if (first->flags & HF_HOLDER_SHARED || hf_record_shares_token(record, (uint32_t)index))
 		return FAIL(err, -EINVAL, "add owner", guard->name,
 			    "only an exclusive lock or a slot of one owner takes a second");
-	/* Whoever may still come has a place in the record, too. */
+	/* Each holder that may still come needs its place in the record, too. */
 	free_slots = record->slots > 0 ? record->slots - hf_record_holds(record) : 0;
 	if (record->n_holders + free_slots >= HF_LOCK_SLOTS_MAX)
 		return FAIL(err, -ENOSPC, "add owner", guard->name,
@@ -209,7 +209,7 @@ static int add_owner(struct hf_guard *guard, uint64_t token, const struct hf_own
 	first[1].ticket = 0;
 	record->n_holders++;
 	r = hf_guard_write(guard, err);
-	/* Who waits watches the owners it knows of. */
+	/* A waiter watches the owners it knows of. */
 	if (r == 0)
 		hf_queue_nudge(guard, 0);
 	return r;

@@ -10,17 +10,15 @@
  *     matters (several holders, leases) we are told to look;
  *   - the owner, if that is another process: nobody would release what it is given.
  *
- * That is enough as long as the waiters run. One that is stopped neither takes its turn nor dies.
- * So the second in the queue looks every HF_LOCK_TURN_NS: it lets a dead holder's lock go to the
- * first, and takes it back from there if it is not noticed. The queue moves up without telling the
- * others, so they must learn in another way that they have become second: each keeps the channel
- * two places ahead open for writing. Its waiter closes it when it goes, be it as a holder (at the
- * latest when it releases), by giving up or by dying, and poll reports that nobody reads it. That
- * is no reason to look, for nearly always the waiter between takes its turn: it only makes the
- * next look come within HF_LOCK_TURN_NS.
+ * That is enough as long as the waiters run. One that is stopped neither takes its turn nor dies, and
+ * that it was stopped is no event: only a clock can find it. So a waiter that is not the first peeks
+ * at the record (peek.c) every HF_LOCK_TURN_NS: a few system calls, no guard, no other process woken.
+ * Nearly always a living process has the lock, and the waiter sleeps on. If not, it looks: lets a
+ * dead holder's lock go to the first waiter, and revokes it there if it is not noticed within
+ * HF_LOCK_TURN_NS, passing over all that are stopped (grant.c). Which of the running waiters does so
+ * does not matter. So the wait for stopped processes ends after twice HF_LOCK_TURN_NS, however many they are.
  *
- * Several neighbours may be stopped together; then nothing of this reaches the one behind them.
- * Its own clock does: HF_LOCK_TURN_NS for each that is before it, at most SLOW_CLOCK_NS.
+ * The first waiter needs no such clock. It has a slow one for a message that could not be sent.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,25 +28,25 @@
 #include "hf/lock/local/channel.h"
 #include "hf/lock/local/grant.h"
 #include "hf/lock/local/holders.h"
+#include "hf/lock/local/peek.h"
 #include "hf/lock/local/queue.h"
 #include "hf/lock/local/wait.h"
 #include "hf/proc/judge.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/poll.h"
 
-#define SLOW_CLOCK_NS (60 * HF_SEC)
-
 /* For a process that cannot be watched: of another namespace, or we have no descriptors left. */
 #define UNKNOWN_CLOCK_NS (5 * HF_SEC)
 
 void hf_attempt_stop_watching(struct hf_attempt *a)
 {
-	for (nfds_t i = HF_WATCH_AHEAD; i < a->n_watch; i++)
+	for (nfds_t i = HF_WATCH_FIRST; i < a->n_watch; i++)
 		hf_local_close_late(a->locks, &a->watch[i].fd);
 	a->n_watch = HF_WATCH_FIRST;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
+/* The earlier of two spans of time; a negative one is never. */
+static int64_t sooner(int64_t a, int64_t b)
 {
 	return a < 0 ? b : b < 0 ? a : a < b ? a : b;
 }
@@ -64,28 +62,17 @@ static int watch_process(struct hf_attempt *a, const struct hf_proc_id *id)
 		a->inodes[a->n_watch] = id->pidfs_inode;
 		a->watch[a->n_watch++] = (struct pollfd){ .fd = fd, .events = POLLIN };
 	} else if (verdict == HF_E_UNKNOWN) {
-		a->clock_ns = smaller(a->clock_ns, UNKNOWN_CLOCK_NS);
+		a->clock_ns = sooner(a->clock_ns, UNKNOWN_CLOCK_NS);
 	}
 	return verdict != HF_E_GONE && verdict != HF_E_RECYCLED;
 }
 
-/* The clock of a waiter that is not first, and what may shorten it. */
-static void watch_ahead(struct hf_guard *guard, struct hf_attempt *a, uint64_t previous)
+void hf_attempt_note_unread(struct hf_attempt *a, uint64_t token, int64_t ns)
 {
-	uint64_t before = a->entry.ticket - guard->record.first;
-	int64_t clock = HF_LOCK_TURN_NS;
-	struct hf_lock_entry ahead;
-	int fd = hf_queue_previous(guard, previous, &ahead)
-			 ? hf_channel_open(guard, ahead.ticket, O_WRONLY)
-			 : -1;
-
-	if (fd >= 0) {
-		/* No event is asked for: that nobody reads it any more is reported always. */
-		a->watch[HF_WATCH_AHEAD] = (struct pollfd){ .fd = fd };
-		clock = before < SLOW_CLOCK_NS / HF_LOCK_TURN_NS ? (int64_t)before * HF_LOCK_TURN_NS
-								  : SLOW_CLOCK_NS;
-	}
-	a->clock_ns = smaller(a->clock_ns, clock);
+	if (token == a->unread)
+		return;
+	a->unread = token;
+	a->unread_until = hf_mono_in(ns);
 }
 
 /* The clock of the first waiter: leases, and a token that is on its way to a stopped process. */
@@ -95,18 +82,16 @@ static void set_clock(struct hf_guard *guard, struct hf_attempt *a)
 	uint64_t token = 0;
 	int64_t left = hf_queue_unclaimed(guard, &token);
 
-	if (left >= 0 && token != a->unread) {
-		a->unread = token;
-		a->unread_until = hf_mono_in(left);
-	}
+	if (left >= 0)
+		hf_attempt_note_unread(a, token, left);
 	/* One that was tried to be revoked when its time was over has been claimed. */
 	if (left >= 0 && hf_mono_left(a->unread_until) > 0)
-		a->clock_ns = smaller(a->clock_ns, hf_mono_left(a->unread_until));
+		a->clock_ns = sooner(a->clock_ns, hf_mono_left(a->unread_until));
 	/* Free, and those before us turned out to be gone: there is nothing else to wake us. */
 	if (record->n_holders == 0)
 		a->clock_ns = HF_MSEC;
 	for (uint32_t i = 0; i < record->n_holders; i++)
-		a->clock_ns = smaller(a->clock_ns,
+		a->clock_ns = sooner(a->clock_ns,
 				      hf_holder_lease_left(guard->locks, &record->holders[i]));
 }
 
@@ -120,11 +105,13 @@ static int decide(struct hf_guard *guard, struct hf_attempt *a)
 	const struct hf_lock_record *record = &guard->record;
 	struct hf_lock_entry previous;
 
-	a->clock_ns = -1;
+	a->clock_ns = a->locks->lost_clock_ns;
+	a->peeks = 0;
 	if (!hf_proc_equal(&a->entry.owner, &a->entry.waiter) && !watch_process(a, &a->entry.owner))
 		return 0;
 	if (hf_queue_previous(guard, a->entry.ticket, &previous)) {
-		watch_ahead(guard, a, previous.ticket);
+		a->clock_ns = HF_LOCK_TURN_NS;
+		a->peeks = 1;
 		return watch_process(a, &previous.waiter);
 	}
 	set_clock(guard, a);
@@ -141,7 +128,7 @@ int hf_attempt_watch(struct hf_guard *guard, struct hf_attempt *a)
 	/* There may be no descriptors left but those. */
 	hf_local_close_now(a->locks);
 	r = decide(guard, a);
-	a->look_at = hf_mono_in(a->clock_ns < 0 ? INT64_MAX : a->clock_ns);
+	a->look_at = hf_mono_in(a->clock_ns);
 	return r;
 }
 
@@ -167,27 +154,29 @@ static uint64_t find_dead(const struct hf_attempt *a)
 	return 0;
 }
 
+/* The caller's descriptor is readable: does that end the wait? */
+static int goes_on(const struct hf_lock_request *request)
+{
+	return request->go_on && request->go_on(request->go_on_arg);
+}
+
 /* One poll. 1 when it gave a reason to look; *ret_n: what poll returned. */
 static int sleep_once(struct hf_attempt *a, int *ret_n)
 {
-	struct pollfd *ahead = &a->watch[HF_WATCH_AHEAD];
 	struct hf_mono until = a->request->wait_ns < 0 ? HF_MONO_NEVER : a->deadline;
+	int64_t pause;
 	int n;
 
-	if (a->clock_ns >= 0)
-		until = hf_mono_earlier(until, a->look_at);
-	until = hf_mono_earlier(until, a->suspect);
-	ahead->revents = a->watch[HF_WATCH_CANCEL].revents = 0;
+	until = hf_mono_earlier(hf_mono_earlier(until, a->look_at), a->suspect);
+	a->watch[HF_WATCH_CANCEL].revents = 0;
 	n = hf_poll_until(a->watch, a->n_watch, until);
 	*ret_n = n;
 	a->died = n > 0 ? find_dead(a) : 0;
-	a->cancelled = n > 0 && a->watch[HF_WATCH_CANCEL].revents != 0;
-	if (n == 1 && ahead->revents) {
-		/* We are second now, if that. */
-		hf_auto_close(&ahead->fd);
-		if (hf_mono_left(a->look_at) > HF_LOCK_TURN_NS)
-			a->look_at = hf_mono_in(HF_LOCK_TURN_NS);
-		return 0;
+	a->cancelled = n > 0 && a->watch[HF_WATCH_CANCEL].revents != 0 && !goes_on(a->request);
+	if (n == 0 && a->peeks && hf_mono_left(a->look_at) == 0 && !hf_peek(a, &pause)) {
+		a->look_at = hf_mono_in(pause);
+		return hf_mono_left(a->suspect) == 0 ||
+		       (a->request->wait_ns >= 0 && hf_mono_left(a->deadline) == 0);
 	}
 	/* A signal is the caller's business: it has the cancel descriptor for that. */
 	return n != -EINTR;

@@ -10,7 +10,6 @@
 enum {
 	HF_WATCH_CHANNEL,
 	HF_WATCH_CANCEL, /* the caller's: never closed */
-	HF_WATCH_AHEAD,
 	HF_WATCH_FIRST,
 };
 
@@ -23,16 +22,18 @@ struct hf_attempt {
 	int queued;
 	struct hf_lock_entry entry;
 	uint64_t token;
-	/* [HF_WATCH_CHANNEL], [HF_WATCH_CANCEL], the channel two places ahead, owner, holders. */
+	/* [HF_WATCH_CHANNEL], [HF_WATCH_CANCEL], owner, then the waiter before us or the holders. */
 	struct pollfd watch[HF_WATCH_FIRST + 1 + HF_LOCK_SLOTS_MAX];
 	nfds_t n_watch;
 	uint64_t inodes[HF_WATCH_FIRST + 1 + HF_LOCK_SLOTS_MAX]; /* of the processes there (pidfs) */
 	uint64_t died; /* that of one whose end was seen in the last sleep; 0: none */
-	int64_t clock_ns;      /* look again after this; -1: no need */
+	int64_t clock_ns;       /* look again after this */
 	struct hf_mono look_at; /* when that is */
+	int peeks;              /* it only peeks then: there are others before it */
 	int cancelled;         /* the caller's descriptor ended the sleep */
 	uint64_t unread;       /* the token of a holder that has not noticed it, */
 	struct hf_mono unread_until; /* which may be revoked from then on */
+	uint64_t claimed;      /* holders up to this token have noticed that they are (peek.c) */
 };
 
 /* Decides what to sleep on. Returns 0 when there is no need to sleep: look again. */
@@ -49,6 +50,9 @@ enum hf_woken hf_attempt_sleep(struct hf_attempt *a);
 
 /* Reads what came through the channel. 1 when our token did. */
 int hf_attempt_read_channel(struct hf_attempt *a);
+
+/* Notes that `token` was not noticed yet, and may be revoked `ns` after this was seen first. */
+void hf_attempt_note_unread(struct hf_attempt *a, uint64_t token, int64_t ns);
 
 /* The token of a holder that has had its time to notice, to be revoked; or 0. */
 uint64_t hf_attempt_overdue(const struct hf_attempt *a);

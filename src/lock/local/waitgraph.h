@@ -1,5 +1,5 @@
 /*
- * lock/local/waitgraph.h - who waits for whom, as far as it can be proven.
+ * lock/local/waitgraph.h - which process waits for which, as far as it can be proven.
  *
  * The graph begins with one wait and holds what can be reached from it:
  *

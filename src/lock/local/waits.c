@@ -2,43 +2,22 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/lock/local/guard.h"
+#include "hf/lock/local/peek.h"
 #include "hf/lock/local/queue.h"
 #include "hf/lock/local/waits.h"
 #include "hf/sys/io.h"
-
-#define READ_TRIES 8 /* a write is over in microseconds */
 
 static void waited_done(struct hf_waited_lock **lock)
 {
 	if (*lock)
 		free((*lock)->entries);
 	free(*lock);
-}
-
-/* Reads a record that may be written at the same time. 0, or HF_E_FORMAT, or -errno. */
-static int read_record(int fd, struct hf_lock_record *ret)
-{
-	uint8_t page[HF_LOCK_RECORD_MAX];
-	const char *why;
-	int r = HF_E_FORMAT;
-
-	for (int try = 0; try < READ_TRIES && r < 0; try++) {
-		ssize_t n = hf_pread_all(fd, (char *)page, sizeof(page), 0);
-
-		if (n < 0)
-			return (int)n;
-		if (try > 0)
-			(void)sched_yield();
-		r = hf_lock_record_decode(page, (size_t)n, ret, &why);
-	}
-	return r;
 }
 
 /* Reads the lock of that key. 1; 0 it has no waiters, or cannot be read; -ENOMEM. */
@@ -58,7 +37,7 @@ static int read_lock(struct hf_kind_dir *dir, const char *key, struct hf_waited_
 	lock->dir = dir;
 	fd = hf_open_noatime(dir->fd, key, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd < 0 || hf_stat_at(fd, "", &st) < 0 || hf_check_private(&st, key, NULL) < 0 ||
-	    read_record(fd, &lock->record) < 0)
+	    hf_peek_record(fd, &lock->record) < 0)
 		return 0;
 	reading->fd = fd;
 	reading->record = lock->record;

@@ -25,7 +25,7 @@ uint64_t hf_keeper_depth(void)
 	const char *text = getenv("HOLDFAST_DEPTH");
 	uint64_t depth = 0;
 
-	/* One that cannot be read is taken for the deepest: it was not us who wrote it. */
+	/* One that cannot be read is taken for the deepest: this library did not write it. */
 	if (text && text[0] && hf_parse_u64(text, strlen(text), UINT32_MAX - 1, &depth) < 0)
 		return UINT32_MAX - 1;
 	return depth;
@@ -77,7 +77,6 @@ int hf_keeper_take_slot(struct hf_keeper *k, struct hf_err *err)
 /* The name, for both of us: it is free only when both are gone. */
 int hf_keeper_take_lock(struct hf_keeper *k, struct hf_holder *ret_blocker, struct hf_err *err)
 {
-	struct hf_link_news news = { .kind = HF_LINK_HELD };
 	struct hf_lock_opts opts = { .size = sizeof(opts),
 				     .wait_ns = k->o.wait_ns,
 				     .ttl_ns = k->o.ttl_ns };
@@ -85,17 +84,15 @@ int hf_keeper_take_lock(struct hf_keeper *k, struct hf_holder *ret_blocker, stru
 
 	if (r < 0)
 		return r;
+	k->record.token = hf_lock_token(k->lock);
+	atomic_store(&k->gate->token, k->record.token);
 	/* A signal that came while we waited has ended it: nothing is started. */
 	if (!hf_gate_decide(k->gate, HF_GATE_HELD))
 		return FAIL(err, -ECANCELED, "lock", k->name, "it was asked to stop");
 	/* From here on there may be a tree, which is ended before we are. */
 	(void)prctl(PR_SET_PDEATHSIG, 0);
-	k->record.token = hf_lock_token(k->lock);
 	hf_renewal_begin(&k->renewal, k->lock, k->o.ttl_ns);
 	r = hf_lock_add_owner(k->lock, &k->record.supervisor, err);
-	news.report.token = k->record.token;
-	if (r == 0)
-		hf_keeper_tell(k, &news, -1);
 	if (r == 0 && hf_keeper_is_orphan(k))
 		r = FAIL(err, HF_E_GONE, "supervisor", k->name, "it is gone already");
 	return r;

@@ -24,8 +24,12 @@ static int saved(struct hf_keeper *k, int r)
 
 int hf_keeper_save(struct hf_keeper *k)
 {
-	return k->lost ? HF_E_STALE
-		       : saved(k, hf_session_save(k->sessions, &k->record, k->record.token, NULL));
+	int r = k->lost ? HF_E_STALE
+			: saved(k, hf_session_save(k->sessions, &k->record, k->record.token, NULL));
+
+	if (r == 0)
+		hf_keeper_store_done(k, 1);
+	return r;
 }
 
 int hf_keeper_note(struct hf_keeper *k)
@@ -36,6 +40,8 @@ int hf_keeper_note(struct hf_keeper *k)
 
 /* -- starting -------------------------------------------------------------------- */
 
+#define BEFORE_START " before it was started"
+
 /* A supervisor that was stopped does not take the pty now; the command need not wait for that. */
 #define TERMINAL_NS (2 * HF_SEC)
 
@@ -45,7 +51,7 @@ int hf_keeper_wants_pty(const struct hf_keeper *k)
 	       isatty(STDOUT_FILENO);
 }
 
-/* Captured output needs pipes, or a pty when somebody sits at a terminal. */
+/* Captured output needs pipes, or a pty when the session is on a terminal. */
 static int open_output(struct hf_keeper *k)
 {
 	struct hf_link_news news = { .kind = HF_LINK_TERMINAL };
@@ -94,7 +100,7 @@ static void tell_started(struct hf_keeper *k)
 	news.report.pid = k->record.leader.pid;
 	news.report.supervisor = k->record.supervisor;
 	hf_session_event(k->sessions, HF_EV_SESSION_STARTED, k->name, fields, 4);
-	/* Who waits for the start of a loop waits for its first attempt. In the foreground
+	/* A caller that waits for the start of a loop waits for its first attempt. In the foreground
 	 * nobody does, and a message would only wake the supervisor. */
 	if (k->detached && !k->is_started)
 		hf_keeper_tell(k, &news, -1);
@@ -102,8 +108,28 @@ static void tell_started(struct hf_keeper *k)
 }
 
 /*
- * Makes the child, writes down who it is, and only then lets it go. 0 or -errno; *ret_ours:
- * it failed here, and not in the command's exec. *ret_begun: from here on its deadline counts.
+ * Is the intent on disk before the child is made? For a stage, which makes what only the token on record
+ * leads to after a power cut; and for a deadline, whose clock must not run while the disk is waited for. Else
+ * the child is made first, and the intent has its identity.
+ */
+static int saves_first(const struct hf_keeper *k)
+{
+	return k->o.deadline_ns > 0 || (k->stage && k->stage->begin);
+}
+
+/* The clock of the attempt starts. It means nothing after a reboot, so it is not synced: the clock runs. */
+static int note_running(struct hf_keeper *k)
+{
+	k->record.phase = HF_PHASE_RUNNING;
+	k->record.began_ns = hf_boot_now().ns;
+	k->record.deadline_ns = k->o.deadline_ns ? k->record.began_ns + k->o.deadline_ns : 0;
+	return hf_keeper_note(k);
+}
+
+/*
+ * Makes the child, writes its identity down, and only then lets it go. 0 or -errno; *ret_ours:
+ * it failed here, and not in the command's exec; -ECANCELED: the session is to end, and nothing was let go.
+ * *ret_begun: from here on its deadline counts.
  */
 static int start(struct hf_keeper *k, struct hf_child *child, struct hf_mono *ret_begun, int *ret_ours)
 {
@@ -111,6 +137,11 @@ static int start(struct hf_keeper *k, struct hf_child *child, struct hf_mono *re
 	int r = open_output(k);
 
 	*ret_ours = 1;
+	if (r == 0)
+		r = hf_keeper_ready(k);
+	/* It has what that says of the place that the command is to work in. */
+	if (r == 0)
+		r = hf_keeper_environment(k);
 	if (r < 0)
 		return r;
 	spawn = hf_keeper_spawn(k, k->o.argv, 1);
@@ -118,24 +149,30 @@ static int start(struct hf_keeper *k, struct hf_child *child, struct hf_mono *re
 	hf_output_close_child(&k->output);
 	if (r < 0)
 		return r;
-	r = hf_proc_identify((int32_t)child->pid, &k->record.leader, NULL);
-	k->record.phase = HF_PHASE_RUNNING;
-	k->record.began_ns = hf_boot_now().ns;
-	k->record.deadline_ns = k->o.deadline_ns ? k->record.began_ns + k->o.deadline_ns : 0;
-	/* For whom it may be found and ended by, if we die. It means nothing after a reboot, which
-	 * ends it as well, so it is not synced: the clock of the deadline runs. */
+	r = hf_proc_identify_open(&k->record.keeper, (int32_t)child->pid, child->pidfd, &k->record.leader, NULL);
+	/* If we die, the next run finds and ends it by its identity. */
 	if (r == 0)
-		r = hf_keeper_note(k);
+		r = saves_first(k) ? note_running(k) : hf_keeper_save(k);
+	/* What came while the disk was waited for. */
+	hf_keeper_listen(k);
+	if (r == 0 && k->over != HF_CAUSE_NONE)
+		r = -ECANCELED;
 	*ret_ours = r < 0;
 	*ret_begun = hf_mono_now();
 	if (r == 0)
 		r = hf_spawn_go(child);
+	/* While the child becomes its command, which takes longer. */
+	if (r == 0 && !saves_first(k))
+		(void)note_running(k);
 	if (r == 0)
 		r = hf_spawn_result(child);
+	if (r < 0)
+		hf_child_done(child); /* one that was not let go ends now */
+	r = hf_keeper_entered(k, child, r);
 	if (r == 0)
 		tell_started(k);
 	else
-		hf_child_done(child); /* one that was not let go ends now */
+		hf_child_done(child);
 	return r;
 }
 
@@ -149,7 +186,7 @@ static void tell_left_running(struct hf_keeper *k)
 		hf_session_event(k->sessions, HF_EV_SESSION_LEFT_RUNNING, k->name, fields, 1);
 }
 
-/* What outlived the command and was ended: one event, and the record for whoever asks later (L8). */
+/* What outlived the command and was ended: one event, and the record for later looks (L8). */
 static void tell_outlived(struct hf_keeper *k, const struct hf_tree_names *outlived)
 {
 	struct hf_field fields[] = { HF_FIELD_INT("attempt", k->record.attempt),
@@ -162,8 +199,7 @@ static void tell_outlived(struct hf_keeper *k, const struct hf_tree_names *outli
 		hf_session_event(k->sessions, HF_EV_SESSION_OUTLIVED, k->name, fields, 3);
 }
 
-/* Positive proof: only exit 0 of the verifier lets a success be one. */
-static struct hf_result verify(struct hf_keeper *k)
+struct hf_result hf_keeper_verify(struct hf_keeper *k)
 {
 	struct hf_watched w;
 
@@ -199,7 +235,7 @@ static struct hf_result finish(struct hf_keeper *k, const struct hf_watched *w)
 	tell_left_running(k);
 	tell_outlived(k, &w->outlived);
 	if (result.outcome == HF_OUTCOME_SUCCEEDED && k->o.verify)
-		result = verify(k);
+		result = hf_keeper_verify(k);
 	return result;
 }
 
@@ -209,14 +245,19 @@ static struct hf_result run_command(struct hf_keeper *k)
 	struct hf_limits limits = { .has_deadline = k->o.deadline_ns > 0, .idle_ns = k->o.idle_ns };
 	struct hf_watched watched;
 	struct hf_mono begun;
-	int ours = 1, r = hf_keeper_environment(k);
+	int ours = 1, tries = 0, r;
 
-	if (r == 0)
+	k->stage_err.code = 0;
+	do {
 		r = start(k, &child, &begun, &ours);
-	if (r < 0) {
-		hf_keeper_reap_child(k, &child);
+		if (r != 0)
+			hf_keeper_reap_child(k, &child);
+	} while (r == HF_STAGE_AGAIN && tries++ == 0);
+	if (r != 0) {
 		close_terminal(k);
-		return hf_judge_not_started(k->o.argv[0], r, ours);
+		if (r == -ECANCELED && ours)
+			return hf_judge_cause(k->over, k->interrupted, BEFORE_START);
+		return hf_judge_not_started(k->o.argv[0], r, ours, &k->stage_err);
 	}
 	limits.deadline.ns = begun.ns + k->o.deadline_ns;
 	watched = hf_keeper_watch(k, &child, &limits);
@@ -228,15 +269,22 @@ static struct hf_result run_command(struct hf_keeper *k)
 static struct hf_result run_staged(struct hf_keeper *k)
 {
 	const struct hf_stage none = { 0 }, *stage = k->stage ? k->stage : &none;
-	int r = stage->begin ? stage->begin(stage->arg, k->record.attempt) : 0;
+	struct hf_err err = HF_ERR_INIT;
+	int r = stage->begin ? stage->begin(stage->arg, k->record.attempt, &err) : 0;
 	struct hf_result result;
 
 	if (r < 0)
-		return hf_judge_not_started(k->o.argv[0], r, 1);
+		return hf_judge_not_started(k->o.argv[0], r, 1, &err);
 	result = run_command(k);
+	if (!stage->end)
+		return result;
 	if (is_lost(k))
 		result = hf_judge_cause(HF_CAUSE_LOST, 0, "");
-	r = stage->end ? stage->end(stage->arg, result.outcome) : 0;
+	if (result.outcome == HF_OUTCOME_SUCCEEDED && stage->land)
+		result = hf_keeper_land(k, &result);
+	if (is_lost(k) && !k->landed)
+		result = hf_judge_cause(HF_CAUSE_LOST, 0, "");
+	r = stage->end(stage->arg, result.outcome);
 	if (r < 0 && result.outcome == HF_OUTCOME_SUCCEEDED)
 		return hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "what it made was not kept: %s",
 				      strerrordesc_np(-r));
@@ -250,6 +298,7 @@ struct hf_result hf_keeper_attempt(struct hf_keeper *k)
 	int r;
 
 	k->interrupted = 0;
+	k->landed = 0;
 	record->phase = HF_PHASE_STARTING;
 	record->attempt++;
 	record->kills = 0;
@@ -258,19 +307,20 @@ struct hf_result hf_keeper_attempt(struct hf_keeper *k)
 	record->outlived = 0;
 	record->outlived_names[0] = '\0';
 	memset(&record->leader, 0, sizeof(record->leader));
-	r = hf_keeper_save(k);
+	r = saves_first(k) ? hf_keeper_save(k) : 0;
 	/* What came while the lock, the remains and the disk were waited for. */
 	hf_keeper_listen(k);
 	if (r < 0)
-		result = hf_judge_not_started(k->o.argv[0], r, 1);
+		result = hf_judge_not_started(k->o.argv[0], r, 1, NULL);
 	else if (k->over != HF_CAUSE_NONE)
-		result = hf_judge_cause(k->over, k->interrupted, " before it was started");
+		result = hf_judge_cause(k->over, k->interrupted, BEFORE_START);
 	else
 		result = run_staged(k);
-	if (is_lost(k))
-		result = hf_judge_cause(HF_CAUSE_LOST, 0, "");
+	/* Before the lock is asked: its guard may be stuck, and that is no time of the command's. */
 	record->ended = hf_wall_now();
 	record->ran_ns = record->began_ns ? hf_boot_now().ns - record->began_ns : 0;
+	if (is_lost(k) && !k->landed)
+		result = hf_judge_cause(HF_CAUSE_LOST, 0, "");
 	hf_session_conclude(k->sessions, record, result.outcome, result.exit_status, result.cause);
 	return result;
 }

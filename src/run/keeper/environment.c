@@ -18,6 +18,8 @@ static int add_variable(struct hf_keeper *k, const char *format, ...)
 
 	while (k->env_set[n])
 		n++;
+	if (n + 1 >= sizeof(k->env_set) / sizeof(k->env_set[0]))
+		return 1;
 	va_start(args, format);
 	len = vasprintf(&k->env_set[n], format, args);
 	va_end(args);
@@ -51,6 +53,9 @@ int hf_keeper_environment(struct hf_keeper *k)
 	if (k->o.deadline_ns)
 		bad |= add_variable(k, "HOLDFAST_DEADLINE=%lld",
 				    (long long)((hf_wall_now().ns + k->o.deadline_ns) / HF_SEC));
+	for (char *const *more = k->stage && k->stage->environment ? k->stage->environment(k->stage->arg) : NULL;
+	     more && *more; more++)
+		bad |= add_variable(k, "%s", *more);
 	k->envp = bad ? NULL : hf_spawn_environment(k->env_set, k->given.env, unset);
 	return k->envp ? 0 : -ENOMEM;
 }

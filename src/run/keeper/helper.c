@@ -26,13 +26,34 @@ struct hf_spawn hf_keeper_spawn(struct hf_keeper *k, char *const *argv, int stag
 				  .enter_arg = k->stage ? k->stage->arg : NULL };
 }
 
-/* Only that one is awaited: what an earlier attempt left running may go on. */
+int hf_keeper_ready(struct hf_keeper *k)
+{
+	k->stage_err.code = 0;
+	return k->stage && k->stage->ready ? k->stage->ready(k->stage->arg, &k->stage_err) : 0;
+}
+
+int hf_keeper_entered(struct hf_keeper *k, const struct hf_child *child, int result)
+{
+	int r;
+
+	if (!k->stage || !k->stage->entered)
+		return result;
+	r = k->stage->entered(k->stage->arg, child->pid, result, &k->tree, &k->stage_err);
+	return r != 0 ? r : result;
+}
+
+static void await_pid(pid_t pid)
+{
+	while (pid > 0 && waitid(P_PID, (id_t)pid, &(siginfo_t){ 0 }, WEXITED) < 0 && errno == EINTR)
+		continue;
+}
+
+/* Only that one is awaited, and the helper that it may have made: what an earlier attempt left running may go on. */
 void hf_keeper_reap_child(struct hf_keeper *k, const struct hf_child *child)
 {
-	siginfo_t info;
-
-	while (child->pid > 0 && waitid(P_PID, (id_t)child->pid, &info, WEXITED) < 0 && errno == EINTR)
-		continue;
+	await_pid(child->pid);
+	await_pid(k->tree.attendant);
+	k->tree.attendant = 0;
 	hf_output_drain(&k->output);
 }
 
@@ -61,6 +82,8 @@ struct hf_watched hf_keeper_helper(struct hf_keeper *k, const char *command, int
 	/* Its output goes where the command's goes; a terminal of its own it does not get. */
 	if (k->output.log.fd >= 0)
 		r = hf_output_open(&k->output, 0);
+	if (r == 0 && staged)
+		r = hf_keeper_ready(k);
 	if (r == 0) {
 		spawn = hf_keeper_spawn(k, argv, staged);
 		spawn.stdio[0] = stdin_fd;
@@ -71,9 +94,12 @@ struct hf_watched hf_keeper_helper(struct hf_keeper *k, const char *command, int
 		r = hf_spawn_go(&child);
 	if (r == 0)
 		r = hf_spawn_result(&child);
-	if (r < 0) {
-		none.status = -r;
-		hf_auto_close(&child.go);
+	if (r < 0)
+		hf_auto_close(&child.go); /* one that was not let go ends now */
+	if (staged)
+		r = hf_keeper_entered(k, &child, r);
+	if (r != 0) {
+		none.status = r < -4095 || r > 0 ? EINVAL : -r;
 		hf_keeper_reap_child(k, &child);
 		return none;
 	}

@@ -128,10 +128,16 @@ struct hf_result hf_judge_verifier(const struct hf_watched *w)
 	return hf_result_make(HF_OUTCOME_SUCCEEDED, 0, "exit 0, verified");
 }
 
-struct hf_result hf_judge_not_started(const char *word, int error, int ours)
+struct hf_result hf_judge_not_started(const char *word, int error, int ours, const struct hf_err *why)
 {
+	char text[HF_ERR_TEXT_MAX];
+
 	if (error == HF_E_STALE)
 		return hf_judge_cause(HF_CAUSE_LOST, 0, "");
+	if (why && why->code) {
+		(void)hf_err_format(why, text, sizeof(text));
+		return hf_result_make(HF_OUTCOME_NOT_STARTED, HF_EXIT_AROUND, "it could not be started: %s", text);
+	}
 	if (ours)
 		return hf_result_make(HF_OUTCOME_NOT_STARTED, HF_EXIT_AROUND, "it could not be started: %s",
 				      error < -4095 ? hf_err_info(error) ? hf_err_info(error)->text : "error"

@@ -38,7 +38,7 @@ struct hf_result hf_judge_command(const struct hf_watched *watched);
 /* Of a command that succeeded. */
 struct hf_result hf_judge_verifier(const struct hf_watched *watched);
 
-/* It never ran. `ours`: the error was not the command's exec. */
-struct hf_result hf_judge_not_started(const char *word, int error, int ours);
+/* It never ran. `ours`: the error was not the command's exec. `why` (code 0: nothing) is what the stage said of it. */
+struct hf_result hf_judge_not_started(const char *word, int error, int ours, const struct hf_err *why);
 
 #endif

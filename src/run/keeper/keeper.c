@@ -9,6 +9,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/lock/store.h"
 #include "hf/proc/blocked.h"
 #include "hf/proc/here.h"
 #include "hf/run/keeper/keeper.h"
@@ -23,7 +24,7 @@ void hf_keeper_tell(struct hf_keeper *k, const struct hf_link_news *news, int fd
 	(void)hf_send_fd(k->link, news, sizeof(*news), news->kind == HF_LINK_ENDED ? 0 : MSG_DONTWAIT, fd);
 }
 
-/* -- who we are ------------------------------------------------------------------- */
+/* -- identity ------------------------------------------------------------------- */
 
 int hf_keeper_is_orphan(const struct hf_keeper *k)
 {
@@ -63,7 +64,7 @@ static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *er
 	if (k->supervisor_fd < 0)
 		return FAIL_SYS(err, "pidfd_open", "the supervisor");
 	/* While it waits for the lock it looks at nothing else: its place in the queue ends with
-	 * whom it waits for. Tied to the thread that forked us, which is the only one there. */
+	 * for which process it waits. Tied to the thread that forked us, which is the only one there. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* Opened first, still our parent after: it is the one. */
 	if (hf_keeper_is_orphan(k))
@@ -72,14 +73,20 @@ static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *er
 	if (hf_journal_open(state, NULL, &journal, NULL) < 0)
 		journal = NULL;
 	r = hf_sessions_open(state, journal, &k->sessions, err);
-	if (r == 0)
-		r = hf_proc_self(&k->record.keeper, err);
-	if (r == 0)
-		r = hf_proc_identify((int32_t)k->supervisor, &k->record.supervisor, err);
-	return r;
+	if (r < 0)
+		return r;
+	k->record.keeper = *hf_locks_self(k->sessions->locks);
+	return hf_proc_identify_open(&k->record.keeper, (int32_t)k->supervisor, k->supervisor_fd, &k->record.supervisor,
+				     err);
 }
 
 /* -- what was before ------------------------------------------------------------------ */
+
+/* A stage that says nothing but a number. */
+static int fail_stage(const struct hf_keeper *k, int r, const char *step, struct hf_err *err)
+{
+	return err->code ? r : hf_fail_sys(err, -r, step, k->name);
+}
 
 static int settle(struct hf_keeper *k, struct hf_err *err)
 {
@@ -92,17 +99,36 @@ static int settle(struct hf_keeper *k, struct hf_err *err)
 	/* Notices and failures are counted over runs: a loop may be cron's. */
 	k->record.failures = old.failures;
 	k->record.same = old.same;
+	k->options_before = old.options;
 	k->record.outcome = old.outcome;
 	k->record.exit_status = old.exit_status;
 	k->record.ran_ns = old.ran_ns;
 	k->record.ended = old.ended;
 	(void)snprintf(k->record.cause, sizeof(k->record.cause), "%s", old.cause);
 	if (old.token != 0 && k->stage && k->stage->recover) {
-		r = k->stage->recover(k->stage->arg, old.token);
+		r = k->stage->recover(k->stage->arg, old.token, err);
 		if (r < 0)
-			return hf_fail_sys(err, -r, "recover", k->name);
+			return fail_stage(k, r, "recover", err);
 	}
 	return hf_keeper_resume(k, &old, err);
+}
+
+/* The options are known: what the layer above has to say. A refusal has left its event. */
+static int admit(struct hf_keeper *k, struct hf_err *err)
+{
+	struct hf_stage_session session = { .name = k->name,
+					    .token = k->record.token,
+					    .o = &k->o,
+					    .resumed = (k->o.flags & HF_RUN_RESUME) != 0,
+					    .last = k->record.outcome };
+	int r = hf_keeper_enter_directory(k, err);
+
+	if (r < 0 || !k->stage || !k->stage->admit)
+		return r;
+	r = k->stage->admit(k->stage->arg, &session, err);
+	if (r == HF_STAGE_NONE)
+		k->stage = NULL;
+	return r < 0 ? hf_keeper_refuse(k, err) : 0;
 }
 
 /* -- what the command gets --------------------------------------------------------------- */
@@ -119,7 +145,27 @@ static void shown_command(char *const *argv, char out[HF_RUN_COMMAND_MAX + 1])
 	hf_session_clean_text(out, HF_RUN_COMMAND_MAX + 1, text.s);
 }
 
-/* Everything that a tree needs before its first process. */
+static int make_group(struct hf_keeper *k)
+{
+	struct hf_cgroup own = HF_CGROUP_INIT;
+	int r = hf_cgroup_own(&own);
+
+	if (r == 0) {
+		(void)hf_cgroup_sweep(&own);
+		r = hf_cgroup_make(&own, k->record.token, &k->tree.group);
+	}
+	hf_cgroup_done(&own);
+	if (r == 0) {
+		hf_copy_text(k->record.cgroup, sizeof(k->record.cgroup), k->tree.group.path);
+		k->record.cgroup_inode = k->tree.group.inode;
+	}
+	return r;
+}
+
+/*
+ * Everything that a tree needs before its first process. What can fail comes first, and changes
+ * nothing of the run before: its options and its log are still the session's then.
+ */
 static int prepare(struct hf_keeper *k, struct hf_err *err)
 {
 	/* What outlives us goes on writing; nobody would read a pipe then. */
@@ -140,6 +186,11 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 	k->record.logged = k->detached || (k->o.flags & HF_RUN_LOG) != 0;
 	k->record.outlived = 0;
 	k->record.outlived_names[0] = '\0';
+	if (k->o.tree != HF_TREE_WALK) {
+		r = make_group(k);
+		if (r < 0 && k->o.tree == HF_TREE_CGROUP)
+			return hf_fail_sys(err, -r, "cgroup", k->name);
+	}
 	r = hf_keeper_store(k, err);
 	if (r == 0 && k->record.logged)
 		r = hf_log_begin(&k->output.log, k->sessions, k->name, k->record.token,
@@ -148,23 +199,13 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 		return r;
 	k->output.direct = k->detached && !bounded;
 	k->output.alone = k->detached && bounded;
-	if (k->o.tree != HF_TREE_WALK) {
-		(void)hf_cgroup_sweep();
-		r = hf_cgroup_make(k->record.token, &k->tree.group);
-		if (r < 0 && k->o.tree == HF_TREE_CGROUP)
-			return hf_fail_sys(err, -r, "cgroup", k->name);
-		if (r == 0) {
-			hf_copy_text(k->record.cgroup, sizeof(k->record.cgroup), k->tree.group.path);
-			k->record.cgroup_inode = k->tree.group.inode;
-		}
-	}
 	return 0;
 }
 
 /* -- the end ------------------------------------------------------------------------------- */
 
 /*
- * The lock was broken and nobody has it: then the outcome can still be recorded, by who takes
+ * The lock was broken and nobody has it: then the outcome can still be recorded, by taking
  * the lock for that. Else the session would look as if its keepers had been killed.
  */
 static void record_lost(struct hf_keeper *k)
@@ -178,7 +219,7 @@ static void record_lost(struct hf_keeper *k)
 	if (!k->lost || hf_lock_acquire(k->sessions->locks, k->name, &opts, &lock, NULL, NULL) < 0)
 		return;
 	k->record.phase = HF_PHASE_ENDED;
-	/* Unless a successor came and went, or somebody has reaped it. */
+	/* Unless a successor came and went, or a reap has completed it. */
 	if (hf_session_load(k->sessions, k->name, &now, NULL) == 0 && now.token == k->record.token &&
 	    now.phase != HF_PHASE_ENDED)
 		(void)hf_session_save(k->sessions, &k->record, hf_lock_token(lock), NULL);
@@ -186,10 +227,11 @@ static void record_lost(struct hf_keeper *k)
 	hf_lock_free(lock);
 }
 
-/* The outcome is on disk; now the name may be somebody else's. */
+/* The outcome is on disk; now the name may be another session's. */
 static void finish(struct hf_keeper *k)
 {
 	record_lost(k);
+	hf_keeper_store_done(k, 0);
 	/* Its name is never used again, so this is safe even when the lock is another's by now. */
 	if (k->tree.group.fd >= 0 &&
 	    !(k->o.flags & HF_RUN_LEAVE_RUNNING && hf_cgroup_populated(&k->tree.group) > 0))
@@ -216,6 +258,8 @@ _Noreturn void hf_keeper_main(struct hf_keeper *k, struct hf_state *state)
 		r = settle(k, &news.err);
 	if (r == 0)
 		r = hf_keeper_take_slot(k, &news.err);
+	if (r == 0)
+		r = admit(k, &news.err);
 	if (r == 0)
 		r = prepare(k, &news.err);
 	if (r == 0)

@@ -8,7 +8,8 @@
  *     resume.c       the options in force: given now, and stored before
  *     environment.c  the variables of the command
  *     schedule.c     attempt after attempt: when the next one begins, and when there is none
- *     attempt.c      one attempt: intent, start, watch, verify, outcome
+ *     attempt.c      one attempt: intent, start, watch, verify, land, outcome
+ *     landing.c      the stage's child that puts what was made in its place, and its end
  *     helper.c       the other commands: verifier, until, notify
  *     poll.c         the one poll: signals, orders, limits, lease, supervisor; turns them into events
  *     ending.c       the state machine of a tree that is being ended (pure)
@@ -41,6 +42,8 @@ struct hf_keeper {
 	struct hf_run_opts given;  /* as they were given; of a resumed session with the stored ones */
 	struct hf_run_opts o;      /* every default filled in */
 	struct hf_stored stored;   /* owns what a resumed session has of before */
+	uint64_t options_before;   /* checksum of what the run before ran with; 0: not known */
+	int options_staged;        /* they are stored beside those of the run before, until the record names them */
 	const struct hf_stage *stage;
 	int detached;
 	int own_session;        /* in the terminal's sense: the command gets a pty */
@@ -59,13 +62,16 @@ struct hf_keeper {
 	struct hf_tree tree;
 	struct hf_output output;
 	char **envp;
-	char *env_set[12];      /* the strings of ours in it */
+	char *env_set[20];      /* the strings in it that the keeper made */
+	char *stage_text;       /* merged stage options of a resumed session; owned */
+	struct hf_err stage_err; /* what the stage said; code 0: nothing */
 	char resumed[HF_RUN_RESUMED_MAX]; /* what it is resumed with; "": it is not */
 	int is_started;         /* the supervisor was told so */
 
 	enum hf_cause over;     /* why the session is to end, all of it; the first cause stays */
 	int interrupted;        /* SIGINT or SIGQUIT came in this attempt; 0: no */
 	int lost;               /* the lock is no longer ours: nothing may be written */
+	int landed;             /* what this attempt made is in its place: its success stands, whatever comes */
 	struct hf_renewal renewal;
 
 	/* Of the command that is being watched. */
@@ -94,7 +100,7 @@ int hf_keeper_is_orphan(const struct hf_keeper *keeper);
 /* Sets the name of the process. A waiter for this session's name in its own tree tells from it that it will never get it. */
 void hf_keeper_set_comm(const struct hf_keeper *keeper);
 
-/* Is its output captured while somebody sits at a terminal? */
+/* Is its output captured while the session is on a terminal? */
 int hf_keeper_wants_pty(const struct hf_keeper *keeper);
 
 /* Sends news; a supervisor that is gone is found out elsewhere. `fd` -1: none goes with it. */
@@ -123,11 +129,23 @@ void hf_keeper_peek(struct hf_keeper *keeper, struct hf_state *state);
 /* Puts the stored options in force, and the stored directory; `old` is the run before. */
 int hf_keeper_resume(struct hf_keeper *keeper, const struct hf_session_record *old, struct hf_err *err);
 
+/* Goes to the directory of the command. 0, or refused. */
+int hf_keeper_enter_directory(struct hf_keeper *keeper, struct hf_err *err);
+
 /* Goes to the directory of the command and stores all that a resume needs. 0 or an error. */
 int hf_keeper_store(struct hf_keeper *keeper, struct hf_err *err);
 
+/* Makes that what a resume gets (`is_on_record`: the record names it now), or drops it. */
+void hf_keeper_store_done(struct hf_keeper *keeper, int is_on_record);
+
 /* Makes the command's environment for this attempt. 0 or -errno. */
 int hf_keeper_environment(struct hf_keeper *keeper);
+
+/* Verifies what the command made. Only exit 0 of the verifier lets a success be one. */
+struct hf_result hf_keeper_verify(struct hf_keeper *keeper);
+
+/* Lands what an attempt made that came to `result`, a success; what it came to then. landing.c */
+struct hf_result hf_keeper_land(struct hf_keeper *keeper, const struct hf_result *result);
 
 /* One attempt: start, watch, verify, judge. The record and the journal have what it returns. */
 struct hf_result hf_keeper_attempt(struct hf_keeper *keeper);
@@ -142,6 +160,10 @@ struct hf_spawn hf_keeper_spawn(struct hf_keeper *keeper, char *const *argv, int
  */
 struct hf_watched hf_keeper_helper(struct hf_keeper *keeper, const char *command, int64_t limit_ns,
 				   const char *input, int staged);
+
+/* The stage's part before a fork of what is to enter, and after its exec, or what came instead. 0, HF_STAGE_AGAIN, an error. */
+int hf_keeper_ready(struct hf_keeper *keeper);
+int hf_keeper_entered(struct hf_keeper *keeper, const struct hf_child *child, int result);
 
 /* A child that was made and did not become its command: it is about to exit, and is awaited. */
 void hf_keeper_reap_child(struct hf_keeper *keeper, const struct hf_child *child);

@@ -8,19 +8,19 @@
 #define RUN_KEEPER_LINK_H
 
 #include <stdatomic.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "holdfast/name.h"
 #include "holdfast/run.h"
 
 enum hf_link_kind {
-	HF_LINK_HELD = 1,    /* the keeper has the lock: from now on there may be a tree */
-	HF_LINK_STARTED = 2, /* the command runs */
-	HF_LINK_ENDED = 3,   /* the session is over, its lock is free; or it was never begun */
-	HF_LINK_TERMINAL = 4, /* a pty's descriptor comes with it; none: the pty is done with */
-	HF_LINK_SUSPENDED = 5, /* the command on the pty has stopped itself */
-	HF_LINK_KEEPER = 6, /* from the reaper between: the keeper's pidfd comes with it */
-	HF_LINK_RESUMED = 7, /* the stored options are in force: `terms`, and report.resumed */
+	HF_LINK_STARTED = 1, /* the command runs */
+	HF_LINK_ENDED = 2,   /* the session is over, its lock is free; or it was never begun */
+	HF_LINK_TERMINAL = 3, /* a pty's descriptor comes with it; none: the pty is done with */
+	HF_LINK_SUSPENDED = 4, /* the command on the pty has stopped itself */
+	HF_LINK_KEEPER = 5, /* from the reaper between: the keeper's pidfd comes with it */
+	HF_LINK_RESUMED = 6, /* the stored options are in force: `terms`, and report.resumed */
 };
 
 /* What the supervisor has to know of the options, once a resumed session has its stored ones. */
@@ -47,7 +47,7 @@ struct hf_link_order {
 };
 
 /*
- * Who was first: the keeper that took the lock, or the signal that ends a supervisor which still
+ * Which was first: the keeper that took the lock, or the signal that ends a supervisor which still
  * waits for it? One exchange decides. After HELD a signal is always an order to the keeper, which
  * ends the tree with TERM and grace; after ABORTED the keeper starts nothing.
  */
@@ -60,6 +60,7 @@ enum hf_gate_state {
 /* The page that both have mapped. */
 struct hf_gate {
 	atomic_int state;   /* enum hf_gate_state */
+	_Atomic uint64_t token; /* of the keeper's lock; 0: it does not have it yet, and there is no tree */
 	atomic_int has_pty; /* 1 when the supervisor has taken the pty that it was told of */
 	atomic_int passing; /* 1 while the supervisor takes signals and has not passed them on yet */
 };

@@ -1,5 +1,5 @@
 /*
- * run/keeper/notify.c - telling somebody how it went, without telling the same thing for ever.
+ * run/keeper/notify.c - telling the user how it went, without telling the same thing for ever.
  *
  * The first outcome of its kind is told at once. While it repeats, it is told again the
  * 3rd, 9th, 27th … time. The count is part of the record, so it goes on over separate

@@ -12,7 +12,7 @@
 #include "hf/run/keeper/output.h"
 #include "hf/sys/calls.h"
 
-/* More than any pipe holds; who else writes into it (it was handed out of the tree) is cut off. */
+/* More than any pipe holds; a process outside of the tree that was handed it and goes on writing is cut off. */
 #define DRAIN_TURNS 1024
 
 void hf_output_init(struct hf_output *output)
@@ -205,7 +205,7 @@ int hf_output_is_waiting(const struct hf_output *output, uint64_t *ret_taken)
 		if (s->from >= 0)
 			fds[n++] = (struct pollfd){ .fd = s->from, .events = POLLIN };
 	}
-	/* Who else has the pipe open is not waited for. */
+	/* Other processes that have the pipe open are not waited for. */
 	return held || (n > 0 && hf_sys.poll(fds, n, 0) > 0);
 }
 

@@ -5,7 +5,7 @@
  * nobody stands between. Else it writes to pipes (or to a pty, where the caller has a
  * terminal) and the keeper copies: to the log first, then to the caller. In the background
  * one pipe is for both, so that lines stay in their order; without a limit on the log, or
- * when somebody may outlive the keeper, the command writes to the log itself.
+ * when a process may outlive the keeper, the command writes to the log itself.
  */
 #ifndef RUN_KEEPER_OUTPUT_H
 #define RUN_KEEPER_OUTPUT_H

@@ -19,6 +19,7 @@
 #include "hf/base/parse.h"
 #include "hf/lock/store.h"
 #include "hf/run/keeper/keeper.h"
+#include "hf/run/session/beat.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/poll.h"
@@ -35,6 +36,9 @@
  * the middle of a call on it would hold up the deadline. A renewal is tried again, a note can be missed.
  */
 #define RECORD_WAIT_NS (100 * HF_MSEC)
+
+/* What outlives a command in a sandbox is asked to end after so long. */
+#define ATTENDANT_NS (50 * HF_MSEC)
 
 /* A supervisor that takes signals and does not pass them on was stopped in the middle of it. */
 #define PASSING_NS (2 * HF_SEC)
@@ -98,8 +102,11 @@ static void end(struct hf_keeper *k, enum hf_cause cause, int64_t grace_ns)
 		k->lost = 1;
 	if (!first || !is_session_ending(k, cause))
 		return;
-	k->record.phase = HF_PHASE_STOPPING;
-	(void)hf_keeper_note(k);
+	/* What is being landed is settled by the next run or reap, if we die now: the record goes on saying so. */
+	if (k->record.phase != HF_PHASE_LANDING) {
+		k->record.phase = HF_PHASE_STOPPING;
+		(void)hf_keeper_note(k);
+	}
 	hf_session_event(k->sessions, HF_EV_SESSION_STOPPING, k->name, fields, 2);
 }
 
@@ -123,7 +130,7 @@ static void pass_on(struct hf_keeper *k, int sig)
 static void interrupt(struct hf_keeper *k, int sig, int has_it)
 {
 	if (!k->child) {
-		/* Between two attempts there is nobody who could act on it. */
+		/* Between two attempts there is no process that could act on it. */
 		k->interrupted = k->interrupted ? k->interrupted : sig;
 		end(k, HF_CAUSE_INTERRUPT, k->o.grace_ns);
 		return;
@@ -273,6 +280,13 @@ static struct hf_mono check_limits(struct hf_keeper *k, const struct hf_limits *
 	if (limits->idle_ns > 0) {
 		int64_t quiet = limits->idle_ns - hf_output_age(&k->output);
 
+		/* A command that prints nothing may still tell that it works. */
+		if (quiet <= 0) {
+			int64_t beat = hf_beat_age(k->sessions, k->name, k->record.token);
+
+			if (beat >= 0)
+				quiet = limits->idle_ns - beat;
+		}
 		if (quiet <= 0)
 			end(k, HF_CAUSE_IDLE, k->o.grace_ns);
 		next = hf_mono_earlier(next, hf_mono_in(quiet > 0 ? quiet : 0));
@@ -394,6 +408,9 @@ struct hf_watched hf_keeper_watch(struct hf_keeper *k, const struct hf_child *ch
 		struct hf_mono next = HF_MONO_NEVER;
 
 		if (k->tree.leader_exited && !k->ending.leader_gone) {
+			/* It ends right after the last process that was in its sandbox: mostly nobody outlives a command. */
+			if (k->ending.phase == HF_ENDING_QUIET && hf_tree_await_attendant(&k->tree, ATTENDANT_NS))
+				continue;
 			if (!note_exit(k, &watched))
 				break;
 			continue; /* it may have taken the SIGCHLD of the last one */

@@ -18,7 +18,7 @@ void hf_keeper_peek(struct hf_keeper *k, struct hf_state *state)
 
 	if (!(k->o.flags & HF_RUN_RESUME) || k->detached || hf_sessions_open(state, NULL, &sessions, NULL) < 0)
 		return;
-	if (hf_stored_load(sessions, k->name, 0, &stored, NULL) == 0) {
+	if (hf_stored_load(sessions, k->name, 0, 0, &stored, NULL) == 0) {
 		if (k->given.idle_ns == 0)
 			k->o.idle_ns = stored.o.idle_ns;
 		k->o.flags |= stored.o.flags & HF_RUN_LOG;
@@ -90,14 +90,9 @@ static int may_resume(struct hf_keeper *k, const struct hf_session_record *old, 
 static int load(struct hf_keeper *k, const struct hf_session_record *old, const char **ret_why, struct hf_err *err)
 {
 	int has_command = k->given.argv && k->given.argv[0];
-	int r = hf_stored_load(k->sessions, k->name, 1, &k->stored, err);
+	int r = hf_stored_load(k->sessions, k->name, old->options, 1, &k->stored, err);
 
 	*ret_why = "";
-	if (r == 0 && old->options != 0 && old->options != k->stored.sum) {
-		hf_stored_done(&k->stored);
-		r = FAIL(err, HF_E_FORMAT, "resume", k->name,
-			 "what is stored is not what it ran with; give command and options again, behind --");
-	}
 	if (r == 0 && !k->stored.has_options)
 		*ret_why = " (its options were not stored)";
 	if (r == HF_E_FORMAT && has_command) {
@@ -128,20 +123,39 @@ static void describe(struct hf_keeper *k, const char *why)
 	hf_buf_add_format(&text, "attempt %u in %s", k->record.attempt + 1,
 			  getcwd(here, sizeof(here)) ? here : "a directory that is gone");
 	hf_options_describe(&k->given, &text);
+	if (k->given.stage && k->stage && k->stage->describe)
+		k->stage->describe(k->stage->arg, k->given.stage, &text);
 	hf_buf_add_text(&text, why);
 	if (!text.err)
 		hf_session_clean_text(k->resumed, sizeof(k->resumed), text.s);
 }
 
 /* Goes to the directory of the command. 0, or refused. */
-static int enter_directory(struct hf_keeper *k, struct hf_err *err)
+int hf_keeper_enter_directory(struct hf_keeper *k, struct hf_err *err)
 {
-	if (!k->given.cwd || chdir(k->given.cwd) == 0)
+	/* We are there then: a relative one is gone to once. */
+	if (!k->given.cwd || chdir(k->given.cwd) == 0) {
+		k->given.cwd = NULL;
 		return 0;
+	}
 	(void)FAIL(err, HF_E_NO_DIRECTORY, "directory",
 		   k->given.cwd[0] ? k->given.cwd : "the directory that it ran in",
 		   "%s; give another with --cwd", strerrordesc_np(errno));
 	return hf_keeper_refuse(k, err);
+}
+
+/* The layer above has its own options, in a text that it alone reads. */
+static int merge_stage(struct hf_keeper *k, struct hf_err *err)
+{
+	int r = 0;
+
+	if (k->stage && k->stage->merge)
+		r = k->stage->merge(k->stage->arg, k->given.stage, k->stored.o.stage, &k->stage_text, err);
+	else if (k->stored.o.stage)
+		r = FAIL(err, -EINVAL, "resume", k->name, "it ran in a sandbox; resume it by hf_tx_supervise or hf_tx_start");
+	if (r == 0 && k->stage_text)
+		k->given.stage = k->stage_text;
+	return r;
 }
 
 int hf_keeper_resume(struct hf_keeper *k, const struct hf_session_record *old, struct hf_err *err)
@@ -157,6 +171,9 @@ int hf_keeper_resume(struct hf_keeper *k, const struct hf_session_record *old, s
 		r = load(k, old, &why, err);
 	if (r < 0)
 		return hf_keeper_refuse(k, err);
+	r = merge_stage(k, err);
+	if (r < 0)
+		return hf_keeper_refuse(k, err);
 	hf_options_merge(&k->given, &k->stored.o);
 	r = merge_env(k);
 	if (r < 0)
@@ -164,10 +181,9 @@ int hf_keeper_resume(struct hf_keeper *k, const struct hf_session_record *old, s
 	k->o = hf_options_complete(&k->given);
 	hf_keeper_set_comm(k);
 	/* Before it is said where it is resumed: the path may lead elsewhere now, or nowhere. */
-	r = enter_directory(k, err);
+	r = hf_keeper_enter_directory(k, err);
 	if (r < 0)
 		return r;
-	k->given.cwd = NULL;
 	describe(k, why);
 	tell_resumed(k);
 	/* The lock was taken before this was known. */
@@ -183,7 +199,7 @@ int hf_keeper_resume(struct hf_keeper *k, const struct hf_session_record *old, s
 int hf_keeper_store(struct hf_keeper *k, struct hf_err *err)
 {
 	char here[PATH_MAX];
-	int r = enter_directory(k, err);
+	int r = hf_keeper_enter_directory(k, err);
 
 	if (r < 0)
 		return r;
@@ -191,7 +207,15 @@ int hf_keeper_store(struct hf_keeper *k, struct hf_err *err)
 	if (!getcwd(here, sizeof(here)) || here[0] != '/')
 		here[0] = '\0';
 	k->given.cwd = here;
-	r = hf_stored_save(k->sessions, k->name, &k->given, &k->record.options, err);
+	r = hf_stored_stage(k->sessions, k->name, &k->given, k->options_before, &k->record.options, err);
 	k->given.cwd = NULL;
-	return r;
+	k->options_staged = r > 0;
+	return r < 0 ? r : 0;
+}
+
+void hf_keeper_store_done(struct hf_keeper *k, int is_on_record)
+{
+	if (k->options_staged && !k->lost)
+		hf_stored_settle(k->sessions, k->name, is_on_record);
+	k->options_staged = 0;
 }

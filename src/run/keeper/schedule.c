@@ -1,4 +1,5 @@
 /* run/keeper/schedule.c - attempt after attempt: when the next one begins, when there is none, and what the loop came to. */
+#include <errno.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -39,6 +40,7 @@ static int is_reached(struct hf_keeper *k)
 /* Where the loop stands after an attempt. */
 enum next {
 	NEXT_AGAIN,   /* another attempt */
+	NEXT_AT_ONCE, /* the stage wants this one again, without a pause */
 	NEXT_LAST,    /* that was the last one, and its outcome is the session's */
 	NEXT_REACHED, /* the --until condition became true */
 	NEXT_GAVE_UP, /* it did not, in as many attempts as were allowed */
@@ -46,6 +48,8 @@ enum next {
 
 static enum next next_of(struct hf_keeper *k, const struct hf_result *last, uint32_t runs)
 {
+	if (!is_over(k, last) && k->stage && k->stage->again && k->stage->again(k->stage->arg, last->outcome))
+		return NEXT_AT_ONCE;
 	if (!(k->o.flags & HF_RUN_LOOP) || is_over(k, last))
 		return NEXT_LAST;
 	if (is_reached(k))
@@ -77,6 +81,7 @@ static int judge_loop(const struct hf_keeper *k, const struct hf_result *last, e
 		*ret = hf_judge_cause(k->over, k->interrupted, " before the --until condition became true");
 		return 1;
 	case NEXT_AGAIN:
+	case NEXT_AT_ONCE:
 	default:
 		return 0;
 	}
@@ -103,23 +108,37 @@ static void tell_gave_up(struct hf_keeper *k, uint32_t runs)
 	hf_session_event(k->sessions, HF_EV_SESSION_GAVE_UP, k->name, fields, 3);
 }
 
+/*
+ * The outcome reaches the record, however long a process is stopped inside the guard: nobody else can
+ * take the name meanwhile, and a session that is over must not look as if it had been killed.
+ */
+static int save_end(struct hf_keeper *k)
+{
+	int r = hf_keeper_save(k);
+
+	while (r == -ETIMEDOUT && k->record.phase == HF_PHASE_ENDED)
+		r = hf_keeper_save(k);
+	return r;
+}
+
 static void conclude_loop(struct hf_keeper *k, const struct hf_result *last, enum next next, uint32_t runs)
 {
 	struct hf_result result;
 
-	k->record.phase = next == NEXT_AGAIN ? HF_PHASE_WAITING : HF_PHASE_ENDED;
+	k->record.phase = next <= NEXT_AT_ONCE ? HF_PHASE_WAITING : HF_PHASE_ENDED;
 	if (judge_loop(k, last, next, runs, &result))
 		set_outcome(&k->record, &result);
 	if (next == NEXT_GAVE_UP)
 		tell_gave_up(k, runs);
-	(void)hf_keeper_save(k);
+	if (save_end(k) == 0 && k->stage && k->stage->done)
+		k->stage->done(k->stage->arg);
 }
 
 int hf_keeper_loop(struct hf_keeper *k)
 {
 	enum next next = NEXT_AGAIN;
 
-	for (uint32_t runs = 1; next == NEXT_AGAIN; runs++) {
+	for (uint32_t runs = 1; next <= NEXT_AT_ONCE; runs++) {
 		struct hf_mono begun = hf_mono_now();
 		struct hf_result last = hf_keeper_attempt(k);
 		int64_t wait, left;
@@ -131,8 +150,12 @@ int hf_keeper_loop(struct hf_keeper *k)
 		left = k->o.every_ns - (hf_mono_now().ns - begun.ns);
 		wait = backoff(k);
 		wait = wait > left ? wait : left;
-		if (next != NEXT_AGAIN)
+		if (next > NEXT_AT_ONCE)
 			break;
+		if (next == NEXT_AT_ONCE) {
+			runs--; /* it is the same one, and counts once */
+			wait = 0;
+		}
 		stopped = wait > 0 ? hf_keeper_sleep(k, wait) : k->over != HF_CAUSE_NONE;
 		if (!stopped)
 			continue;

@@ -13,12 +13,13 @@
 
 /* On top of the grace time: for the kill, and for the record. */
 #define PATIENCE_NS (10 * HF_SEC)
+#define EXIT_NS     (2 * HF_SEC)
 
 /* How long a change of the record may take that no process announces. */
 #define LOOK_AGAIN_NS (50 * HF_MSEC)
 
 /*
- * A pidfd of whoever looks after the session: the keeper, or else the supervisor.
+ * A pidfd of the process that looks after the session: the keeper, or else the supervisor.
  * HF_E_GONE when both have ended. Others' answers (recycled, unknown) are the keeper's.
  */
 static int open_kept(struct hf_sessions *sessions, const struct hf_session_record *record,
@@ -123,7 +124,7 @@ static int await_end(struct hf_sessions *sessions, const char *name,
 			return r == HF_E_TIMEOUT ? 0 : r;
 		}
 		r = open_kept(sessions, record, &pidfd, err);
-		/* Nobody will end it: that is its end, for who waits. (It may have been
+		/* No process will end it: that is its end, for a waiter. (It may have been
 		 * written between our reading and its keeper's exit.) */
 		if (r == HF_E_GONE || r == HF_E_RECYCLED) {
 			if (hf_session_load(sessions, name, record, err) < 0 ||
@@ -141,6 +142,32 @@ static int await_end(struct hf_sessions *sessions, const char *name,
 	}
 }
 
+struct shown {
+	const char *state;
+	uint32_t attempt;
+	int32_t pid;
+};
+
+static void note_state(void *arg, const struct hf_session_info *info)
+{
+	*(struct shown *)arg = (struct shown){ hf_session_word(info->state), info->attempt, info->pid };
+}
+
+/* The time is over: what it is doing is told. */
+static int fail_late(struct hf_sessions *sessions, const char *name, int64_t wait_ns, struct hf_err *err)
+{
+	struct shown shown = { .state = "unknown" };
+	int64_t ms = wait_ns / HF_MSEC;
+
+	if (hf_session_look(sessions, name, note_state, &shown, NULL) < 0)
+		return FAIL(err, HF_E_TIMEOUT, "wait", name, "it has not ended yet");
+	if (shown.pid > 0)
+		return FAIL(err, HF_E_TIMEOUT, "wait", name, "not ended after %lld ms: it is %s, attempt %u, pid %d",
+			    (long long)ms, shown.state, shown.attempt, (int)shown.pid);
+	return FAIL(err, HF_E_TIMEOUT, "wait", name, "not ended after %lld ms: it is %s, attempt %u", (long long)ms,
+		    shown.state, shown.attempt);
+}
+
 static int wait_for(struct hf_sessions *sessions, const char *name, const struct hf_wait_opts *opts,
 		    hf_session_fn *fn, void *arg, struct hf_err *err)
 {
@@ -155,7 +182,7 @@ static int wait_for(struct hf_sessions *sessions, const char *name, const struct
 		patience.cancel_fd = opts->cancel_fd;
 	r = await_end(sessions, name, &patience, &record, err);
 	if (r < 0)
-		return r;
+		return r == HF_E_TIMEOUT && opts ? fail_late(sessions, name, opts->wait_ns, err) : r;
 	hf_session_show(sessions, &record, fn, arg);
 	return 0;
 }
@@ -202,12 +229,17 @@ static int ask(struct hf_sessions *sessions, const struct hf_session_record *rec
 static int await_supervisor(struct hf_sessions *sessions, const struct hf_session_record *record,
 			    struct hf_err *err)
 {
-	struct patience patience = patience_of(PATIENCE_NS);
+	struct patience moment = patience_of(EXIT_NS), patience = patience_of(PATIENCE_NS);
 	AUTO_FD pidfd = -1;
 	int r = hf_proc_open(&record->supervisor, sessions->judge_flags, &pidfd, err);
 
 	if (r < 0)
 		return r;
+	/* Mostly it exits by itself; a CONT then takes away the stop by which a leak checker looks at it, for ever. */
+	r = await_exit(pidfd, &moment, record->name, err);
+	if (r != HF_E_TIMEOUT)
+		return r;
+	/* One that is stopped has to go on first. */
 	(void)hf_sys.pidfd_send_signal(pidfd, SIGCONT);
 	return await_exit(pidfd, &patience, record->name, err);
 }
@@ -256,7 +288,7 @@ static int stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns
 		after = record;
 		r = 0;
 	}
-	/* Who is still busy with a notice has ended the tree all the same. */
+	/* A keeper that is still busy with a notice has ended the tree all the same. */
 	if (r == 0 && late < 0 && after.phase != HF_PHASE_ENDED) {
 		if (err)
 			*err = why;
@@ -273,7 +305,8 @@ static int stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns
 			r = hf_session_load(sessions, name, &after, err);
 		if (r == HF_E_GONE || (r == 0 && after.phase != HF_PHASE_ENDED)) {
 			r = stop_remains(sessions, name, err);
-			return by_lock && r == HF_STOP_ALREADY_GONE ? HF_STOP_STOPPED : r;
+			/* Not even its directory may be left. */
+			return by_lock && (r == HF_STOP_ALREADY_GONE || r == HF_E_NO_SESSION) ? HF_STOP_STOPPED : r;
 		}
 	}
 	if (r < 0)

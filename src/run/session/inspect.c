@@ -6,6 +6,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/run/session/log.h"
+#include "hf/run/session/beat.h"
 #include "hf/run/session/inspect.h"
 #include "hf/run/session/stored.h"
 #include "hf/exec/tree.h"
@@ -25,6 +26,8 @@ static enum hf_session_state ended_state(const struct hf_session_record *r)
 		return HF_SESSION_STOPPED;
 	case HF_OUTCOME_NONE:
 	case HF_OUTCOME_GAVE_UP:
+	case HF_OUTCOME_CONFLICT:
+	case HF_OUTCOME_DECLINED:
 	case HF_OUTCOME_FAILED:
 	case HF_OUTCOME_TIMED_OUT:
 	case HF_OUTCOME_LOST_LOCK:
@@ -55,6 +58,8 @@ static enum hf_session_state live_state(const struct hf_sessions *sessions,
 		return HF_SESSION_STOPPING;
 	case HF_PHASE_STARTING:
 		return HF_SESSION_STARTING;
+	case HF_PHASE_LANDING:
+		return HF_SESSION_LANDING;
 	case HF_PHASE_WAITING:
 		return r->failures > 0 ? HF_SESSION_FAILING : HF_SESSION_WAITING;
 	case HF_PHASE_RUNNING:
@@ -143,6 +148,14 @@ static int64_t output_age(const struct hf_session_record *r, const struct hf_log
 	return r->began_ns > 0 && age > ran ? ran : age;
 }
 
+/* How long nothing was heard: no output, and no heartbeat. The file is read only when it would matter. */
+static int64_t silence(struct hf_sessions *sessions, const struct hf_session_record *r, int64_t age)
+{
+	int64_t beat = age > r->hang_ns ? hf_beat_age(sessions, r->name, r->token) : -1;
+
+	return beat >= 0 && beat < age ? beat : age;
+}
+
 /* -- the whole ------------------------------------------------------------------------ */
 
 static const struct hf_session_info nothing_known = {
@@ -203,7 +216,7 @@ static void show_live(struct hf_sessions *sessions, const struct hf_session_reco
 		return;
 	}
 	info->output_age_ns = output_age(r, log);
-	info->state = live_state(sessions, r, info->output_age_ns);
+	info->state = live_state(sessions, r, silence(sessions, r, info->output_age_ns));
 	info->pid = r->leader.pid;
 	if (r->deadline_ns > 0)
 		info->deadline_left_ns = left > 0 ? left : 0;
@@ -229,7 +242,7 @@ void hf_session_show(struct hf_sessions *sessions, const struct hf_session_recor
 	info.tree = r->cgroup[0] ? "cgroup" : "walk";
 	info.started = r->started;
 	info.age_ns = age_of(r->started);
-	if (hf_stored_load(sessions, r->name, 0, &stored, NULL) == 0) {
+	if (hf_stored_load(sessions, r->name, r->options, 0, &stored, NULL) == 0) {
 		info.argv = stored.o.argv;
 		info.cwd = stored.o.cwd;
 		info.group = stored.o.group;
@@ -338,5 +351,5 @@ int hf_session_list(struct hf_sessions *sessions, hf_session_fn *fn, void *arg, 
 
 	if (!fn)
 		return FAIL(err, -EINVAL, "arguments", "hf_session_list", "NULL");
-	return hf_session_each(sessions, list_one, &list, err);
+	return hf_session_each(sessions, 1, list_one, &list, err);
 }

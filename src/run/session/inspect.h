@@ -17,7 +17,7 @@ enum hf_kept {
 };
 
 /*
- * Loads the record, and asks the lock where that says nothing of who holds the name now.
+ * Loads the record, and asks the lock where that says nothing of the present holder of the name.
  * Returns 0 with the record; an enum hf_kept with the owner (and for HF_KEPT_BEFORE the record);
  * or what hf_session_load fails with, when no keeper holds the name.
  */

@@ -148,7 +148,7 @@ int hf_log_begin(struct hf_log_writer *log, struct hf_sessions *sessions, const 
 			measure_part(log);
 		return r;
 	}
-	/* Tokens rise; where somebody has put another name here, this log is the newest all the same. */
+	/* Tokens rise; where a user has put another name here, this log is the newest all the same. */
 	log->part.run = last.run < token ? token : last.run + 1;
 	log->fd = make_part(log->dirfd, &log->part);
 	if (log->fd < 0)

@@ -1,7 +1,7 @@
 /*
- * run/session/outcome.c - how an attempt is brought to its end on record: by its keeper, or by who comes after.
+ * run/session/outcome.c - how an attempt is brought to its end on record: by its keeper, or by a later process.
  *
- * The event is written first, then the record. Who comes after a keeper that was killed in
+ * The event is written first, then the record. A process that comes after a keeper that was killed in
  * between finds the event in the journal, by token and attempt, and brings the record to what that
  * says: there is one event, and record and journal say the same (L8). A keeper that might
  * still write one is dead before anybody looks.
@@ -11,7 +11,9 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/journal/find.h"
+#include "hf/base/fail.h"
 #include "hf/run/session/store.h"
+#include "hf/run/stage.h"
 
 /* Counts, compares it with the attempt before, and makes it the outcome on record. */
 static void set_ended(struct hf_session_record *record, enum hf_outcome outcome, int exit_status,
@@ -118,17 +120,37 @@ static void abandon_loop(struct hf_session_record *record, int exit_status, cons
 		record->failures = 1;
 }
 
-void hf_session_complete(struct hf_sessions *sessions, struct hf_session_record *record, int exit_status,
-			 const char *cause)
+/* What it was landing when it was killed is there, or is not: the layer above finds out (L14). */
+static int settle_landing(struct hf_sessions *sessions, struct hf_session_record *record, struct hf_result *result,
+			  struct hf_err *err)
+{
+	struct hf_stage_unsettled attempt = { .name = record->name, .token = record->token, .attempt = record->attempt };
+
+	if (record->phase != HF_PHASE_LANDING)
+		return 0;
+	if (!hf_stage_settle)
+		return FAIL(err, HF_E_REMAINS, "session", record->name, "it was killed while it landed; 'holdfast reap' settles that");
+	return hf_stage_settle(sessions->state, sessions->journal, &attempt, result, err);
+}
+
+int hf_session_complete(struct hf_sessions *sessions, struct hf_session_record *record, int exit_status,
+			const char *cause, struct hf_err *err)
 {
 	/* Between two attempts of a loop the last one has its outcome already. */
 	if ((record->phase != HF_PHASE_WAITING || record->outcome == HF_OUTCOME_NONE) &&
-	    !is_told(sessions, HF_EV_SESSION_ENDED, record, adopt))
-		hf_session_conclude(sessions, record, HF_OUTCOME_ABANDONED, exit_status, cause);
+	    !is_told(sessions, HF_EV_SESSION_ENDED, record, adopt)) {
+		struct hf_result result = hf_result_make(HF_OUTCOME_ABANDONED, exit_status, "%s", cause);
+		int r = settle_landing(sessions, record, &result, err);
+
+		if (r < 0)
+			return r;
+		hf_session_conclude(sessions, record, result.outcome, result.exit_status, result.cause);
+	}
 	if (record->loop)
 		abandon_loop(record, exit_status, cause);
 	record->phase = HF_PHASE_ENDED;
 	memset(&record->leader, 0, sizeof(record->leader));
+	return 0;
 }
 
 int hf_session_is_reaped(struct hf_sessions *sessions, struct hf_session_record *record)

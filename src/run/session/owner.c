@@ -46,16 +46,30 @@ struct search {
 	int found;
 };
 
+/* The index of the holder that is a keeper, or n_holders. */
+static size_t find_keeper(const struct hf_sessions *sessions, const struct hf_lock_info *info, int32_t *ret_number)
+{
+	size_t i = 0;
+
+	while (i < info->n_holders && (info->holders[i].mode != HF_LOCK_EXCLUSIVE ||
+				       !is_keeper(sessions, &info->holders[i].id, ret_number)))
+		i++;
+	return i;
+}
+
+int hf_session_holds_lock(struct hf_sessions *sessions, const struct hf_lock_info *info)
+{
+	int32_t number;
+
+	return find_keeper(sessions, info, &number) < info->n_holders;
+}
+
 static void look_at_holders(void *arg, const struct hf_lock_info *info)
 {
 	struct search *search = arg;
 	struct hf_session_owner *owner = search->owner;
-	size_t keeper = 0;
+	size_t keeper = find_keeper(search->sessions, info, &search->number);
 
-	while (keeper < info->n_holders &&
-	       (info->holders[keeper].mode != HF_LOCK_EXCLUSIVE ||
-		!is_keeper(search->sessions, &info->holders[keeper].id, &search->number)))
-		keeper++;
 	if (keeper == info->n_holders)
 		return;
 	search->found = 1;

@@ -21,4 +21,7 @@ struct hf_session_owner {
 int hf_session_find_owner(struct hf_sessions *sessions, const char *name,
 			  struct hf_session_owner *ret);
 
+/* 1 when a keeper that lives is among the holders of that lock. */
+int hf_session_holds_lock(struct hf_sessions *sessions, const struct hf_lock_info *info);
+
 #endif

@@ -21,12 +21,13 @@
 #define HF_SESSION_LINE_MAX 8192 /* newline included */
 
 enum hf_phase {
-	HF_PHASE_STARTING = 1, /* the intent: nothing is forked yet */
+	HF_PHASE_STARTING = 1, /* the intent: nothing is let go before it is on disk */
 	HF_PHASE_RUNNING = 2,
 	HF_PHASE_VERIFYING = 3,
 	HF_PHASE_WAITING = 4, /* a loop between two attempts */
 	HF_PHASE_STOPPING = 5,
 	HF_PHASE_ENDED = 6,
+	HF_PHASE_LANDING = 7, /* what it made is being put in its place (stage.h) */
 };
 
 struct hf_session_record {
@@ -58,6 +59,11 @@ struct hf_session_record {
 	uint32_t outlived; /* processes that outlived the command of that attempt and were ended */
 	char outlived_names[HF_RUN_OUTLIVED_MAX];
 	uint64_t options;  /* checksum of what is stored for --resume (stored.h); 0: of before there was one */
+	/* No part of the line: where its writer may put the next one (store.c). */
+	struct hf_session_tail {
+		uint64_t inode; /* of the file; 0: not known */
+		int64_t end;
+	} tail;
 };
 
 /* Appends the line with newline to `out`; errors stick to the buffer. */

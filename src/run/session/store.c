@@ -9,6 +9,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/exec/marks.h"
+#include "hf/journal/put_away.h"
 #include "hf/run/session/store.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -47,8 +48,10 @@ int hf_sessions_open(struct hf_state *state, struct hf_journal *journal,
 		return hf_fail_sys(err, -r, "statx", hf_state_path(state));
 	sessions->dir_inode = (uint64_t)st.st_ino;
 	sessions->dir_device = (uint64_t)st.st_dev;
+	sessions->dirfd = -1;
 	r = hf_state_subdir(state, "sessions", 1, &sessions->dirfd, err);
-	if (r < 0)
+	/* Read-only, and there has been no session: none is shown, and none can be started. */
+	if (r < 0 && r != -EROFS)
 		return r;
 	r = hf_locks_open(state, journal, &sessions->locks, err);
 	if (r < 0) {
@@ -116,7 +119,8 @@ int hf_session_dir(struct hf_sessions *sessions, const char *name, int create, i
 	int r = check_call(sessions, name, key, err);
 
 	if (r == 0)
-		r = hf_private_subdir(sessions->dirfd, key, key, create, ret_fd, err);
+		r = sessions->dirfd < 0 ? (create ? hf_fail_sys(err, EROFS, "mkdir", "sessions") : -ENOENT)
+					: hf_private_subdir(sessions->dirfd, key, key, create, ret_fd, err);
 	if (r == -ENOENT)
 		return FAIL(err, HF_E_NO_SESSION, "session", name, "nothing was ever run under that name");
 	return r;
@@ -137,20 +141,20 @@ void hf_session_set_marks(const struct hf_sessions *sessions, struct hf_session_
 int hf_session_put_away(struct hf_sessions *sessions, int dirfd, const char *name, const char *entry, const char *why,
 			struct hf_err *err)
 {
-	char key[HF_NAME_KEY_MAX], moved[HF_QUARANTINE_NAME_MAX], label[HF_NAME_KEY_MAX + 16],
-		file[HF_NAME_KEY_MAX + 48];
-	struct hf_field fields[] = { HF_FIELD_TEXT("file", file), HF_FIELD_TEXT("moved_to", moved),
-				     HF_FIELD_TEXT("reason", why) };
+	char key[HF_NAME_KEY_MAX], label[HF_NAME_KEY_MAX + 16], file[HF_NAME_KEY_MAX + 48];
+	const struct hf_put_away what = { .state = sessions->state,
+					  .journal = sessions->journal,
+					  .subject = name,
+					  .shown = file,
+					  .label = label,
+					  .reason = why };
 	int r = check_call(sessions, name, key, err);
 
 	if (r < 0)
 		return r;
 	(void)snprintf(label, sizeof(label), "sessions.%s", key);
 	(void)snprintf(file, sizeof(file), "sessions/%s/%s", key, entry);
-	r = hf_state_quarantine_from(sessions->state, dirfd, label, entry, moved, err);
-	if (r == 0)
-		hf_session_event(sessions, HF_EV_RECORD_QUARANTINED, name, fields, 3);
-	return r;
+	return hf_put_away(&what, dirfd, entry, err);
 }
 
 static int quarantine(struct hf_sessions *sessions, int dirfd, const char *name, const char *why,
@@ -186,43 +190,48 @@ static const char *last_line(const char *text, size_t len, size_t *ret_len)
 	return NULL;
 }
 
-/* Opens and reads the file into `text` of RECORD_BYTES + 1. Its size, or -errno or HF_E_. */
-static ssize_t read_file(int dirfd, int flags, const char *name, char *text, int *ret_fd,
-			 struct hf_err *err)
+/*
+ * Reads the lines of the file, which end at the first zero. A few pages are read of what is
+ * nearly always a nearly empty file. 0 or -errno.
+ */
+static int read_lines(int fd, struct hf_buf *out)
 {
-	AUTO_FD fd = -1;
-	ssize_t n;
-	int r = hf_open_private(dirfd, RECORD, flags, name, &fd, NULL, err);
+	char part[PART_BYTES];
 
-	if (r < 0)
-		return r;
-	n = hf_pread_all(fd, text, RECORD_BYTES + 1, 0);
-	if (n < 0)
-		return hf_fail_sys(err, (int)-n, "pread", name);
-	*ret_fd = fd_take(&fd);
-	return n;
+	for (off_t at = 0; at < RECORD_BYTES; at += PART_BYTES) {
+		ssize_t n = hf_pread_all(fd, part, sizeof(part), at);
+		size_t len = n > 0 ? strnlen(part, (size_t)n) : 0;
+
+		if (n < 0)
+			return (int)n;
+		hf_buf_add(out, part, len);
+		if (len < sizeof(part))
+			break;
+	}
+	return out->err;
 }
 
 static int read_record(int dirfd, const char *name, struct hf_session_record *ret,
 		       const char **ret_why, struct hf_err *err)
 {
-	AUTO_FREE char *text = malloc(RECORD_BYTES + 1);
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
 	AUTO_FD fd = -1;
 	const char *line;
+	struct stat st;
 	size_t len = 0;
-	ssize_t n;
 	int r;
 
-	if (!text)
-		return hf_fail_sys(err, ENOMEM, "memory", name);
-	*ret_why = "not a file of ours";
-	n = read_file(dirfd, O_RDONLY, name, text, &fd, err);
-	if (n < 0)
-		return (int)n;
+	*ret_why = "not a regular file of this user's";
+	r = hf_open_private(dirfd, RECORD, O_RDONLY, name, &fd, &st, err);
+	if (r < 0)
+		return r;
 	*ret_why = "it is too large";
-	if (n > RECORD_BYTES)
+	if (st.st_size > RECORD_BYTES)
 		return HF_E_FORMAT;
-	line = last_line(text, strnlen(text, (size_t)n), &len);
+	r = read_lines(fd, &text);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "pread", name);
+	line = text.len > 0 ? last_line(text.s, text.len, &len) : NULL;
 	/* Empty, or only a torn first line: the intent was never on disk, nothing was started. */
 	if (!line)
 		return HF_E_NO_SESSION;
@@ -244,7 +253,7 @@ struct doubt {
 	int dirfd;
 	const char *name;
 	struct hf_session_record *ret;
-	uint64_t token; /* of the holder of the name, who may write; 0: there is none */
+	uint64_t token; /* of the holder of the name, which may write; 0: there is none */
 	struct hf_err *err;
 };
 
@@ -313,6 +322,7 @@ struct save {
 	int dirfd;
 	const char *name;
 	const struct hf_buf *line;
+	struct hf_session_tail *tail; /* of the line that this writer wrote before */
 	int is_note; /* append or nothing: no sync */
 	int *ret_fd; /* to be synced; stays -1 when it is on disk already */
 	struct hf_err *err;
@@ -373,6 +383,22 @@ static off_t find_end(int fd, const struct stat *st, size_t need, int *ret_torn)
 	return end >= 0 && (size_t)end + need <= RECORD_BYTES ? end : -1;
 }
 
+/*
+ * The same for a writer that has found the end before and has written all that came since: the lock
+ * is still its own. Only the bytes that it is about to write over are looked at.
+ */
+static off_t find_end_again(int fd, const struct stat *st, size_t need, const struct hf_session_tail *tail)
+{
+	char part[PART_BYTES];
+	size_t len = need + 1;
+
+	if (tail->inode != (uint64_t)st->st_ino || tail->end <= 0 || st->st_size != RECORD_BYTES || len > sizeof(part) ||
+	    (size_t)tail->end + need > RECORD_BYTES || hf_pread_all(fd, part, len, tail->end - 1) != (ssize_t)len ||
+	    part[0] != '\n' || !is_blank(part + 1, need))
+		return -1;
+	return tail->end;
+}
+
 /* A save leaves so many times its own length free, for the notes that come before the next one. */
 #define NOTES_ROOM 4
 
@@ -383,8 +409,11 @@ static int append_line(void *arg)
 	AUTO_FD fd = -1;
 	struct stat st;
 	int torn = 0, r = hf_open_private(save->dirfd, RECORD, O_RDWR, save->name, &fd, &st, NULL);
-	off_t end = r < 0 ? -1 : find_end(fd, &st, need, &torn);
+	off_t end = r < 0 ? -1 : find_end_again(fd, &st, need, save->tail);
 
+	if (r == 0 && end < 0)
+		end = find_end(fd, &st, need, &torn);
+	save->tail->inode = 0;
 	if (end < 0 && save->is_note) {
 		r = r < 0 ? r : -ENOSPC;
 	} else if (end < 0) {
@@ -393,21 +422,29 @@ static int append_line(void *arg)
 		/* A line that lacked only its newline was never acknowledged: it must not
 		 * become valid by getting one. */
 		r = torn ? hf_pwrite_all(fd, "!\n", 2, end, &done) : 0;
+		end += 2 * torn;
 		if (r == 0)
-			r = hf_pwrite_all(fd, save->line->s, save->line->len, end + 2 * torn, &done);
-		if (r == 0)
+			r = hf_pwrite_all(fd, save->line->s, save->line->len, end, &done);
+		if (r == 0) {
+			*save->tail = (struct hf_session_tail){ (uint64_t)st.st_ino, end + (off_t)save->line->len };
 			*save->ret_fd = fd_take(&fd);
+		}
 	}
 	return r < 0 ? hf_fail_sys(save->err, -r, "write", save->name) : 0;
 }
 
 /* *ret_fd is the caller's to sync; -1: it is on disk. */
-static int write_line(struct hf_sessions *sessions, const struct hf_session_record *record,
+static int write_line(struct hf_sessions *sessions, struct hf_session_record *record,
 		      uint64_t token, int is_note, int *ret_fd, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf line = HF_BUF_INIT;
 	AUTO_FD dirfd = -1;
-	struct save save = { .name = record->name, .line = &line, .is_note = is_note, .ret_fd = ret_fd, .err = err };
+	struct save save = { .name = record->name,
+			     .line = &line,
+			     .tail = &record->tail,
+			     .is_note = is_note,
+			     .ret_fd = ret_fd,
+			     .err = err };
 	int r;
 
 	*ret_fd = -1;
@@ -422,7 +459,7 @@ static int write_line(struct hf_sessions *sessions, const struct hf_session_reco
 	return hf_lock_guarded(sessions->locks, record->name, token, append_line, &save, err);
 }
 
-int hf_session_save(struct hf_sessions *sessions, const struct hf_session_record *record,
+int hf_session_save(struct hf_sessions *sessions, struct hf_session_record *record,
 		    uint64_t token, struct hf_err *err)
 {
 	AUTO_FD fd = -1;
@@ -434,7 +471,7 @@ int hf_session_save(struct hf_sessions *sessions, const struct hf_session_record
 	return r;
 }
 
-int hf_session_note(struct hf_sessions *sessions, const struct hf_session_record *record,
+int hf_session_note(struct hf_sessions *sessions, struct hf_session_record *record,
 		    uint64_t token, struct hf_err *err)
 {
 	AUTO_FD fd = -1;

@@ -6,7 +6,7 @@
  *   sessions/<key>/command.json    the command, its options, directory and environment (stored.h)
  *   sessions/<key>/log.*           its output, and that of the run before (log.h)
  *
- * Who holds the session's lock may write; each append is made under the guard of that
+ * The holder of the session's lock may write; each append is made under the guard of that
  * lock with the token proven, so a keeper that lost it cannot overwrite its successor (L5).
  */
 #ifndef RUN_SESSION_STORE_H
@@ -47,9 +47,9 @@ int hf_session_was_put_away(struct hf_sessions *sessions, const char *name);
 
 /*
  * Appends the record durably, as the holder of `token`. HF_E_STALE when that is no
- * longer current; nothing is written then.
+ * longer current; nothing is written then. record->tail is for the next time.
  */
-int hf_session_save(struct hf_sessions *sessions, const struct hf_session_record *record,
+int hf_session_save(struct hf_sessions *sessions, struct hf_session_record *record,
 		    uint64_t token, struct hf_err *err);
 
 /*
@@ -57,11 +57,14 @@ int hf_session_save(struct hf_sessions *sessions, const struct hf_session_record
  * which its processes are gone as well. For what is written while a clock runs. Where the file has
  * no more room (it is made anew by the next save), nothing is written: -ENOSPC.
  */
-int hf_session_note(struct hf_sessions *sessions, const struct hf_session_record *record,
+int hf_session_note(struct hf_sessions *sessions, struct hf_session_record *record,
 		    uint64_t token, struct hf_err *err);
 
-/* Calls `fn` for each session there is, sorted, until it returns less than 0. */
-int hf_session_each(struct hf_sessions *sessions, int (*fn)(void *arg, const char *name), void *arg,
+/*
+ * Calls `fn` for each session there is, sorted, until it returns less than 0. With `kept` also for those
+ * that run and whose directory was deleted.
+ */
+int hf_session_each(struct hf_sessions *sessions, int kept, int (*fn)(void *arg, const char *name), void *arg,
 		    struct hf_err *err);
 
 /* What a terminal and JSON can carry: other bytes become '?'. At most cap - 1 bytes. */
@@ -76,12 +79,13 @@ void hf_session_conclude(struct hf_sessions *sessions, struct hf_session_record 
 
 /*
  * Brings a run whose keeper is dead to its end: what its own event says, where it came to
- * write one, else abandoned, with the event. The caller has set ended and ran_ns for that, and saves.
+ * write one; else what it landed, if it was killed while it did (stage.h); else abandoned; with the event. The caller has
+ * set ended and ran_ns for that, and saves. An error: what it landed cannot be told now, and nothing is to be saved.
  */
-void hf_session_complete(struct hf_sessions *sessions, struct hf_session_record *record, int exit_status,
-			 const char *cause);
+int hf_session_complete(struct hf_sessions *sessions, struct hf_session_record *record, int exit_status,
+			const char *cause, struct hf_err *err);
 
-/* 1 when that run's session_reaped event was written, by who was killed before the record was. */
+/* 1 when that run's session_reaped event was written, by a process that was killed before it wrote the record. */
 int hf_session_is_reaped(struct hf_sessions *sessions, struct hf_session_record *record);
 
 /* One event about a session; without a journal, or when it cannot be written, nothing. */

@@ -17,24 +17,27 @@
 #include "hf/sys/replace.h"
 #include "hf/sys/state.h"
 
-#define COMMAND     "command.json"
-#define COMMAND_NEW ".command.json.new"
+#define COMMAND      "command.json"
+#define COMMAND_NEXT ".command.json.next" /* of a run that is not on record yet */
+#define COMMAND_NEW  ".command.json.new"
 
 /* -- writing ------------------------------------------------------------------------ */
 
-/* The same again, as in most runs: nothing needs to be written. */
-static int is_stored(int dirfd, const struct hf_buf *text)
+/* The bytes of `file`, to be freed; NULL: there is none that could be one of these. */
+static char *read_bytes(int dirfd, const char *file, size_t *ret_len)
 {
-	AUTO_FREE char *old = NULL;
+	AUTO_FREE char *text = NULL;
 	AUTO_FD fd = -1;
 	struct stat st;
 
-	if (hf_open_private(dirfd, COMMAND, O_RDONLY, COMMAND, &fd, &st, NULL) < 0 ||
-	    st.st_size != (off_t)text->len)
-		return 0;
-	old = malloc(text->len);
-	return old && hf_pread_all(fd, old, text->len, 0) == (ssize_t)text->len &&
-	       memcmp(old, text->s, text->len) == 0;
+	if (hf_open_private(dirfd, file, O_RDONLY, file, &fd, &st, NULL) < 0 || st.st_size <= 0 ||
+	    (size_t)st.st_size > HF_OPTIONS_JSON_MAX)
+		return NULL;
+	text = malloc((size_t)st.st_size);
+	if (!text || hf_pread_all(fd, text, (size_t)st.st_size, 0) != (ssize_t)st.st_size)
+		return NULL;
+	*ret_len = (size_t)st.st_size;
+	return ptr_take(&text);
 }
 
 static void encode(const struct hf_run_opts *given, struct hf_buf *out)
@@ -55,11 +58,26 @@ static uint64_t sum_of(const char *text, size_t len)
 	return (XXH3_64bits(text, len) & INT64_MAX) | 1;
 }
 
-int hf_stored_save(struct hf_sessions *sessions, const char *name, const struct hf_run_opts *given,
-		   uint64_t *ret_sum, struct hf_err *err)
+static int has_sum(int dirfd, const char *file, uint64_t sum)
+{
+	size_t len = 0;
+	AUTO_FREE char *text = read_bytes(dirfd, file, &len);
+
+	return text && sum_of(text, len) == sum;
+}
+
+static int put_in_place(int dirfd)
+{
+	return hf_sys.renameat2(dirfd, COMMAND_NEXT, dirfd, COMMAND, 0) < 0 ? -errno : 0;
+}
+
+int hf_stored_stage(struct hf_sessions *sessions, const char *name, const struct hf_run_opts *given, uint64_t before,
+		    uint64_t *ret_sum, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+	AUTO_FREE char *stored = NULL;
 	AUTO_FD dirfd = -1;
+	size_t len = 0;
 	int r = hf_session_dir(sessions, name, 1, &dirfd, err);
 
 	if (r < 0)
@@ -68,9 +86,30 @@ int hf_stored_save(struct hf_sessions *sessions, const char *name, const struct 
 	if (text.err)
 		return hf_fail_sys(err, -text.err, "memory", name);
 	*ret_sum = sum_of(text.s, text.len);
+	stored = read_bytes(dirfd, COMMAND, &len);
+	/* The same again, as in most runs: nothing needs to be written. */
+	if (stored && len == text.len && memcmp(stored, text.s, len) == 0)
+		return 0;
+	/* The run before was killed when its record named them and they were not in place yet. */
+	if (before != 0 && !(stored && sum_of(stored, len) == before) && has_sum(dirfd, COMMAND_NEXT, before))
+		r = put_in_place(dirfd);
 	/* Not synced: what a power cut leaves is compared with the sum in the record, which is. */
-	r = is_stored(dirfd, &text) ? 0 : hf_replace_file(dirfd, COMMAND, COMMAND_NEW, text.s, text.len, 0);
-	return r < 0 ? hf_fail_sys(err, -r, "write", COMMAND) : 0;
+	if (r == 0)
+		r = hf_replace_file(dirfd, COMMAND_NEXT, COMMAND_NEW, text.s, text.len, 0);
+	return r < 0 ? hf_fail_sys(err, -r, "write", COMMAND_NEXT) : 1;
+}
+
+void hf_stored_settle(struct hf_sessions *sessions, const char *name, int keep)
+{
+	AUTO_FD dirfd = -1;
+
+	if (hf_session_dir(sessions, name, 0, &dirfd, NULL) < 0)
+		return;
+	/* If it fails they are found where they are: the record has their sum. */
+	if (keep)
+		(void)put_in_place(dirfd);
+	else
+		(void)hf_sys.unlinkat(dirfd, COMMAND_NEXT, 0);
 }
 
 /* -- reading ------------------------------------------------------------------------ */
@@ -105,24 +144,39 @@ static const char *decode(json_t *root, const char *name, struct hf_stored *stor
 	return hf_options_check(name, &stored->o, NULL) < 0 ? "its options cannot be" : NULL;
 }
 
+static const char *parse_stored(const char *text, size_t len, const char *name, struct hf_stored *ret)
+{
+	json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	const char *why = root ? decode(root, name, ret) : "it is not JSON";
+
+	json_decref(root);
+	ret->sum = sum_of(text, len);
+	return why;
+}
+
 static const char *read_stored(int fd, const struct stat *st, const char *name, struct hf_stored *ret)
 {
 	AUTO_FREE char *text = NULL;
-	const char *why = "its size is not one";
-	json_t *root;
 	ssize_t n;
 
 	if (st->st_size <= 0 || (size_t)st->st_size > HF_OPTIONS_JSON_MAX)
-		return why;
+		return "its size is not one";
 	text = malloc((size_t)st->st_size);
 	n = text ? hf_pread_all(fd, text, (size_t)st->st_size, 0) : -1;
-	if (n <= 0)
-		return "it cannot be read";
-	root = json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, NULL);
-	why = root ? decode(root, name, ret) : "it is not JSON";
-	json_decref(root);
-	ret->sum = sum_of(text, (size_t)n);
-	return why;
+	return n <= 0 ? "it cannot be read" : parse_stored(text, (size_t)n, name, ret);
+}
+
+/* Those that the record names and that were not put in their place. 1, or 0 when there are none. */
+static int load_next(int dirfd, const char *name, uint64_t sum, struct hf_stored *ret)
+{
+	size_t len = 0;
+	AUTO_FREE char *text = sum != 0 ? read_bytes(dirfd, COMMAND_NEXT, &len) : NULL;
+
+	hf_stored_done(ret);
+	if (text && sum_of(text, len) == sum && !parse_stored(text, len, name, ret))
+		return 1;
+	hf_stored_done(ret);
+	return 0;
 }
 
 static int quarantine(struct hf_sessions *sessions, int dirfd, const char *name, const char *why,
@@ -135,28 +189,33 @@ static int quarantine(struct hf_sessions *sessions, int dirfd, const char *name,
 			    "what was stored of it was put away: %s; give command and options again, behind --", why);
 }
 
-int hf_stored_load(struct hf_sessions *sessions, const char *name, int put_away, struct hf_stored *ret,
+int hf_stored_load(struct hf_sessions *sessions, const char *name, uint64_t sum, int put_away, struct hf_stored *ret,
 		   struct hf_err *err)
 {
 	AUTO_FD dirfd = -1;
 	AUTO_FD fd = -1;
-	const char *why;
+	const char *why = NULL;
 	struct stat st;
-	int r = hf_session_dir(sessions, name, 0, &dirfd, err);
+	int opened, r = hf_session_dir(sessions, name, 0, &dirfd, err);
 
 	memset(ret, 0, sizeof(*ret));
 	if (r < 0)
 		return r;
-	r = hf_open_private(dirfd, COMMAND, O_RDONLY, COMMAND, &fd, &st, err);
-	if (r == -ENOENT)
+	opened = hf_open_private(dirfd, COMMAND, O_RDONLY, COMMAND, &fd, &st, err);
+	if (opened < 0 && opened != -ENOENT && opened != HF_E_UNTRUSTED && opened != -ELOOP)
+		return opened;
+	if (opened == 0)
+		why = read_stored(fd, &st, name, ret);
+	if ((opened == 0 && !why && (sum == 0 || ret->sum == sum)) || load_next(dirfd, name, sum, ret))
+		return 0;
+	if (opened == -ENOENT)
 		return FAIL(err, HF_E_FORMAT, "resume", name,
 			    "nothing is stored of it; give command and options again, behind --");
-	if (r < 0 && r != HF_E_UNTRUSTED && r != -ELOOP)
-		return r;
-	why = r < 0 ? "not a file of ours" : read_stored(fd, &st, name, ret);
-	if (!why)
-		return 0;
-	hf_stored_done(ret);
+	if (opened == 0 && !why)
+		return FAIL(err, HF_E_FORMAT, "resume", name,
+			    "what is stored is not what it ran with; give command and options again, behind --");
+	if (opened < 0)
+		why = "not a regular file of this user's";
 	return put_away ? quarantine(sessions, dirfd, name, why, err)
 			: FAIL(err, HF_E_FORMAT, "resume", name, "%s", why);
 }

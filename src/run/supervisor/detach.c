@@ -1,6 +1,8 @@
 /* run/supervisor/detach.c - the way into the background: what the caller does, and what the program does. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,20 +19,28 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/fdpass.h"
 #include "hf/sys/io.h"
+#include "hf/sys/poll.h"
 #include "hf/sys/state.h"
 #include "holdfast/exit.h"
 #include "holdfast/version.h"
 
 /* -- both sides ---------------------------------------------------------------------- */
 
-/* Reads exactly so much. 1, or 0 when the other one is gone before. */
-static int receive(int fd, void *to, size_t len)
+/* Reads exactly so much. 1; 0 when the other one is gone before; HF_E_TIMEOUT. */
+static int receive(int fd, void *to, size_t len, struct hf_mono until)
 {
 	size_t have = 0;
 
 	while (have < len) {
-		ssize_t n = hf_sys.read(fd, (char *)to + have, len - have);
+		struct pollfd ready = { .fd = fd, .events = POLLIN };
+		int r = hf_poll_until(&ready, 1, until);
+		ssize_t n;
 
+		if (r == 0)
+			return HF_E_TIMEOUT;
+		if (r == -EINTR)
+			continue;
+		n = r < 0 ? r : hf_sys.read(fd, (char *)to + have, len - have);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -65,8 +75,27 @@ static int fail_ended(struct hf_err *err, const char *name)
 	return FAIL(err, -ECHILD, "start", name, "its supervisor was killed");
 }
 
-/* Starts the program in a session of its own; the socket to it. The process that was started ends at once, and is reaped. */
-static int start_program(const char *name, int *ret_socket, struct hf_err *err)
+/* The process that was started: it is to end at once, and is reaped; if it has not ended by then, it is killed. */
+static void reap_program(pid_t pid, struct hf_mono until)
+{
+	/* Our child, not reaped: the number is its own. */
+	AUTO_FD pidfd = hf_sys.pidfd_open(pid, 0);
+	struct pollfd exited = { .fd = pidfd, .events = POLLIN };
+	int r = 0;
+
+	if (pidfd >= 0) {
+		do
+			r = hf_poll_until(&exited, 1, until);
+		while (r == -EINTR);
+		if (r <= 0)
+			(void)hf_sys.pidfd_send_signal(pidfd, SIGKILL);
+	}
+	while (waitid(P_PID, (id_t)pid, &(siginfo_t){ 0 }, WEXITED) < 0 && errno == EINTR)
+		continue;
+}
+
+/* Starts the program in a session of its own; the socket to it. */
+static int start_program(const char *name, pid_t *ret_pid, int *ret_socket, struct hf_err *err)
 {
 	char *argv[] = { (char[]){ HF_SUPERVISE_PROGRAM }, (char *)(uintptr_t)name, NULL };
 	AUTO_FD program = -1;
@@ -74,7 +103,6 @@ static int start_program(const char *name, int *ret_socket, struct hf_err *err)
 	AUTO_FD theirs = -1;
 	char path[64];
 	int ends[2];
-	pid_t pid;
 	int r = hf_supervise_open(&program, err);
 
 	if (r < 0)
@@ -85,20 +113,20 @@ static int start_program(const char *name, int *ret_socket, struct hf_err *err)
 	theirs = ends[1];
 	/* By its descriptor: what was checked is what runs. */
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", program);
-	if (hf_sys.spawn_session(path, argv, theirs, &pid) < 0)
+	if (hf_sys.spawn_session(path, argv, theirs, ret_pid) < 0)
 		return FAIL_SYS(err, "spawn", HF_SUPERVISE_PROGRAM);
-	hf_auto_close(&theirs);
-	while (waitid(P_PID, (id_t)pid, &(siginfo_t){ 0 }, WEXITED) < 0 && errno == EINTR)
-		continue;
 	*ret_socket = fd_take(&ours);
 	return 0;
 }
 
-static int check_hello(int socket, struct hf_err *err)
+static int check_hello(int socket, struct hf_mono until, struct hf_err *err)
 {
 	struct hf_hello hello;
+	int r = receive(socket, &hello, sizeof(hello), until);
 
-	if (!receive(socket, &hello, sizeof(hello)) || memcmp(hello.magic, HF_HELLO_MAGIC, sizeof(HF_HELLO_MAGIC)) != 0)
+	if (r == HF_E_TIMEOUT)
+		return FAIL(err, r, "start", HF_SUPERVISE_PROGRAM, "it did not answer in time; is it another program?");
+	if (r <= 0 || memcmp(hello.magic, HF_HELLO_MAGIC, sizeof(HF_HELLO_MAGIC)) != 0)
 		return FAIL(err, -ENOEXEC, "start", HF_SUPERVISE_PROGRAM, "it ended at once, or is another program");
 	hello.version[sizeof(hello.version) - 1] = '\0';
 	if (strcmp(hello.version, hf_version()) != 0 || hello.news_size != sizeof(struct hf_link_news))
@@ -113,7 +141,9 @@ int hf_detach(struct hf_state *state, const char *name, const struct hf_run_opts
 	AUTO(hf_buf_done) struct hf_buf order = HF_BUF_INIT;
 	struct hf_order_head head;
 	struct hf_link_news news;
+	struct hf_mono until = hf_mono_in(given->start_ns > 0 ? given->start_ns : HF_RUN_START_NS);
 	AUTO_FD socket = -1;
+	pid_t pid;
 	int r;
 
 	hf_order_add_json(&order, name, hf_state_path(state), given);
@@ -121,9 +151,11 @@ int hf_detach(struct hf_state *state, const char *name, const struct hf_run_opts
 		return hf_fail_sys(err, -order.err, "memory", name);
 	if (order.len > HF_OPTIONS_JSON_MAX)
 		return hf_fail_sys(err, E2BIG, "start", name);
-	r = start_program(name, &socket, err);
-	if (r == 0)
-		r = check_hello(socket, err);
+	r = start_program(name, &pid, &socket, err);
+	if (r < 0)
+		return r;
+	r = check_hello(socket, until, err);
+	reap_program(pid, until);
 	if (r < 0)
 		return r;
 	head.len = order.len;
@@ -131,7 +163,7 @@ int hf_detach(struct hf_state *state, const char *name, const struct hf_run_opts
 	    send_all(socket, order.s, order.len, -1) < 0)
 		return fail_ended(err, name);
 	/* Exactly one message: the keeper has the socket open too, so its end may be far off. */
-	if (!receive(socket, &news, sizeof(news)))
+	if (receive(socket, &news, sizeof(news), HF_MONO_NEVER) <= 0)
 		return fail_ended(err, name);
 	*ret = news;
 	return 0;
@@ -171,8 +203,28 @@ static int take_socket(int fd)
 	return socket;
 }
 
+struct ordered {
+	struct hf_start start;
+	struct hf_link_news *news;
+};
+
+static int supervise_staged(void *arg, const struct hf_stage *stage)
+{
+	struct ordered *ordered = arg;
+
+	ordered->start.stage = stage;
+	return hf_supervise(&ordered->start, &ordered->news->report, &ordered->news->err);
+}
+
+static int supervise_ordered(const struct hf_start *start, hf_stager_fn *stager, struct hf_link_news *news)
+{
+	struct ordered ordered = { .start = *start, .news = news };
+
+	return stager ? stager(start->state, start->name, supervise_staged, &ordered) : supervise_staged(&ordered, NULL);
+}
+
 /* The order is read and carried out; what came of it, if the command never ran, goes to *news. */
-static int carry_out(int *socket, struct hf_link_news *news)
+static int carry_out(int *socket, hf_stager_fn *stager, struct hf_link_news *news)
 {
 	AUTO(hf_order_done) struct hf_order order = { 0 };
 	AUTO_FREE char *text = NULL;
@@ -186,7 +238,7 @@ static int carry_out(int *socket, struct hf_link_news *news)
 	text = malloc(head.len);
 	if (!text)
 		return hf_fail_sys(&news->err, ENOMEM, "memory", HF_SUPERVISE_PROGRAM);
-	if (!receive(*socket, text, head.len))
+	if (receive(*socket, text, head.len, HF_MONO_NEVER) <= 0)
 		return FAIL(&news->err, HF_E_FORMAT, "order", HF_SUPERVISE_PROGRAM, "its caller is gone");
 	r = hf_order_read(text, head.len, &order, &news->err);
 	hf_auto_free(&text);
@@ -194,18 +246,18 @@ static int carry_out(int *socket, struct hf_link_news *news)
 		r = hf_state_adopt(state_fd, order.state_path, &state, &news->err);
 	hf_auto_close(&state_fd);
 	if (r == 0)
-		r = hf_supervise(&(struct hf_start){ .state = state,
-						     .name = order.name,
-						     .given = &order.o,
-						     .detached = 1,
-						     .started = send_news,
-						     .arg = socket },
-				 &news->report, &news->err);
+		r = supervise_ordered(&(struct hf_start){ .state = state,
+							  .name = order.name,
+							  .given = &order.o,
+							  .detached = 1,
+							  .started = send_news,
+							  .arg = socket },
+				      stager, news);
 	hf_state_free(state);
 	return r;
 }
 
-int hf_supervise_main(int fd)
+int hf_supervise_main(int fd, hf_stager_fn *stager)
 {
 	struct hf_hello hello = { .magic = HF_HELLO_MAGIC, .news_size = sizeof(struct hf_link_news) };
 	struct hf_link_news news = { .kind = HF_LINK_ENDED };
@@ -223,7 +275,7 @@ int hf_supervise_main(int fd)
 	hf_copy_text(hello.version, sizeof(hello.version), hf_version());
 	if (socket < 0 || send_all(socket, &hello, sizeof(hello), -1) < 0)
 		return HF_EXIT_AROUND;
-	news.result = carry_out(&socket, &news);
+	news.result = carry_out(&socket, stager, &news);
 	/* Not told yet: it never ran. */
 	if (socket >= 0)
 		send_news(&socket, &news);

@@ -29,11 +29,13 @@
 /* The limit marks of one session on record. */
 struct marks {
 	uint64_t own, around;
-	int hunted; /* it is inside the one that is hunted */
+	int hunted;  /* it is inside the one that is hunted */
+	int is_self; /* it is the one that is hunted */
 };
 
 struct hunt {
 	struct hf_sessions *sessions;
+	const char *session; /* its name */
 	struct hf_cgroup group;
 	struct hf_here here;
 	char mark[HF_MARK_MAX];
@@ -48,6 +50,7 @@ struct hunt {
 	unsigned killed;           /* how many of them */
 	unsigned living;  /* found in this round */
 	unsigned refused; /* how many of those this user may not signal */
+	int is_shared;    /* one of those has a mark that another session has as well */
 	int32_t survivor; /* one of them, for the message */
 };
 
@@ -195,7 +198,8 @@ static int note_marks(void *arg, const char *name)
 		hunt->others = more;
 		hunt->room = room;
 	}
-	hunt->others[hunt->n_others++] = (struct marks){ record.mark, record.around, 0 };
+	hunt->others[hunt->n_others++] = (struct marks){ record.mark, record.around, 0,
+							   strcmp(name, hunt->session) == 0 };
 	return 0;
 }
 
@@ -220,7 +224,7 @@ static int read_others(struct hunt *hunt)
 
 	hunt->n_others = 0;
 	hunt->others_read = 1;
-	r = hf_session_each(hunt->sessions, note_marks, hunt, NULL);
+	r = hf_session_each(hunt->sessions, 0, note_marks, hunt, NULL);
 	while (r == 0 && found) {
 		found = 0;
 		for (size_t i = 0; i < hunt->n_others; i++) {
@@ -249,7 +253,21 @@ static int is_hunted_mark(struct hunt *hunt, uint64_t mark)
 }
 
 /*
- * One that bears a mark of an earlier run. Its limit mark is proof whatever its user is. Any
+ * Does another session on record, not inside this one, have the same limit mark? Marks are hashes. Then a
+ * process with it may be that session's, and the mark proves nothing. 1, 0 or -errno.
+ */
+static int is_shared_mark(struct hunt *hunt, uint64_t mark)
+{
+	int r = hunt->others_read ? 0 : read_others(hunt);
+
+	for (size_t i = 0; r == 0 && i < hunt->n_others; i++)
+		if (hunt->others[i].own == mark && !hunt->others[i].is_self && !hunt->others[i].hunted)
+			return 1;
+	return r;
+}
+
+/*
+ * One that bears a mark of an earlier run. Its limit mark is proof whatever its user is, unless another session has the same. Any
  * user can write any environment, so a foreign process with that mark alone is not killed; it
  * may be of the tree all the same.
  */
@@ -257,25 +275,32 @@ static int hunt_marked_one(struct hunt *hunt, int32_t pid)
 {
 	AUTO_FD pidfd = -1;
 	uint32_t uid;
-	int limit = is_hunted_mark(hunt, hf_limit_mark_of(pid));
+	uint64_t mark = hf_limit_mark_of(pid);
+	int named, shared, limit = is_hunted_mark(hunt, mark);
 
 	if (limit < 0 || (!limit && !hf_mark_found(pid, hunt->mark, hunt->only, hunt->token)))
 		return limit;
 	/* Seen by number; proven only now. */
 	pidfd = hf_sys.pidfd_open(pid, 0);
-	limit = pidfd < 0 ? 0 : is_hunted_mark(hunt, hf_limit_mark_of(pid));
-	if (pidfd < 0 || (limit <= 0 && !hf_mark_found(pid, hunt->mark, hunt->only, hunt->token)) ||
+	mark = pidfd < 0 ? 0 : hf_limit_mark_of(pid);
+	limit = is_hunted_mark(hunt, mark);
+	shared = limit > 0 ? is_shared_mark(hunt, mark) : 0;
+	if (limit < 0 || shared < 0)
+		return limit < 0 ? limit : shared;
+	named = pidfd >= 0 && hf_mark_found(pid, hunt->mark, hunt->only, hunt->token);
+	if (pidfd < 0 || (!limit && !named) ||
 	    hf_status_read_uid(pid, &uid) < 0 || hf_pidfd_exited(pidfd) != 0) {
 		/* It was there, and may have forked before it went: nothing is proven. */
 		hunt->living++;
 		hunt->survivor = pid;
 		return 0;
 	}
-	if (limit > 0 || uid == geteuid()) {
+	if ((limit && !shared) || (named && uid == geteuid())) {
 		strike(hunt, pidfd, pid);
 	} else {
 		hunt->living++;
 		hunt->refused++;
+		hunt->is_shared |= shared;
 		hunt->survivor = pid;
 	}
 	return 0;
@@ -351,6 +376,7 @@ static int hunt_all(struct hunt *hunt, const struct hf_session_record *old)
 
 	hunt->living = 0;
 	hunt->refused = 0;
+	hunt->is_shared = 0;
 	hunt->others_read = 0;
 	if (old) {
 		r = hunt_below(hunt, &old->keeper);
@@ -385,7 +411,7 @@ static int hunt_to_the_end(struct hunt *hunt, const struct hf_session_record *ol
 		quiet = hunt->living == 0 ? quiet + 1 : 0;
 		if (quiet > (hunt->killed > 0) || hf_mono_left(limit) == 0)
 			return 0;
-		/* Waiting makes nobody end whom this user may not signal. */
+		/* Waiting ends no process that this user may not signal. */
 		if (hunt->living > 0 && hunt->refused == hunt->living)
 			return 0;
 		hf_pause(LOOK_AGAIN_NS);
@@ -396,6 +422,10 @@ static int say_survivor(const struct hunt *hunt, const char *name, struct hf_err
 {
 	uint32_t uid = 0;
 
+	if (hunt->is_shared)
+		return FAIL(err, HF_E_REMAINS, "reap", name,
+			    "pid %d may still be part of the run before, or of another session that has the same mark; "
+			    "nothing is killed or started until it has ended", (int)hunt->survivor);
 	if (hunt->refused > 0 && hf_status_read_uid(hunt->survivor, &uid) == 0)
 		return FAIL(err, HF_E_REMAINS, "reap", name,
 			    "%u processes may still be part of the run before, and it is not for this user to "
@@ -409,6 +439,7 @@ int hf_remains_end(struct hf_sessions *sessions, const char *name,
 		   const struct hf_session_record *old, uint64_t token, struct hf_err *err)
 {
 	struct hunt hunt = { .sessions = sessions,
+			     .session = name,
 			     .group = HF_CGROUP_INIT,
 			     /* What an earlier run was told to leave running is not of this one. */
 			     .only = old ? old->token : 0,

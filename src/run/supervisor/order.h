@@ -58,7 +58,15 @@ int hf_supervise_open(int *ret_fd, struct hf_err *err);
 int hf_detach(struct hf_state *state, const char *name, const struct hf_run_opts *given, struct hf_link_news *ret,
 	      struct hf_err *err);
 
-/* The program's side, whole. `fd` is the socket; all other descriptors are the caller's and are closed. The exit status. */
-int hf_supervise_main(int fd);
+/* Something that is done with a stage (run/stage.h), and a layer above that has one for every session. */
+struct hf_stage;
+typedef int hf_with_stage_fn(void *arg, const struct hf_stage *stage);
+typedef int hf_stager_fn(struct hf_state *state, const char *name, hf_with_stage_fn *fn, void *arg);
+
+/*
+ * The program's side, whole. `fd` is the socket; all other descriptors are the caller's and are closed. `stager` makes the session's
+ * stage; NULL: it has none. The exit status.
+ */
+int hf_supervise_main(int fd, hf_stager_fn *stager);
 
 #endif

@@ -12,17 +12,22 @@
 static int conclude(struct hf_sessions *sessions, struct hf_session_record *old, uint64_t token,
 		    struct hf_err *err)
 {
+	int r;
+
 	/* Nobody saw it end; between two attempts of a loop the last one has its outcome already. */
 	if (old->phase != HF_PHASE_WAITING || old->outcome == HF_OUTCOME_NONE) {
 		old->ended.ns = 0;
 		old->ran_ns = 0;
 	}
-	hf_session_complete(sessions, old, HF_EXIT_AROUND, "its supervisor and keeper were killed");
+	r = hf_session_complete(sessions, old, HF_EXIT_AROUND, "its supervisor and keeper were killed", err);
+
+	if (r < 0)
+		return r;
 	old->cgroup[0] = '\0';
 	return hf_session_save(sessions, old, token, err);
 }
 
-/* The group of a run that ended with somebody left in it on purpose, when they have gone since. */
+/* The group of a run that left processes in it on purpose, when they have gone since. */
 static void remove_empty_group(const struct hf_session_record *old)
 {
 	struct hf_cgroup group = HF_CGROUP_INIT;
@@ -78,9 +83,18 @@ int hf_remains_settle(struct hf_sessions *sessions, const char *name, uint64_t t
 	return 0;
 }
 
+static int sweep(void)
+{
+	struct hf_cgroup own = HF_CGROUP_INIT;
+	int removed = hf_cgroup_own(&own) == 0 ? hf_cgroup_sweep(&own) : 0;
+
+	hf_cgroup_done(&own);
+	return removed;
+}
+
 int hf_sessions_sweep(struct hf_sessions *sessions)
 {
-	return sessions ? hf_cgroup_sweep() : 0;
+	return sessions ? sweep() : 0;
 }
 
 static int reap(struct hf_sessions *sessions, const char *name, struct hf_err *err)
@@ -99,7 +113,7 @@ static int reap(struct hf_sessions *sessions, const char *name, struct hf_err *e
 	r = hf_remains_settle(sessions, name, hf_lock_token(lock), &old, &killed, err);
 	(void)hf_lock_release(lock, NULL);
 	hf_lock_free(lock);
-	(void)hf_cgroup_sweep();
+	(void)sweep();
 	return r < 0 ? r : killed;
 }
 

@@ -1,7 +1,7 @@
 /*
  * run/supervisor/remains.h - what a session left whose supervisor and keeper are gone, or lost its lock.
  *
- * Whoever holds the lock of that name now ends it before anything else is started:
+ * The process that holds the lock of that name now ends it before anything else is started:
  * there are never two agents of one name.
  */
 #ifndef RUN_SUPERVISOR_REMAINS_H

@@ -23,7 +23,7 @@ static _Noreturn void reap_all(void)
 
 	sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, NULL);
-	/* Nothing of the caller's is held open by somebody who does not use it. */
+	/* Nothing of the caller's is held open by a process that does not use it. */
 	for (int i = 0, null = open("/dev/null", O_RDWR | O_CLOEXEC); null >= 0 && i < 3; i++)
 		(void)dup2(null, i);
 	(void)close_range(3, ~0U, 0);

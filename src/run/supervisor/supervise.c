@@ -82,9 +82,6 @@ static void hear(struct hf_supervisor *s)
 
 	while (receive(s, &news, &fd)) {
 		switch (news.kind) {
-		case HF_LINK_HELD:
-			s->token = news.report.token;
-			break;
 		case HF_LINK_RESUMED:
 			take_terms(s, &news);
 			break;
@@ -224,11 +221,11 @@ static void note_lease(void *arg, const struct hf_lock_info *info)
 /* Once in a lease: does the keeper renew it? 1 when it is lost, or has run out. */
 static int is_neglected(struct hf_supervisor *s)
 {
-	struct lease lease = { .token = s->token };
+	struct lease lease = { .token = atomic_load(&s->gate->token) };
 	struct hf_locks *locks = NULL;
 	int r = -1;
 
-	if (s->token != 0 && hf_locks_open(s->state, NULL, &locks, NULL) == 0) {
+	if (lease.token != 0 && hf_locks_open(s->state, NULL, &locks, NULL) == 0) {
 		/* Signals wait meanwhile. */
 		hf_locks_set_patience(locks, LOOK_NS);
 		r = hf_lock_look(locks, s->name, note_lease, &lease, NULL);
@@ -236,7 +233,7 @@ static int is_neglected(struct hf_supervisor *s)
 	hf_locks_free(locks);
 	if (r < 0 && r != HF_E_NOT_HELD)
 		return 0; /* cannot be told: it has the benefit of the doubt */
-	return s->token != 0 && (!lease.current || lease.expired);
+	return lease.token != 0 && (!lease.current || lease.expired);
 }
 
 /* -- the poll --------------------------------------------------------------------------- */
@@ -271,7 +268,7 @@ static void watch_keeper(struct hf_supervisor *s)
 			return;
 		if (hf_mono_left(s->look) == 0) {
 			/*
-			 * Whoever wants the lock has it the moment the lease ends; that is left
+			 * The next process that wants the lock has it the moment the lease ends; that is left
 			 * to them for a while. Then a keeper that is only stopped is woken, and
 			 * one that was and still does nothing has had its time: it is our turn.
 			 */
@@ -332,7 +329,7 @@ static void hear_of_keeper(struct hf_supervisor *s)
 
 /*
  * The process group for the command. On a terminal it is ours: Ctrl-C and Ctrl-Z mean both. Without one
- * it has its own, as with timeout(1): `kill 0` in it does not end who called us.
+ * it has its own, as with timeout(1): `kill 0` in it does not end our caller.
  */
 static pid_t group_for_command(void)
 {
@@ -399,7 +396,7 @@ void hf_await_keeper(struct hf_supervisor *s)
 		continue;
 }
 
-/* The keeper is gone, and whoever it left is left alone: they are ours then, as without a reaper. */
+/* The keeper is gone, and the processes it left are left alone: they are ours then, as without a reaper. */
 static void end_reaper(struct hf_supervisor *s)
 {
 	AUTO_FD pidfd = -1;

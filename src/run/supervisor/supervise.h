@@ -45,7 +45,7 @@ struct hf_supervisor {
 	struct hf_gate *gate; /* shared with the keeper */
 	pid_t keeper;    /* tree.reaper, where there is one, is its parent */
 	int keeper_fd;
-	uint64_t token;  /* 0: the keeper does not have the lock yet */
+	uint64_t token;  /* of a keeper that was killed; 0: it did not have the lock yet */
 	struct hf_mono look; /* when the lease is looked at next */
 	int aborted;     /* by a signal, before there was anything to stop */
 	struct hf_tree tree;

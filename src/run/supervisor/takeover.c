@@ -50,12 +50,14 @@ static void complete_record(struct hf_supervisor *s, struct hf_sessions *session
 		record->ran_ns = record->began_ns ? hf_boot_now().ns - record->began_ns : 0;
 	}
 	record->kills = s->tree.killed > 0;
-	/* Who lost the lock has nothing to tell: its successor does. */
+	/* A supervisor that lost the lock has nothing to tell: its successor does. */
 	if (hf_lock_check_token(sessions->locks, s->name, record->token, NULL) < 0)
 		return;
 	if (s->tree.killed > 0)
 		hf_session_event(sessions, HF_EV_SESSION_KILLED, s->name, killed, 2);
-	hf_session_complete(sessions, record, HF_EXIT_AROUND, KEEPER_KILLED);
+	/* Else it stays as it is, for the next run. */
+	if (hf_session_complete(sessions, record, HF_EXIT_AROUND, KEEPER_KILLED, NULL) < 0)
+		return;
 	(void)hf_session_save(sessions, record, record->token, NULL);
 }
 
@@ -103,7 +105,7 @@ static void free_place(struct hf_supervisor *s, struct hf_sessions *sessions)
 	    hf_lock_look(groups, s->o.group, find_place, &place, NULL) < 0 || place.token == 0)
 		return;
 	if (hf_lock_release_as(groups, s->o.group, place.token, NULL, NULL) < 0)
-		return; /* its lease has run out, and somebody else has it */
+		return; /* its lease has run out, and another process has it */
 }
 
 void hf_take_over(struct hf_supervisor *s)
@@ -113,6 +115,7 @@ void hf_take_over(struct hf_supervisor *s)
 	struct hf_journal *journal = NULL;
 	int known, released = 0;
 
+	s->token = atomic_load(&s->gate->token);
 	if (hf_journal_open(s->state, NULL, &journal, NULL) < 0)
 		journal = NULL;
 	if (hf_sessions_open(s->state, journal, &sessions, NULL) < 0)

@@ -6,7 +6,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/run/supervisor/supervise.h"
 
-/* Who is in the background of a shell neither reads the terminal nor changes it. */
+/* A job in the background of a shell neither reads the terminal nor changes it. */
 static int is_in_front(void)
 {
 	return tcgetpgrp(STDIN_FILENO) == getpgrp();
@@ -92,7 +92,7 @@ int hf_terminal_read(struct hf_terminal *t, pid_t *ret_group)
 		return 0;
 	t->at = 0;
 	t->len = (size_t)n;
-	/* The master's side shows the modes of the other one, and who is in front there. */
+	/* The master's side shows the modes of the other one, and the group that is in front there. */
 	*ret_group = tcgetpgrp(t->pty);
 	if (tcgetattr(t->pty, &modes) < 0 || !(modes.c_lflag & ISIG) || *ret_group <= 0)
 		return 0;

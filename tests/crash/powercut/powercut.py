@@ -7,45 +7,72 @@ A plan with changed, new and deleted files is committed on a real file system wh
 At each flush the disk is made anew from everything that was flushed before and none, all, or a random half
 of the writes since, in random order; it is mounted, `holdfast plan recover` is run, and the target
 must be all old or all new; all new once the commit was acknowledged. Prints one line of JSON.
+
+FS "ext4+ext4": the state directory and the target are on two file systems, each on its half of the disk.
 """
 import json, os, random, struct, subprocess, sys, time
 
 FS, MUTANT, NOISE, EXTRA = sys.argv[1], sys.argv[2], sys.argv[3] == "1", int(sys.argv[4])
 W, HOLDFAST, HELPERS = os.environ["W"], os.environ["HOLDFAST"], os.environ["HELPERS"]
 MNT, REC, IMG, BASE, LOG = W + "/m", W + "/rec", W + "/img", W + "/base", W + "/log"
-SIZE = {"ext4": 16, "btrfs": 120, "xfs": 310}[FS]
-MKFS = {"ext4": ["mkfs.ext4", "-q", "-J", "size=4"], "btrfs": ["mkfs.btrfs", "-q"], "xfs": ["mkfs.xfs", "-q"]}[FS]
+SIZES = {"ext4": 16, "btrfs": 120, "xfs": 310}
+MKFS = {"ext4": ["mkfs.ext4", "-q", "-J", "size=4"], "btrfs": ["mkfs.btrfs", "-q"], "xfs": ["mkfs.xfs", "-q"]}
+KINDS = FS.split("+")  # one, or two of the same
+SIZE = SIZES[KINDS[0]] << 20
 ENV = dict(os.environ, HOLDFAST_DIR=MNT + "/state")
 seed = int(os.environ.get("SEED", time.time_ns() % 1000000))
 random.seed(seed)
+
+
+# After a power cut it is another boot: for these commands the kernel's boot id is a file of ours.
+BOOT = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"', W + "/boot"]
+
+
+def new_boot():
+    with open(W + "/boot", "w") as f:
+        f.write("%08x-0000-4000-8000-%012x\n" % (random.getrandbits(32), random.getrandbits(48)))
 
 
 def run(*words, **more):
     return subprocess.run(words, check=True, capture_output=True, text=True, **more).stdout.strip()
 
 
-# The same device for every mount: within one boot a target is known by device and inode.
-NUMBER = 100 + os.getpid() % 150
-LOOP = "/dev/loop%d" % NUMBER
+# What is mounted now, and its device. Each boot may give other devices: a target is then known by its path and inode.
+PLACES = [MNT, MNT + "/t"][:len(KINDS)]
+mounted = []
 
 
-def loop_mount(path):
-    if not os.path.exists(LOOP):
-        run("mknod", LOOP, "b", "7", str(NUMBER))
-    loop = LOOP
-    # A device that was just given up may take a moment.
-    for attempt in range(100):
-        if subprocess.run(["losetup", loop, path], capture_output=True).returncode == 0:
+def attach(path, part):
+    """Any device that is free. One that was given up is not, as long as some mount namespace has a copy of its mount."""
+    for attempt in range(600):
+        loop = run("losetup", "-f")
+        if not os.path.exists(loop):
+            run("mknod", loop, "b", "7", loop[len("/dev/loop"):])
+        words = ["losetup", "-o", str(part * SIZE), "--sizelimit", str(SIZE), loop, path]
+        if subprocess.run(words, capture_output=True).returncode == 0:
             break
         time.sleep(0.05)
     else:
-        run("losetup", loop, path)
-    try:
-        run("mount", loop, MNT)
-    except subprocess.CalledProcessError:
-        run("losetup", "-d", loop)
-        return None
+        run(*words)
+    # The device keeps in memory what it read of the image before, if anything had it open when that was taken away.
+    run("blockdev", "--flushbufs", loop)
     return loop
+
+
+def loop_mount(path):
+    """Mounts all of it; False when one cannot be."""
+    for part, place in enumerate(PLACES):
+        loop = attach(path, part)
+        if part:
+            os.makedirs(place, exist_ok=True)
+        # A slow machine must not commit what the commit has not synced.
+        words = ["mount", *(["-o", "commit=300"] if KINDS[part] == "ext4" else []), loop, place]
+        if subprocess.run(words, capture_output=True).returncode:
+            run("losetup", "-d", loop)
+            loop_umount()
+            return False
+        mounted.append((loop, place))
+    return True
 
 
 def umount(path):
@@ -57,9 +84,11 @@ def umount(path):
     run("umount", path)
 
 
-def loop_umount(loop):
-    umount(MNT)
-    run("losetup", "-d", loop)
+def loop_umount():
+    while mounted:
+        loop, place = mounted.pop()
+        umount(place)
+        run("losetup", "-d", loop)
 
 
 def snapshot(root):
@@ -109,14 +138,18 @@ def lay_out():
 
 
 def record():
-    run("truncate", "-s", "%dM" % SIZE, IMG)
-    run(*MKFS, IMG)
-    loop = loop_mount(IMG)
+    for part, kind in enumerate(KINDS):
+        run("truncate", "-s", str(SIZE), W + "/part")
+        run(*MKFS[kind], W + "/part")
+        run("dd", "if=" + W + "/part", "of=" + IMG, "bs=1M", "conv=sparse", "seek=%d" % (part * SIZE >> 20))
+        os.unlink(W + "/part")
+    run("truncate", "-s", str(len(KINDS) * SIZE), IMG)
+    assert loop_mount(IMG)
     old, new = lay_out()
-    loop_umount(loop)
+    loop_umount()
     run("cp", "--sparse=always", IMG, BASE)
     run(HELPERS + "/helper-recorder", REC, IMG, LOG)
-    loop = loop_mount(REC + "/disk")
+    assert loop_mount(REC + "/disk")
     # What is to land is dirty in memory, as after a sandbox that nobody has settled.
     for i in range(6):
         path = MNT + "/state/plans/p/s/s/u/d%d/f%d" % (i % 2, i)
@@ -124,10 +157,16 @@ def record():
         with open(path, "xb") as f:
             f.write(b"n" * 6000)
     noise = MNT + "/noise" if NOISE else "-"
-    out = run(HELPERS + "/helper-powercut-commit", MNT + "/state", "p", noise, MUTANT)
+    new_boot()
+    out = run(*BOOT, HELPERS + "/helper-powercut-commit", MNT + "/state", "p", noise, MUTANT)
     acknowledged = os.stat(LOG).st_size
+    for _ in range(3 if NOISE else 0):
+        with open(MNT + "/noise", "ab") as f:
+            f.write(b"after\n")
+            f.flush()
+            os.fsync(f.fileno())
     assert snapshot(MNT + "/t") == new, "the commit itself is wrong"
-    loop_umount(loop)
+    loop_umount()
     umount(REC)
     return old, new, acknowledged, out
 
@@ -143,12 +182,16 @@ def read_log():
 
 
 def judge(image, acknowledged, old, new):
-    open(W + "/try", "wb").write(image)
-    loop = loop_mount(W + "/try")
-    if loop is None:
+    # A file of its own for each image: a file system that is still in some namespace writes into its own to the end.
+    if os.path.exists(W + "/try"):
+        os.unlink(W + "/try")
+    with open(W + "/try", "xb") as f:
+        f.write(image)
+    if not loop_mount(W + "/try"):
         return "unmountable"
     try:
-        recovery = subprocess.run([HOLDFAST, "plan", "recover", "p"], env=ENV, capture_output=True, text=True)
+        new_boot()
+        recovery = subprocess.run([*BOOT, HOLDFAST, "plan", "recover", "p"], env=ENV, capture_output=True, text=True)
         tree = snapshot(MNT + "/t")
         verdict = "new" if tree == new else "old" if tree == old else "mixed"
         if verdict == "mixed" and os.environ.get("VERBOSE"):
@@ -162,16 +205,17 @@ def judge(image, acknowledged, old, new):
             verdict = "lost after the acknowledgement: " + verdict
         return verdict
     finally:
-        loop_umount(loop)
+        loop_umount()
 
 
 def replay(old, new, acknowledged):
     stable, pending, found, flushes = bytearray(open(BASE, "rb").read()), [], {}, 0
     records = read_log()
     ends = [i for i, record in enumerate(records) if record[0] == "S" or i + 1 == len(records)]
-    # LIMIT: that many flushes, chosen anew in each run; the last ones always.
+    # LIMIT: that many flushes, chosen anew in each run; always the last ones and those right after the acknowledgement.
     limit = int(os.environ.get("LIMIT", len(ends)))
-    taken = set(random.sample(ends, min(limit, len(ends)))) | set(ends[-3:])
+    after = [i for i in ends if records[i][3] > acknowledged]
+    taken = set(random.sample(ends, min(limit, len(ends)))) | set(ends[-3:]) | set(after[:3])
     for i, record in enumerate(records):
         if record[0] == "W":
             pending.append(record)
@@ -206,7 +250,8 @@ def replay(old, new, acknowledged):
 
 def clean():
     """Whatever went wrong, no mount and no loop device of ours stays."""
-    subprocess.run(["umount", MNT], capture_output=True)
+    for place in reversed(PLACES):
+        subprocess.run(["umount", place], capture_output=True)
     for line in run("losetup", "-a").splitlines():
         if W + "/" in line:
             subprocess.run(["losetup", "-d", line.split(":")[0]], capture_output=True)

@@ -1,0 +1,254 @@
+/* cli/table.c - columns fitted to what stands in them and to the screen. */
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/parse.h"
+#include "table.h"
+
+#define NAME_MIN_WIDTH 14 /* the first column is not cut to less than this */
+#define LAST_MIN_WIDTH 24 /* nor the last one, as long as the first can give way */
+#define TEXT_MIN_WIDTH 8  /* of that, what stands before its note */
+
+/* -- how wide text is ------------------------------------------------------------------ */
+
+/* Text was made fit for a terminal before: UTF-8 without control characters. */
+static int width_of(wchar_t c)
+{
+	int width = wcwidth(c);
+
+	return width < 0 ? 1 : width;
+}
+
+/* The bytes of `text` that fit into `max` cells; *ret_width is how many cells they take. */
+static size_t fit(const char *text, int max, int *ret_width)
+{
+	mbstate_t state = { 0 };
+	size_t at = 0, len = strlen(text);
+	int width = 0;
+
+	while (at < len) {
+		wchar_t c;
+		size_t n = mbrtowc(&c, text + at, len - at, &state);
+		int more = n == 0 || n > len ? 1 : width_of(c);
+
+		if (n == 0 || n > len) {
+			n = 1;
+			memset(&state, 0, sizeof(state));
+		}
+		if (width + more > max)
+			break;
+		width += more;
+		at += n;
+	}
+	*ret_width = width;
+	return at;
+}
+
+static int width_of_text(const char *text)
+{
+	int width;
+
+	(void)fit(text, INT_MAX - 2, &width);
+	return width;
+}
+
+/* Does the reader's terminal show more than ASCII? */
+static int shows_utf8(void)
+{
+	const char *names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+	for (size_t i = 0; i < 3; i++) {
+		const char *value = getenv(names[i]);
+
+		if (value && value[0])
+			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+	}
+	return 0;
+}
+
+static void print_spaces(int n)
+{
+	if (n > 0)
+		printf("%*s", n, "");
+}
+
+/* Prints at most `max` cells, the last of them a sign when something is left out. Returns how many. */
+static int print_cut(const char *text, int max)
+{
+	const char *sign = shows_utf8() ? "\u2026" : "~";
+	int width;
+	size_t n = fit(text, max, &width);
+
+	if (!text[n]) {
+		fputs(text, stdout);
+		return width;
+	}
+	if (max <= 0)
+		return 0;
+	n = fit(text, max - 1, &width);
+	printf("%.*s%s", (int)n, text, sign);
+	return width + 1;
+}
+
+/* -- the screen --------------------------------------------------------------------------- */
+
+static int positive(const char *text)
+{
+	uint64_t n;
+
+	return text && hf_parse_u64(text, strlen(text), 100000, &n) == 0 ? (int)n : 0;
+}
+
+void table_screen(int *ret_columns, int *ret_lines)
+{
+	struct winsize size = { 0 };
+	int columns = positive(getenv("COLUMNS")), lines = positive(getenv("LINES"));
+
+	(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+	*ret_columns = columns ? columns : size.ws_col ? size.ws_col : 80;
+	*ret_lines = lines ? lines : size.ws_row ? size.ws_row : 24;
+}
+
+/* -- the table ---------------------------------------------------------------------------- */
+
+struct table_row *table_row_new(void)
+{
+	struct table_row *row = calloc(1, sizeof(*row));
+
+	if (!row)
+		cli_die_oom();
+	for (int i = 0; i < TABLE_COLUMNS_MAX; i++)
+		row->cells[i] = (struct hf_buf)HF_BUF_INIT;
+	row->note = (struct hf_buf)HF_BUF_INIT;
+	return row;
+}
+
+void table_row_free(struct table_row *row)
+{
+	hf_view_cells_done(row->cells, TABLE_COLUMNS_MAX);
+	hf_buf_done(&row->note);
+	free(row);
+}
+
+void table_add(struct table *table, struct table_row *row)
+{
+	struct table_row **grown = reallocarray(table->rows, table->n + 1, sizeof(struct table_row *));
+
+	if (!grown)
+		cli_die_oom();
+	table->rows = grown;
+	grown[table->n++] = row;
+}
+
+void table_done(struct table *table)
+{
+	for (size_t i = 0; i < table->n; i++)
+		table_row_free(table->rows[i]);
+	free(table->rows);
+	table->rows = NULL;
+	table->n = 0;
+}
+
+/* Gives the first column up to its minimum and the last one the rest. The widths of all but the last. */
+static void measure(const struct table *table, int screen, int *widths)
+{
+	int last = table->n_shown - 1, sum = 0, room;
+
+	for (int i = 0; i < table->n_shown; i++) {
+		widths[i] = width_of_text(table->columns[table->shown[i]].title);
+		for (size_t k = 0; k < table->n; k++) {
+			const struct hf_buf *cell = &table->rows[k]->cells[table->shown[i]];
+			int width;
+
+			if (cell->err)
+				cli_die_oom();
+			width = width_of_text(cell->s);
+			if (width > widths[i])
+				widths[i] = width;
+		}
+		if (i < last)
+			sum += widths[i] + 2;
+	}
+	if (!screen || last == 0)
+		return;
+	room = screen - sum;
+	if (room < LAST_MIN_WIDTH) {
+		int give = widths[0] - NAME_MIN_WIDTH;
+
+		if (give > LAST_MIN_WIDTH - room)
+			give = LAST_MIN_WIDTH - room;
+		widths[0] -= give > 0 ? give : 0;
+	}
+}
+
+/* The last column takes what is left of the line. */
+static void print_last(const char *text, const char *note, int left)
+{
+	int room = left - width_of_text(note);
+
+	if (room < TEXT_MIN_WIDTH)
+		room = TEXT_MIN_WIDTH < left ? TEXT_MIN_WIDTH : left;
+	left -= print_cut(text, room);
+	(void)print_cut(note, left);
+}
+
+/* One line, never wider than the screen (0: as wide as it is). */
+static void print_line(const struct cli *cli, const struct table *table, const struct table_row *row, const int *widths,
+		       int screen)
+{
+	int left = screen ? screen : INT_MAX / 2, last = table->n_shown - 1;
+
+	for (int i = 0; i <= last && left > 0; i++) {
+		const struct hf_view_column *column = &table->columns[table->shown[i]];
+		const char *text = row ? row->cells[table->shown[i]].s : column->title;
+		int toned = row && table->shown[i] == table->toned, room = widths[i] < left ? widths[i] : left;
+
+		if (toned)
+			cli_tone(cli, row->tone);
+		if (i == last) {
+			print_last(text, row ? row->note.s : "", left);
+		} else {
+			int width = width_of_text(text);
+			int space = width < room ? room - width : 0;
+
+			print_spaces(column->width > 0 ? space : 0);
+			(void)print_cut(text, room);
+			if (toned)
+				cli_colour(cli, NULL);
+			print_spaces(column->width > 0 ? 0 : space);
+			if (left > room + 2)
+				fputs("  ", stdout);
+			left -= room + 2;
+		}
+		if (toned && i == last)
+			cli_colour(cli, NULL);
+	}
+}
+
+void table_print(const struct cli *cli, const struct table *table, int lines, const char *end)
+{
+	locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+	locale_t old = utf8 ? uselocale(utf8) : (locale_t)0;
+	int widths[TABLE_COLUMNS_MAX], columns = 0, rows;
+
+	table_screen(&columns, &rows);
+	if (!cli->terminal || table->no_cut)
+		columns = 0;
+	measure(table, columns, widths);
+	print_line(cli, table, NULL, widths, columns);
+	printf("%s\n", end);
+	for (size_t i = 0; i < table->n && (lines == 0 || (int)i + 1 < lines); i++) {
+		print_line(cli, table, table->rows[i], widths, columns);
+		printf("%s\n", end);
+	}
+	if (utf8) {
+		(void)uselocale(old);
+		freelocale(utf8);
+	}
+}

@@ -1,0 +1,237 @@
+/* tx/branch.c - a run over a git work tree: the change lands on a branch, rebased and verified as it lands; and when it does. */
+#include <errno.h>
+#include <string.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/tx/branch.h"
+#include "hf/tx/land/land.h"
+
+/* -- files or branch ------------------------------------------------------------------- */
+
+/* Options that say how files are committed. */
+static int is_for_files(const struct hf_tx_options *o)
+{
+	return o->n_dirs != 1 || o->flags & HF_TX_MERGE || o->keep == HF_TX_KEEP_ALWAYS || o->commit != HF_TX_COMMIT_ON_SUCCESS ||
+	       (o->strategy != HF_STRATEGY_AUTO && o->strategy != HF_STRATEGY_OVERLAY);
+}
+
+static void find_work_tree(void *arg, const struct hf_plan_info *info)
+{
+	int *found = arg;
+
+	for (size_t i = 0; i < info->n_sandboxes; i++)
+		*found |= strcmp(info->sandboxes[i].name, HF_LAND_WORK_TREE) == 0;
+}
+
+static void note_branch(void *arg, const struct hf_land_info *info)
+{
+	struct hf_tx *tx = arg;
+
+	hf_copy_text(tx->branch, sizeof(tx->branch), info->branch);
+}
+
+/* A run that is resumed goes on as its sandbox was made: 1; 0: there is none. */
+static int choose_as_made(struct hf_tx *tx, struct hf_err *err)
+{
+	struct hf_landings *landings = NULL;
+	int is_branch = 0, r = hf_plan_look(tx->plans, tx->plan, find_work_tree, &is_branch, err);
+
+	if (r < 0)
+		return r == HF_E_NO_PLAN ? 0 : r;
+	if (tx->o.land && is_branch != tx->lands)
+		return FAIL(err, HF_E_PLAN_STATE, "plan", tx->plan, "its sandbox was made to %s; leave --land out, or drop it with 'plan rm --discard'",
+			    is_branch ? "land on a branch" : "commit files");
+	tx->lands = is_branch;
+	if (is_branch && hf_landings_open(tx->state, NULL, tx->plans, &landings, NULL) == 0) {
+		(void)!hf_land_look(landings, tx->name, note_branch, tx, NULL);
+		hf_landings_free(landings);
+	}
+	return 1;
+}
+
+int hf_tx_branch_choose(struct hf_tx *tx, const struct hf_stage_session *session, struct hf_err *err)
+{
+	int r;
+
+	tx->lands = tx->o.land && strcmp(tx->o.land, HF_TX_LAND_OFF) != 0;
+	r = session->resumed ? choose_as_made(tx, err) : 0;
+	if (r != 0 || tx->o.land)
+		return r < 0 ? r : 0;
+	for (size_t i = 0; r == 0 && i < tx->o.n_dirs; i++)
+		r = hf_land_is_worktree(tx->o.dirs[i], err);
+	if (r <= 0)
+		return r;
+	if (is_for_files(&tx->o)) {
+		hf_tx_say(tx, "plain files are committed to the git work tree, nothing lands on its branch: so the options ask for");
+		return 0;
+	}
+	tx->lands = tx->is_automatic = 1;
+	return 0;
+}
+
+/* -- the sandboxes --------------------------------------------------------------------- */
+
+/* Landing was not asked for: the other way out is said as well. */
+static int refuse(const struct hf_tx *tx, int r, struct hf_err *err)
+{
+	struct hf_err why;
+
+	if (r != HF_E_LAND || !tx->is_automatic || !err)
+		return r;
+	why = *err;
+	return FAIL(err, HF_E_LAND, "land", tx->o.dirs[0], "%.170s; or commit plain files with --land off", why.detail);
+}
+
+int hf_tx_branch_begin(struct hf_tx *tx, struct hf_err *err)
+{
+	const char *branch = tx->o.land && strcmp(tx->o.land, HF_TX_LAND_HEAD) != 0 ? tx->o.land : NULL;
+	AUTO(hf_land_place_done) struct hf_land_place place = { 0 };
+	struct hf_landings *landings = NULL;
+	int r = hf_land_find(tx->o.dirs[0], branch, &place, err);
+
+	if (r == 0)
+		return FAIL(err, HF_E_LAND, "land", tx->o.dirs[0], "it is in no git work tree; leave --land out to commit plain files");
+	if (r < 0)
+		return refuse(tx, r, err);
+	r = hf_land_add_targets(tx->plans, tx->plan, &place, err);
+	if (r < 0)
+		return r;
+	hf_copy_text(tx->branch, sizeof(tx->branch), hf_land_short(place.branch));
+	if (tx->is_automatic && !tx->is_told)
+		hf_tx_say(tx, "the change lands on %s; --land off commits plain files", tx->branch);
+	if (place.moved_up)
+		hf_tx_say(tx, "the sandbox holds the whole work tree, %s", place.top);
+	if (place.n_dirty > 0)
+		hf_tx_say(tx, "%zu uncommitted path%s in the work tree %s", place.n_dirty, place.n_dirty == 1 ? "" : "s",
+			  tx->o.base == HF_LAND_BASE_HEAD ? "are not seen by the command (--base worktree shows them)"
+							  : "are seen by the command, and land with its work if it commits them");
+	r = hf_landings_open(tx->state, tx->journal, tx->plans, &landings, err);
+	if (r == 0)
+		r = hf_land_begin(landings, tx->name, tx->plan, &place, tx->o.base, err);
+	hf_landings_free(landings);
+	return r;
+}
+
+static void note_state(void *arg, const struct hf_land_info *info)
+{
+	*(enum hf_land_state *)arg = info->state;
+}
+
+int hf_tx_branch_forget(struct hf_tx *tx, struct hf_err *err)
+{
+	struct hf_landings *landings = NULL;
+	enum hf_land_state state = HF_LAND_DROPPED;
+	int r = hf_landings_open(tx->state, tx->journal, tx->plans, &landings, err);
+
+	if (r == 0)
+		r = hf_land_look(landings, tx->name, note_state, &state, err);
+	if (r == HF_E_NO_LANDING)
+		r = 0;
+	if (r == 0 && state == HF_LAND_WORKING)
+		r = hf_land_drop(landings, tx->name, err);
+	hf_landings_free(landings);
+	return r;
+}
+
+/* -- landing --------------------------------------------------------------------------- */
+
+static void list_paths(struct hf_tx_report *to, const struct hf_land_report *from)
+{
+	to->n_conflicts = from->n_paths;
+	to->n_listed = from->n_paths < HF_TX_CONFLICTS_MAX ? from->n_paths : HF_TX_CONFLICTS_MAX;
+	for (size_t i = 0; i < to->n_listed; i++) {
+		hf_copy_text(to->conflicts[i].sandbox, sizeof(to->conflicts[i].sandbox), from->branch);
+		hf_copy_text(to->conflicts[i].path, sizeof(to->conflicts[i].path), from->paths[i].path);
+		hf_copy_text(to->conflicts[i].kind, sizeof(to->conflicts[i].kind), from->paths[i].kind);
+	}
+}
+
+static enum hf_tx_step judge(struct hf_tx *tx, const struct hf_land_report *landed)
+{
+	struct hf_tx_report *report = &tx->shared->report;
+
+	hf_copy_text(report->branch, sizeof(report->branch), landed->branch);
+	hf_copy_text(report->commit, sizeof(report->commit), landed->commit);
+	report->commits = landed->commits;
+	report->changed = landed->files;
+	report->rebased = landed->rebased;
+	if (landed->state == HF_LAND_LANDED) {
+		report->committed = 1;
+		return HF_TX_STEP_COMMITTED;
+	}
+	list_paths(report, landed);
+	if (landed->state == HF_LAND_CONFLICT)
+		(void)FAIL(&tx->shared->err, HF_E_CONFLICT, "land", tx->name, "%s", landed->text);
+	else
+		(void)FAIL(&tx->shared->err, HF_E_LAND, "land", tx->name, "%s", landed->text);
+	return HF_TX_STEP_FAILED;
+}
+
+enum hf_tx_step hf_tx_branch_land(struct hf_tx *tx, struct hf_plans *plans, struct hf_journal *journal)
+{
+	struct hf_land_opts opts = { .size = sizeof(opts),
+				     .merge = tx->o.land_merge,
+				     .verify = tx->verify,
+				     .verify_ns = tx->verify_ns,
+				     .message = tx->o.message,
+				     .also = (const char *const *)tx->o.also,
+				     .session = tx->name,
+				     .token = tx->token,
+				     .wait_ns = -1 };
+	enum hf_tx_step step = HF_TX_STEP_FAILED;
+	struct hf_landings *landings = NULL;
+	struct hf_land_report landed;
+
+	if (hf_landings_open(tx->state, journal, plans, &landings, &tx->shared->err) < 0)
+		return step;
+	if (hf_land(landings, tx->name, &opts, &landed, &tx->shared->err) == 0) {
+		step = judge(tx, &landed);
+		hf_land_report_done(&landed);
+	}
+	hf_landings_free(landings);
+	return step;
+}
+
+/* -- after a kill ------------------------------------------------------------------------ */
+
+struct settled {
+	struct hf_tx_report *report;
+	int landed;
+};
+
+static void note_settled(void *arg, const struct hf_land_info *info)
+{
+	struct settled *settled = arg;
+
+	settled->landed = info->state == HF_LAND_LANDED;
+	hf_copy_text(settled->report->branch, sizeof(settled->report->branch), info->branch);
+	hf_copy_text(settled->report->commit, sizeof(settled->report->commit), info->commit);
+	settled->report->commits = info->commits;
+	settled->report->changed = info->files;
+	settled->report->rebased = info->rebased;
+}
+
+int hf_tx_branch_settled(struct hf_state *state, struct hf_journal *journal, struct hf_plans *plans, const char *name,
+			 const char *plan, struct hf_tx_report *ret, struct hf_err *err)
+{
+	struct settled settled = { .report = ret };
+	struct hf_landings *landings = NULL;
+	int is_branch = 0, r = hf_plan_look(plans, plan, find_work_tree, &is_branch, err);
+
+	/* The plan of a run that is to be committed is there until the outcome is on disk; one that has landed is removed. */
+	if (r == 0 && !is_branch)
+		return -ENOENT;
+	if (r < 0 && r != HF_E_NO_PLAN)
+		return r;
+	r = hf_landings_open(state, journal, plans, &landings, err);
+	if (r == 0)
+		r = hf_land_recover(landings, name, err);
+	if (r >= 0)
+		r = hf_land_look(landings, name, note_settled, &settled, err);
+	hf_landings_free(landings);
+	if (r == HF_E_NO_LANDING)
+		return is_branch ? 0 : -ENOENT;
+	ret->committed = settled.landed;
+	return r < 0 ? r : settled.landed;
+}

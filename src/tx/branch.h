@@ -1,0 +1,26 @@
+/* tx/branch.h - a transactional run over a git work tree that lands on a branch (land.h) instead of committing files. */
+#ifndef TX_BRANCH_H
+#define TX_BRANCH_H
+
+#include "hf/tx/tx_inner.h"
+
+/* Decides whether the run lands or commits files: tx->lands. */
+int hf_tx_branch_choose(struct hf_tx *tx, const struct hf_stage_session *session, struct hf_err *err);
+
+/* Makes the sandboxes of a plan that is new, and the candidate. */
+int hf_tx_branch_begin(struct hf_tx *tx, struct hf_err *err);
+
+/* Gives up what the run before left, if it never came so far as to be kept in the repository. */
+int hf_tx_branch_forget(struct hf_tx *tx, struct hf_err *err);
+
+/* In the landing child: lands, and fills the report. */
+enum hf_tx_step hf_tx_branch_land(struct hf_tx *tx, struct hf_plans *plans, struct hf_journal *journal);
+
+/*
+ * What became of the landing of `name` whose process was killed: 1 landed, with *ret filled, 0 not, or an error. -ENOENT: the plan of
+ * the run says that it was to be committed, not landed.
+ */
+int hf_tx_branch_settled(struct hf_state *state, struct hf_journal *journal, struct hf_plans *plans, const char *name,
+			 const char *plan, struct hf_tx_report *ret, struct hf_err *err);
+
+#endif

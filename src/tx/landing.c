@@ -1,0 +1,193 @@
+/* tx/landing.c - the commit of an attempt that succeeded, in a child of the keeper, and what came of it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/plan/committed.h"
+#include "hf/tx/branch.h"
+
+#define COMMIT_NS (10 * 60 * HF_SEC) /* for others that commit to the same targets */
+
+static void note_dirty(void *arg, const struct hf_plan_info *info)
+{
+	int *dirty = arg;
+
+	*dirty = info->dirty != 0;
+}
+
+int hf_tx_is_landing(void *arg)
+{
+	struct hf_tx *tx = arg;
+	int dirty = 1;
+
+	atomic_store(&tx->shared->step, HF_TX_STEP_NONE);
+	if (hf_plan_look(tx->plans, tx->plan, note_dirty, &dirty, NULL) < 0)
+		return 1;
+	return dirty;
+}
+
+/* -- the child ----------------------------------------------------------------------- */
+
+static void list_conflicts(struct hf_tx_report *to, const struct hf_plan_report *from)
+{
+	to->n_conflicts = from->n_conflicts;
+	to->n_listed = from->n_conflicts < HF_TX_CONFLICTS_MAX ? from->n_conflicts : HF_TX_CONFLICTS_MAX;
+	for (size_t i = 0; i < to->n_listed; i++) {
+		hf_copy_text(to->conflicts[i].sandbox, sizeof(to->conflicts[i].sandbox), from->conflicts[i].sandbox);
+		hf_copy_text(to->conflicts[i].path, sizeof(to->conflicts[i].path), from->conflicts[i].path);
+		hf_copy_text(to->conflicts[i].kind, sizeof(to->conflicts[i].kind), from->conflicts[i].kind);
+		hf_copy_text(to->conflicts[i].by, sizeof(to->conflicts[i].by), from->conflicts[i].by);
+	}
+}
+
+static void copy_figures(struct hf_tx_report *to, const struct hf_plan_report *from)
+{
+	to->committed = 1;
+	to->added = from->added;
+	to->changed = from->changed;
+	to->deleted = from->deleted;
+	to->bytes = from->bytes;
+	to->same = from->same;
+}
+
+static enum hf_tx_step commit(struct hf_tx *tx, struct hf_plans *plans)
+{
+	struct hf_plan_fence fence = { .name = tx->name, .token = tx->token };
+	struct hf_plan_commit_opts opts = { .size = sizeof(opts), .fences = &fence, .n_fences = 1, .wait_ns = COMMIT_NS };
+	struct hf_plan_report report;
+	int r;
+
+	opts.flags = tx->o.flags & HF_TX_MERGE ? HF_PLAN_COMMIT_MERGE : 0;
+	r = hf_plan_commit(plans, tx->plan, &opts, &report, &tx->shared->err);
+
+	if (r == 0)
+		copy_figures(&tx->shared->report, &report);
+	else
+		list_conflicts(&tx->shared->report, &report);
+	hf_plan_report_done(&report);
+	return r < 0 ? HF_TX_STEP_FAILED : HF_TX_STEP_COMMITTED;
+}
+
+void hf_tx_land(void *arg)
+{
+	struct hf_tx *tx = arg;
+	enum hf_tx_step step = HF_TX_STEP_FAILED;
+	struct hf_journal *journal = NULL;
+	struct hf_plans *plans = NULL;
+
+	tx->shared->err = (struct hf_err)HF_ERR_INIT;
+	/* The keeper's are not for a forked child. */
+	if (hf_journal_open(tx->state, NULL, &journal, NULL) < 0)
+		journal = NULL;
+	if (hf_plans_open(tx->state, journal, &plans, &tx->shared->err) == 0) {
+		hf_tx_confine(tx, plans);
+		if (tx->o.commit == HF_TX_COMMIT_NEVER)
+			step = HF_TX_STEP_LEFT;
+		else if (tx->o.commit == HF_TX_COMMIT_ASK && tx->given->ask(tx->given->arg, plans, tx->plan) != 1)
+			step = HF_TX_STEP_DECLINED;
+		else
+			step = tx->lands ? hf_tx_branch_land(tx, plans, journal) : commit(tx, plans);
+	}
+	atomic_store(&tx->shared->step, (int)step);
+}
+
+/* -- the keeper ------------------------------------------------------------------------ */
+
+static void tell_committed(const struct hf_tx *tx)
+{
+	const struct hf_tx_report *report = &tx->shared->report;
+	struct hf_field fields[] = { HF_FIELD_INT("token", (int64_t)tx->token),
+				     HF_FIELD_INT("attempt", tx->attempt),
+				     HF_FIELD_INT("added", (int64_t)report->added),
+				     HF_FIELD_INT("changed", (int64_t)report->changed),
+				     HF_FIELD_INT("deleted", (int64_t)report->deleted),
+				     HF_FIELD_INT("bytes", (int64_t)report->bytes) };
+
+	hf_tx_event(tx, HF_EV_RUN_COMMITTED, fields, 6);
+}
+
+static struct hf_result judge_conflict(const struct hf_tx *tx)
+{
+	const struct hf_tx_report *report = &tx->shared->report;
+	const struct hf_tx_conflict *first = &report->conflicts[0];
+	struct hf_field fields[] = { HF_FIELD_INT("token", (int64_t)tx->token),
+				     HF_FIELD_INT("attempt", tx->attempt),
+				     HF_FIELD_INT("count", (int64_t)report->n_conflicts),
+				     HF_FIELD_TEXT("first", report->n_listed ? first->path : ""),
+				     HF_FIELD_TEXT("kind", report->n_listed ? first->kind : "") };
+
+	hf_tx_event(tx, HF_EV_RUN_CONFLICT, fields, 5);
+	return hf_result_make(HF_OUTCOME_CONFLICT, HF_EXIT_NO, "nothing was committed: %zu conflict%s, the first: %.60s (%s)",
+			      report->n_conflicts, report->n_conflicts == 1 ? "" : "s", first->path, first->kind);
+}
+
+static struct hf_result judge_failed(const struct hf_tx *tx)
+{
+	const struct hf_err *err = &tx->shared->err;
+	char text[HF_ERR_TEXT_MAX];
+
+	if (err->code == HF_E_CONFLICT)
+		return judge_conflict(tx);
+	if (err->code == HF_E_STALE || err->code == HF_E_NOT_HELD)
+		return hf_judge_cause(HF_CAUSE_LOST, 0, "");
+	if (err->code == HF_E_LAND && tx->shared->report.commit[0])
+		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, HF_EXIT_NO, "not landed on %.60s: %s", tx->shared->report.branch, err->detail);
+	(void)hf_err_format(err, text, sizeof(text));
+	return hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "what it made was not committed: %s", text);
+}
+
+/* The child did not say what it came to: it was killed, by us or by another process. */
+static int judge_silent(struct hf_tx *tx, enum hf_cause cause, struct hf_result *result)
+{
+	struct hf_err err = HF_ERR_INIT;
+	struct hf_plan_report report;
+	int r;
+
+	if (tx->lands) {
+		r = hf_tx_branch_settled(tx->state, tx->journal, tx->plans, tx->name, tx->plan, &tx->shared->report, &err);
+	} else {
+		r = hf_plan_committed(tx->plans, tx->plan, -1, &report, &err);
+		if (r == 1)
+			copy_figures(&tx->shared->report, &report);
+	}
+	if (r == 1) {
+		tell_committed(tx);
+		*result = hf_tx_committed_result(&tx->shared->report, result->cause);
+		return 0;
+	}
+	if (r < 0) {
+		tx->shared->err = err;
+		*result = judge_failed(tx);
+	} else if (cause != HF_CAUSE_NONE) {
+		*result = hf_judge_cause(cause, 0, " before it was committed");
+	} else {
+		*result = hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "the process that was to commit was killed; nothing was committed");
+	}
+	return -EINTR;
+}
+
+int hf_tx_landed(void *arg, enum hf_cause cause, struct hf_result *result)
+{
+	struct hf_tx *tx = arg;
+
+	switch ((enum hf_tx_step)atomic_load(&tx->shared->step)) {
+	case HF_TX_STEP_COMMITTED:
+		tell_committed(tx);
+		*result = hf_tx_committed_result(&tx->shared->report, result->cause);
+		return 0;
+	case HF_TX_STEP_LEFT:
+		*result = hf_result_make(HF_OUTCOME_SUCCEEDED, 0, "%.60s, not committed, as was asked", result->cause);
+		return 0;
+	case HF_TX_STEP_DECLINED:
+		*result = hf_result_make(HF_OUTCOME_DECLINED, HF_EXIT_NO, "nothing was committed: the answer was no");
+		return -ECANCELED;
+	case HF_TX_STEP_FAILED:
+		*result = judge_failed(tx);
+		return -EIO;
+	case HF_TX_STEP_NONE:
+	default:
+		return judge_silent(tx, cause, result);
+	}
+}

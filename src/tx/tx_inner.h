@@ -1,0 +1,100 @@
+/*
+ * tx/tx_inner.h - a transactional run, as its three processes see it.
+ *
+ *     tx.c        the public starts; what the supervisor reports
+ *     stage.c     the keeper's part: a plan for each attempt, entering it, keeping or dropping it
+ *     branch.c    the same over a git work tree: the change lands on a branch
+ *     landing.c   the commit, in a child of the keeper, and what came of it
+ *     settle.c    the same when keeper or supervisor were killed
+ *     options.c   options as text
+ *
+ * The supervisor makes the struct before it forks the keeper, which fills in its part. One page is shared by all of them:
+ * the command's child says there why it could not enter, the landing child what it did, and the supervisor reads the report.
+ */
+#ifndef TX_TX_INNER_H
+#define TX_TX_INNER_H
+
+#include <stdatomic.h>
+
+#include "hf/plan/confine.h"
+#include "hf/plan/enter.h"
+#include "hf/run/stage.h"
+#include "hf/tx/options.h"
+#include "holdfast/land.h"
+
+/* What the landing child came to. */
+enum hf_tx_step {
+	HF_TX_STEP_NONE = 0,      /* it did not come so far as to say */
+	HF_TX_STEP_COMMITTED = 1, /* also when there was nothing to commit */
+	HF_TX_STEP_FAILED = 2,    /* `err` says why; nothing was changed */
+	HF_TX_STEP_DECLINED = 3,  /* the one that was asked said no */
+	HF_TX_STEP_LEFT = 4,      /* HF_TX_COMMIT_NEVER */
+};
+
+/* Shared by supervisor, keeper and their children. */
+struct hf_tx_shared {
+	struct hf_inside_fail fail;  /* of the last child that entered; sys 0: none */
+	atomic_int step;             /* enum hf_tx_step; written last */
+	struct hf_err err;
+	struct hf_tx_report report;
+};
+
+struct hf_tx {
+	struct hf_state *state;
+	const struct hf_tx_opts *given; /* of the caller, for its callbacks; NULL: none */
+	struct hf_tx_shared *shared;
+
+	/* The keeper's. */
+	struct hf_tx_options o;
+	char name[HF_NAME_MAX + 1];
+	char plan[HF_NAME_MAX + 1];
+	int lands;                      /* 1: on a branch; 0: it commits files */
+	int is_automatic;               /* landing was not asked for */
+	char branch[256];               /* that it lands on; "": it commits files, or is resumed */
+	char *verify;                   /* the session's verifier, for a landing; NULL: none */
+	int64_t verify_ns;
+	uint64_t token;
+	uint32_t attempt;
+	uint32_t retries;               /* left */
+	struct hf_journal *journal;
+	struct hf_plans *plans;
+	struct hf_confine confine;      /* of all that enters, by these plans and those of the landing child */
+	int is_made;                    /* the plan is there for the next attempt */
+	int is_tried;                   /* overlay was tried and does not work: a trial decides from now on */
+	int is_told;                    /* what is special about the sandbox was said */
+	int drop;                       /* the plan goes when the outcome is on disk */
+	struct hf_enter *enter;
+	struct hf_census_children children;
+	int census[HF_PLAN_SANDBOXES_MAX]; /* pidfds of those */
+	size_t n_census;
+};
+
+/* The callbacks (run/stage.h), with `tx` as their argument. */
+void hf_tx_fill_stage(struct hf_tx *tx, struct hf_stage *ret);
+
+/* Opens plans and journal in the calling process. */
+int hf_tx_open_plans(struct hf_tx *tx, struct hf_err *err);
+
+/* What enters through `plans` is confined as the options say. */
+void hf_tx_confine(struct hf_tx *tx, struct hf_plans *plans);
+
+/* The name of the plan of session `name`. HF_E_NAME: it would be too long. */
+int hf_tx_plan_name(const char *name, char out[HF_NAME_MAX + 1], struct hf_err *err);
+
+/* Tells the user, where the caller wants that. */
+void hf_tx_say(const struct hf_tx *tx, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+void hf_tx_event(const struct hf_tx *tx, enum hf_event event, const struct hf_field *fields, size_t n);
+
+/* -- landing.c -------------------------------------------------------------------- */
+
+int hf_tx_is_landing(void *arg);
+void hf_tx_land(void *arg);
+int hf_tx_landed(void *arg, enum hf_cause cause, struct hf_result *result);
+
+/* -- settle.c --------------------------------------------------------------------- */
+
+/* The result of an attempt that was committed: `how` is what it came to before, "exit 0, verified". */
+struct hf_result hf_tx_committed_result(const struct hf_tx_report *report, const char *how);
+
+#endif

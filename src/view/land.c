@@ -1,0 +1,225 @@
+/* view/land.c - what is shown of landings. */
+#include <stdio.h>
+#include <string.h>
+
+#include "hf/view/land.h"
+
+/* A string; null for "". */
+static json_t *maybe_text(const char *text)
+{
+	return hf_view_text(text[0] ? text : NULL);
+}
+
+static json_t *paths_json(const struct hf_land_path *paths, size_t n)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n; i++) {
+		json_t *row = json_object();
+
+		hf_view_set(&row, "path", hf_view_text(paths[i].path));
+		hf_view_set(&row, "kind", json_string(paths[i].kind));
+		hf_view_add(&list, row);
+	}
+	return list;
+}
+
+static json_t *place_json(const struct hf_land_info *info)
+{
+	return info->place ? json_integer(info->place) : json_null();
+}
+
+json_t *hf_view_candidate(const struct hf_land_info *info)
+{
+	json_t *object = json_object();
+
+	hf_view_set_name(&object, info->name);
+	hf_view_set(&object, "state", json_string(hf_land_state_word(info->state)));
+	hf_view_set(&object, "alive", json_boolean(info->alive));
+	hf_view_set(&object, "place", place_json(info));
+	hf_view_set(&object, "repository", hf_view_text(info->top));
+	hf_view_set(&object, "branch", hf_view_text(info->branch));
+	hf_view_set(&object, "base", maybe_text(info->base));
+	hf_view_set(&object, "tip", maybe_text(info->tip));
+	hf_view_set(&object, "commit", maybe_text(info->commit));
+	hf_view_set(&object, "commits", json_integer(info->commits));
+	hf_view_set(&object, "files", json_integer(info->files));
+	hf_view_set(&object, "rebased", json_boolean(info->rebased));
+	hf_view_set(&object, "merge", json_string(hf_land_merge_word(info->merge)));
+	hf_view_set(&object, "verify", maybe_text(info->verify));
+	hf_view_set(&object, "verify_ms", hf_view_number(info->verify_ns, HF_MSEC));
+	hf_view_set(&object, "plan", maybe_text(info->plan));
+	hf_view_set(&object, "session", maybe_text(info->session));
+	hf_view_set(&object, "text", hf_view_text(info->text));
+	hf_view_set(&object, "since", hf_view_time(info->since));
+	hf_view_set(&object, "changed", hf_view_time(info->changed));
+	hf_view_set(&object, "paths", paths_json(info->paths, info->n_paths));
+	return object;
+}
+
+json_t *hf_view_land_begun(const char *name, const struct hf_land_place *place)
+{
+	json_t *object = json_object();
+
+	hf_view_set_name(&object, name);
+	hf_view_set(&object, "plan", hf_view_text(name));
+	hf_view_set(&object, "repository", hf_view_text(place->top));
+	hf_view_set(&object, "branch", hf_view_text(place->branch));
+	hf_view_set(&object, "dirty", json_integer((json_int_t)place->n_dirty));
+	return object;
+}
+
+json_t *hf_view_land_report(const char *name, const struct hf_land_report *report)
+{
+	json_t *object = json_object();
+
+	hf_view_set_name(&object, name);
+	hf_view_set(&object, "result", json_string(hf_land_state_word(report->state)));
+	hf_view_set(&object, "branch", hf_view_text(report->branch));
+	hf_view_set(&object, "commit", maybe_text(report->commit));
+	hf_view_set(&object, "text", hf_view_text(report->text));
+	hf_view_set(&object, "commits", json_integer(report->commits));
+	hf_view_set(&object, "files", json_integer(report->files));
+	hf_view_set(&object, "rebased", json_boolean(report->rebased));
+	hf_view_set(&object, "verify_ms", hf_view_number(report->verify_ns, HF_MSEC));
+	hf_view_set(&object, "paths", paths_json(report->paths, report->n_paths));
+	return object;
+}
+
+/* -- queues ---------------------------------------------------------------------------- */
+
+/* The queue of a branch of a repository; made when it is not there yet. NULL: no memory. */
+static json_t *queue_of(json_t **queues, const struct hf_land_info *info)
+{
+	char id[64], head[HF_LAND_OID_MAX];
+	json_t *queue, *branch = hf_view_text(info->branch);
+	size_t i;
+
+	(void)snprintf(id, sizeof(id), "%llx:%llx", (unsigned long long)info->dev, (unsigned long long)info->ino);
+	json_array_foreach(*queues, i, queue) {
+		const char *other = json_string_value(json_object_get(queue, "id"));
+
+		if (other && strcmp(other, id) == 0 && json_equal(json_object_get(queue, "branch"), branch)) {
+			json_decref(branch);
+			return queue;
+		}
+	}
+	queue = json_object();
+	hf_view_set(&queue, "id", json_string(id));
+	hf_view_set(&queue, "repository", hf_view_text(info->top));
+	hf_view_set(&queue, "branch", branch);
+	hf_view_set(&queue, "head", hf_land_head(info, head, NULL) == 0 ? json_string(head) : json_null());
+	hf_view_set(&queue, "green", json_null());
+	hf_view_set(&queue, "candidates", json_array());
+	hf_view_set(&queue, "recent", json_array());
+	hf_view_add(queues, queue);
+	return *queues ? queue : NULL;
+}
+
+static json_t *queued_json(const struct hf_land_info *info)
+{
+	json_t *row = json_object();
+
+	hf_view_set_name(&row, info->name);
+	hf_view_set(&row, "place", place_json(info));
+	hf_view_set(&row, "step", json_string(hf_land_state_word(info->state)));
+	hf_view_set(&row, "alive", json_boolean(info->alive));
+	hf_view_set(&row, "ahead", json_array());
+	hf_view_set(&row, "eta_ms", json_null());
+	hf_view_set(&row, "since", hf_view_time(info->since));
+	return row;
+}
+
+static json_t *recent_json(const struct hf_land_info *info)
+{
+	json_t *row = json_object();
+
+	hf_view_set_name(&row, info->name);
+	hf_view_set(&row, "result", json_string(hf_land_state_word(info->state)));
+	hf_view_set(&row, "commit", maybe_text(info->commit[0] ? info->commit : info->tip));
+	hf_view_set(&row, "text", hf_view_text(info->text));
+	hf_view_set(&row, "at", hf_view_time(info->changed));
+	hf_view_set(&row, "verify_ms", hf_view_number(info->verify_ns, HF_MSEC));
+	return row;
+}
+
+/* Those with a place come in its order, then the others. */
+static void insert_queued(json_t *list, json_t *row)
+{
+	json_int_t place = json_integer_value(json_object_get(row, "place"));
+	size_t at = 0;
+
+	while (at < json_array_size(list)) {
+		json_int_t other = json_integer_value(json_object_get(json_array_get(list, at), "place"));
+
+		if (place > 0 && (other == 0 || other > place))
+			break;
+		at++;
+	}
+	(void)json_array_insert_new(list, at, row);
+}
+
+void hf_view_queues_add(json_t **queues, const struct hf_land_info *info)
+{
+	json_t *queue = queue_of(queues, info);
+	json_t *row = info->state >= HF_LAND_LANDED ? recent_json(info) : queued_json(info);
+	const char *head = json_string_value(json_object_get(queue, "head"));
+
+	if (!queue || !row) {
+		json_decref(row);
+		json_decref(*queues);
+		*queues = NULL;
+		return;
+	}
+	if (info->state >= HF_LAND_LANDED)
+		(void)json_array_append_new(json_object_get(queue, "recent"), row);
+	else
+		insert_queued(json_object_get(queue, "candidates"), row);
+	/* The head is green when it is what a verifier let land. */
+	if (info->state == HF_LAND_LANDED && head && strcmp(head, info->commit) == 0 && info->verify[0])
+		(void)json_object_set_new(queue, "green", json_true());
+}
+
+void hf_view_queues_finish(json_t **queues)
+{
+	json_t *queue, *row;
+	size_t i, k;
+
+	json_array_foreach(*queues, i, queue) {
+		const json_t *list = json_object_get(queue, "candidates");
+
+		json_array_foreach(list, k, row)
+			for (size_t n = 0; n < k && json_is_integer(json_object_get(row, "place")); n++)
+				(void)json_array_append(json_object_get(row, "ahead"), json_object_get(json_array_get(list, n), "key"));
+	}
+}
+
+/* -- for people ------------------------------------------------------------------------- */
+
+static void add_line(struct hf_buf *out, const char *word, const char *text)
+{
+	hf_buf_add_format(out, "%-9s ", word);
+	hf_buf_add_shown(out, text, strlen(text));
+	hf_buf_add_char(out, '\n');
+}
+
+void hf_view_candidate_text(const struct hf_land_info *info, struct hf_buf *out)
+{
+	add_line(out, "name", info->name);
+	hf_buf_add_format(out, "state     %s%s\n", hf_land_state_word(info->state), info->alive ? ", under way" : "");
+	add_line(out, "branch", info->branch);
+	add_line(out, "of", info->top);
+	add_line(out, "base", info->base);
+	add_line(out, "tip", info->tip[0] ? info->tip : "-");
+	if (info->commit[0])
+		add_line(out, "commit", info->commit);
+	add_line(out, "merge", hf_land_merge_word(info->merge));
+	add_line(out, "verify", info->verify[0] ? info->verify : "-");
+	add_line(out, "plan", info->plan[0] ? info->plan : "-");
+	add_line(out, "text", info->text);
+	for (size_t i = 0; i < info->n_paths; i++) {
+		hf_buf_add_text(out, "path      ");
+		hf_buf_add_shown(out, info->paths[i].path, strlen(info->paths[i].path));
+		hf_buf_add_format(out, " (%s)\n", info->paths[i].kind);
+	}
+}

@@ -1,0 +1,314 @@
+#!/usr/bin/env bats
+# run --in DIR [--land BRANCH] over a git work tree: the change of a run becomes the branch, rebased and verified as it lands, or nothing does.
+load ../session_helper
+
+setup() {
+    export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state" HOLDFAST_JOURNAL_WAIT=5s
+    export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null HOME="$BATS_TEST_TMPDIR/home"
+    mkdir -p "$HOME"
+    spawned=()
+    git init -q -b main "$BATS_TEST_TMPDIR/repo"
+    cd "$BATS_TEST_TMPDIR/repo" || return 1
+    git config user.email tester@example.org
+    git config user.name Tester
+    printf '%s\n' a b c d e f g h >lines
+    echo ok >check
+    git add -A
+    git commit -qm base
+    hf plan new probe 2>/dev/null
+    hf plan add probe p "$PWD" --strategy overlay >/dev/null 2>&1 || skip "no overlay here"
+    hf -q plan rm probe --discard
+}
+
+# The kernel gives an overlay's work directory no rights at all.
+teardown() {
+    local pid
+    for pid in ${spawned[@]+"${spawned[@]}"}; do
+        kill -KILL "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
+    chmod -R u+rwX "$BATS_TEST_TMPDIR" || true
+}
+
+VERIFY='grep -qx ok check'
+
+# land NAME SCRIPT [OPTIONS]: a run over the work tree that lands on the branch that is checked out
+land() {
+    local name=$1 script=$2
+    shift 2
+    timeout --kill-after=5 120 "$HOLDFAST" run "$name" --in . --land HEAD --verify "$VERIFY" "$@" -- sh -c "$script"
+}
+
+# The branch, its work tree and its index agree, and every commit on it passes the verifier.
+is_green() {
+    git fsck --strict >/dev/null 2>&1 || { echo "fsck"; git fsck; return 1; }
+    local commit
+    for commit in $(git rev-list main); do
+        [ "$(git show "$commit:check")" = ok ] || { echo "$commit is not green"; return 1; }
+    done
+}
+is_clean() { [ -z "$(git status --porcelain)" ] || { git status --short; return 1; }; }
+
+@test "L14: a run that succeeds lands, committed by itself or for it; the message, the trailers and the record say so" {
+    expect 0 land one 'echo 1 >new'
+    says "landed on main as"
+    is_clean
+    [ "$(cat new)" = 1 ]
+    git log -1 --format=%B | grep -q '^Holdfast-Session: one$'
+    expect 0 land two 'echo 2 >two; git add two; git commit -qm "by the agent"' --json -q
+    is_json '.landed.branch == "main" and .landed.committed and .landed.commits == 1 and (.landed.commit | length == 40)'
+    [ "$(git log -1 --format=%s)" = "by the agent" ]
+    expect 0 land three 'echo 3 >three' --message 'said by the user'
+    [ "$(git log -1 --format=%s)" = "said by the user" ]
+    is_clean
+    is_green
+    run hf ps two
+    says "landed on main"
+    expect 0 land nothing 'true'
+    says "nothing to land"
+    run hf ps nothing
+    says "exit 0, verified, nothing to land"
+}
+
+@test "L14: what fails, breaks the verifier or reaches its deadline does not land, and is kept" {
+    before=$(git rev-parse main)
+    expect 3 land fails 'echo x >new; exit 3'
+    says "holdfast land fails"
+    expect 1 land breaks 'echo bad >check'
+    expect 124 land hangs 'echo x >new; sleep 600' --deadline 1s --grace 1s
+    [ "$(git rev-parse main)" = "$before" ]
+    is_clean
+    [ ! -e new ]
+    # A new run of the name replaces what never came so far as to be kept in the repository.
+    expect 0 land fails 'echo y >new'
+    [ "$(cat new)" = y ]
+}
+
+@test "two runs at once: the second is rebased and verified again; a broken union is refused although each part is green" {
+    mkfifo "$BATS_TEST_TMPDIR/go"
+    spawn timeout 120 "$HOLDFAST" run slow --in . --land HEAD --verify "$VERIFY" -- sh -c "touch $BATS_TEST_TMPDIR/in; sed -i s/a/A/ lines; cat $BATS_TEST_TMPDIR/go"
+    wait_until 20 test -e "$BATS_TEST_TMPDIR/in"
+    expect 0 land fast 'sed -i s/h/H/ lines'
+    echo >"$BATS_TEST_TMPDIR/go"
+    wait "$spawned_pid"
+    [ "$(tr -d '\n' <lines)" = AbcdefgH ]
+    is_clean
+    is_green
+    # Each passes alone; together they do not.
+    VERIFY='grep -qx ok check && ! { [ -e left ] && [ -e right ]; }'
+    rm "$BATS_TEST_TMPDIR/in"
+    spawn timeout 120 "$HOLDFAST" run left --in . --land HEAD --verify "$VERIFY" -- sh -c "touch $BATS_TEST_TMPDIR/in; echo >left; cat $BATS_TEST_TMPDIR/go"
+    wait_until 20 test -e "$BATS_TEST_TMPDIR/in"
+    expect 0 land right 'echo >right'
+    echo >"$BATS_TEST_TMPDIR/go"
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -ne 0 ]
+    [ ! -e left ]
+    is_green
+}
+
+@test "what the verifier refuses when it is verified as it lands is kept in the repository, and its name is not free until that is decided" {
+    before=$(git rev-parse main)
+    VERIFY="mkdir '$BATS_TEST_TMPDIR/once'" # says yes to the run and no to the landing
+    expect 1 land late 'echo 1 >made'
+    says "verify-failed"
+    says "refs/holdfast/late"
+    [ "$(git rev-parse main)" = "$before" ]
+    [ ! -e made ]
+    git rev-parse -q --verify refs/holdfast/late
+    run hf land list
+    says "rejected"
+    expect 1 land late 'true'
+    hf -q land drop late
+    VERIFY=true
+    expect 0 land late 'echo 2 >made'
+    [ "$(cat made)" = 2 ]
+}
+
+@test "a conflict lands nothing, lists the paths and keeps the work; an uncommitted edit of the user is never touched" {
+    mkfifo "$BATS_TEST_TMPDIR/go"
+    spawn timeout 120 "$HOLDFAST" run slow --in . --land HEAD --result "$BATS_TEST_TMPDIR/result" -- sh -c "touch $BATS_TEST_TMPDIR/in; sed -i s/a/X/ lines; cat $BATS_TEST_TMPDIR/go"
+    wait_until 20 test -e "$BATS_TEST_TMPDIR/in"
+    expect 0 land fast 'sed -i s/a/Y/ lines'
+    echo >"$BATS_TEST_TMPDIR/go"
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -eq 1 ]
+    jq -e '.landed.committed == false and .landed.conflicts[0].path == "lines"' "$BATS_TEST_TMPDIR/result"
+    git rev-parse -q --verify refs/holdfast/slow
+    [ "$(head -1 lines)" = Y ]
+    echo mine >>check
+    expect 1 land edits 'echo theirs >>check; echo ok >other' --verify true
+    [ "$(tail -1 check)" = mine ]
+    [ ! -e other ]
+    git checkout -q check
+    expect 0 hf land edits
+    [ -e other ]
+}
+
+@test "--resume goes on in the kept sandbox and lands; what it must remember it does" {
+    expect 4 land r 'echo 1 >one; exit 4'
+    expect 0 hf run r --resume -- sh -c 'test -e one; echo 2 >two'
+    [ -e one ]
+    [ -e two ]
+    git log -1 --format=%B | grep -q '^Holdfast-Session: r$'
+    is_clean
+    # The verifier is one of the things: a refused run does not land by being resumed.
+    expect 1 land v 'echo bad >check; echo 1 >made'
+    expect 1 hf run v --resume -- true
+    [ ! -e made ]
+    [ "$(cat check)" = ok ]
+}
+
+@test "--also lands ignored files that match, is remembered by --resume, and needs a landing" {
+    echo '*.log' >.gitignore
+    git add .gitignore
+    git commit -qm ignore
+    expect 4 land r 'echo 1 >a.log; echo 2 >b.log; exit 4' --also 'a.*'
+    expect 0 hf run r --resume -- true
+    [ "$(git show --format= --name-only main)" = a.log ]
+    [ ! -e b.log ]
+    is_clean
+    mkdir ../plain
+    expect 2 hf run p --in ../plain --land off --also x -- true
+    expect 2 hf run p --in . --land HEAD --also '' -- true
+}
+
+@test "L14: supervisor, keeper or both killed while it lands: landed and recorded, or neither" {
+    for victim in supervisor keeper both; do
+        n="kill-$victim"
+        spawn "$HOLDFAST" run "$n" --in . --land HEAD --verify "$VERIFY" -- sh -c "echo $victim >$victim"
+        wait_until 30 bash -c '[ "$("$0" --json ps "$1" | jq -r ".sessions[0].state // .state")" != running ]' "$HOLDFAST" "$n"
+        keeper=$(cat "/proc/$spawned_pid/task/$spawned_pid/children" 2>/dev/null | awk '{print $1}')
+        case $victim in supervisor) kill -KILL "$spawned_pid" ;; keeper) kill -KILL $keeper ;; both) kill -KILL "$spawned_pid" $keeper ;; esac 2>/dev/null || true
+        wait "$spawned_pid" 2>/dev/null || true
+        hf -q reap "$n" || true
+        wait_until 30 bash -c '! "$0" lock check "$1" >/dev/null 2>&1' "$HOLDFAST" "$n"
+        outcome=$(hf --json ps "$n" | jq -r '.sessions[0].outcome // .outcome')
+        if [ "$outcome" = succeeded ]; then
+            [ -e "$victim" ]
+        else
+            hf -q land recover 2>/dev/null || true
+            [ ! -e "$victim" ] || { echo "$victim: $outcome, and it is there"; hf land list; false; }
+        fi
+        is_clean
+        is_green
+    done
+}
+
+@test "what cannot land is refused before the command starts" {
+    mkdir ../plain
+    expect 3 hf run p --in ../plain --land HEAD -- touch "$BATS_TEST_TMPDIR/ran"
+    says "no git work tree"
+    expect 3 hf run p --in . --land no-such-branch -- touch "$BATS_TEST_TMPDIR/ran"
+    expect 2 hf run p --in . --in ../plain --land HEAD -- touch "$BATS_TEST_TMPDIR/ran"
+    expect 2 hf run p --in ../plain --message x -- touch "$BATS_TEST_TMPDIR/ran"
+    expect 2 hf run p --in . --land off --message x -- touch "$BATS_TEST_TMPDIR/ran"
+    expect 2 hf run p --in . --land HEAD --ask -- touch "$BATS_TEST_TMPDIR/ran"
+    expect 2 hf run p --in . --land HEAD --base nothing -- touch "$BATS_TEST_TMPDIR/ran"
+    git checkout -q --detach
+    expect 3 hf run p --in . --land HEAD -- touch "$BATS_TEST_TMPDIR/ran"
+    [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+}
+
+@test "a git work tree lands without --land; --land off, and options that are for files, commit files" {
+    expect 0 hf run one --in . --verify "$VERIFY" -- sh -c 'echo 1 >one'
+    says "the change lands on main"
+    says "landed on main as"
+    is_clean
+    [ "$(git log -1 --format=%s)" = "Work of one" ]
+    expect 0 hf run two --in . --message 'said so' -- sh -c 'echo 2 >two'
+    [ "$(git log -1 --format=%s)" = "said so" ]
+    before=$(git rev-parse main)
+    expect 0 hf run off --in . --land off -- sh -c 'echo 3 >three'
+    [[ "$output" != *land* ]] || { echo "$output"; return 1; }
+    expect 0 hf run keep --in . --keep always -- sh -c 'echo 4 >four'
+    says "plain files are committed"
+    mkdir ../plain
+    expect 0 hf run both --in ../plain --in . -- sh -c 'echo 5 >five; echo 6 >../plain/six'
+    says "plain files are committed"
+    [ "$(git rev-parse main)" = "$before" ]
+    [ "$(git status --porcelain | tr '\n' ' ')" = '?? five ?? four ?? three ' ]
+    # A run that failed is resumed as it began.
+    expect 4 hf run r --in . -- sh -c 'echo 7 >seven; exit 4'
+    says "not landed on main"
+    expect 1 hf run r --resume --land off -- true
+    expect 4 hf run r --resume -- sh -c 'exit 4'
+    says "not landed on main"
+    expect 0 hf run r --resume -- true
+    [ "$(git show --format= --name-only main)" = seven ]
+    expect 4 hf run f --in . --land off -- sh -c 'echo 8 >eight; exit 4'
+    expect 1 hf run f --resume --land HEAD -- true
+    expect 0 hf run f --resume -- true
+    [ "$(git status --porcelain eight)" = '?? eight' ]
+}
+
+@test "what lands without --land: a sub-directory with its whole work tree, a linked worktree, a submodule; not what git ignores, nor bare" {
+    mkdir sub ignored
+    echo /ignored/ >.gitignore
+    echo 1 >sub/f
+    git add -A
+    git commit -qm sub
+    expect 0 hf run sub --in sub -- sh -c 'echo 2 >sub/f; echo 3 >top'
+    says "whole work tree, $PWD"
+    is_clean
+    [ "$(cat sub/f top)" = $'2\n3' ]
+    # Its changes could not land; as a target for files it is refused, because its repository lies above.
+    expect 3 hf run ignored --in ignored -- touch ignored/f
+    says "git-outside"
+    git worktree add -q ../linked -b side
+    expect 0 hf run linked --in ../linked -- sh -c 'echo 4 >../linked/four'
+    says "landed on side"
+    [ -z "$(git -C ../linked status --porcelain)" ]
+    git -c protocol.file.allow=always submodule --quiet add "$PWD" module
+    git commit -qm module
+    git -C module config user.email tester@example.org
+    git -C module config user.name Tester
+    git -C module checkout -q main
+    expect 0 hf run module --in module -- sh -c 'echo 5 >module/five'
+    says "landed on main"
+    [ "$(git -C module show --format= --name-only main)" = five ]
+    [ -z "$(git -C module status --porcelain)" ]
+    git init -q --bare ../bare.git
+    expect 0 hf run bare --in ../bare.git -- sh -c 'echo 6 >../bare.git/description'
+    [ "$(cat ../bare.git/description)" = 6 ]
+    expect 0 hf run inside --in .git --land off -- sh -c 'echo 7 >.git/description'
+    # A name that only looks like a repository.
+    mkdir -p ../odd/.git
+    expect 0 hf run odd --in ../odd -- sh -c 'echo 8 >../odd/eight'
+    [ "$(cat ../odd/eight)" = 8 ]
+}
+
+@test "a work tree that cannot be landed on is refused with both ways out, and its files can be committed" {
+    git checkout -q --detach
+    expect 3 hf run d --in . -- touch "$BATS_TEST_TMPDIR/ran"
+    says "detached"
+    says "--land off"
+    expect 0 hf run d --in . --land off -- sh -c 'echo 1 >one'
+    [ "$(cat one)" = 1 ]
+    git init -q ../empty
+    expect 3 hf run e --in ../empty -- touch "$BATS_TEST_TMPDIR/ran"
+    says "no commit yet"
+    says "--land off"
+    expect 0 hf run e --in ../empty --land off -- sh -c 'echo 2 >../empty/two'
+    [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+    run hf plan list --json
+    is_json '.plans == []'
+}
+
+@test "without an overlay a run in a git work tree commits files, and says so; with an option of landing it is refused" {
+    before=$(git rev-parse main)
+    run "$HELPERS/helper-enosys" fsopen -- "$HOLDFAST" run n --in . -- sh -c 'echo 1 >one'
+    [ "$status" -ne 77 ] || skip "NO SECCOMP FILTERS HERE"
+    [ "$status" -eq 0 ]
+    says "plain files are committed"
+    [ "$(git rev-parse main)" = "$before" ]
+    [ "$(git status --porcelain)" = '?? one' ]
+    run "$HELPERS/helper-enosys" fsopen -- "$HOLDFAST" run n --in . --message x -- touch "$BATS_TEST_TMPDIR/ran"
+    [ "$status" -eq 125 ]
+    says "overlay"
+    [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+    run hf plan list --json
+    is_json '.plans == []'
+}

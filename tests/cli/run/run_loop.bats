@@ -1,0 +1,232 @@
+# run: loops, back-off, notices, and health that comes from outcomes.
+load ../session_helper
+
+@test "loop: --max-runs runs so often; each attempt is one session_ended event" {
+    expect 0 hf run x --max-runs 3 -- bash -c 'echo run >>runs'
+    [ "$(wc -l <runs)" -eq 3 ]
+    [ "$(events session_ended x)" -eq 3 ]
+    [ "$(events session_started x)" -eq 3 ]
+    is_field x '.attempt, .state, .loop' $'3\ndone\ntrue'
+}
+
+@test "loop: what --until waited for is the outcome, for ps and wait too, though the last attempt failed" {
+    expect 0 hf run x --backoff 1ms --until '[ "$(wc -l <runs)" -ge 3 ]' -- bash -c 'echo run >>runs; exit 7'
+    is_field x '.state, .exit, .attempt' $'done\n0\n3'
+    expect 0 hf wait x
+    run -0 hf --json journal query --event session_ended
+    [ "$(grep -c '"status":7' <<<"$output")" -eq 3 ]
+}
+
+@test "loop: --until ends it, with exit 0; its exit status alone decides" {
+    expect 0 hf run x --until '[ "$(wc -l <runs)" -ge 4 ]' -- bash -c 'echo run >>runs'
+    [ "$(wc -l <runs)" -eq 4 ]
+    [ "$(events session_gave_up x)" -eq 0 ]
+}
+
+@test "loop: --max-runs over and --until never true is gave-up, exit 1, with one event, and is resumed (L14)" {
+    expect 1 hf run x --max-runs 2 --until false -- bash -c 'echo run >>more'
+    says "gave-up"
+    [ "$(wc -l <more)" -eq 2 ]
+    is_field x '.state, .outcome, .exit' $'failed\ngave-up\n1'
+    [ "$(events session_gave_up x)" -eq 1 ]
+    expect 1 hf wait x
+    # The status of the last attempt is not that of the loop, either.
+    expect 1 hf run y --max-runs 2 --backoff 1ms --until false -- bash -c 'exit 7'
+    is_field y '.outcome, .cause' $'gave-up\nthe --until condition did not become true in 2 attempts (the last: exit 7)'
+    expect 0 hf run x --resume --until true
+    is_field x '.outcome, .attempt' $'succeeded\n3'
+}
+
+@test "loop: stopped or interrupted before --until is true, it is not done although its last attempt was (L14)" {
+    spawn "$HOLDFAST" run x --every 60s --until false -- true
+    wait_until 10 is_field x .state waiting
+    kill -TERM "$spawned_pid"
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -eq 143 ]
+    is_field x .outcome stopped
+    spawn env --default-signal=INT "$HOLDFAST" run y --every 60s --until 'touch asked; until [ -e go ]; do sleep 0.02; done' -- true
+    wait_until 10 test -e asked
+    kill -INT "$spawned_pid"
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -eq 130 ]
+    is_field y .outcome interrupted
+}
+
+@test "loop: --every is from start to start" {
+    start=$(now_ms)
+    expect 0 hf run x --every 200ms --max-runs 4 -- sleep 0.1
+    took=$(($(now_ms) - start))
+    [ "$took" -ge 650 ]
+    [ "$took" -lt 3000 ]
+}
+
+@test "loop: its exit status is that of the last attempt; exit 7 is failed, never done" {
+    expect 7 hf run x --max-runs 2 --backoff 1ms -- bash -c 'exit 7'
+    is_field x '.state, .outcome, .exit, .failures' $'failed\nfailed\n7\n2'
+    expect 0 hf run x --max-runs 2 --backoff 1ms -- bash -c '[ -e second ] || { touch second; exit 7; }'
+    is_field x '.state, .failures' $'done\n0'
+}
+
+@test "loop: the pause after a failure doubles, up to its cap" {
+    hf run x --max-runs 6 --backoff 100ms --backoff-max 300ms -- bash -c 'date +%s%N >>at; exit 1' || true
+    mapfile -t at <at
+    gap() { echo $(((at[$1 + 1] - at[$1]) / 1000000)); }
+    echo "gaps: $(gap 0) $(gap 1) $(gap 2) $(gap 3) $(gap 4)"
+    [ "$(gap 0)" -ge 100 ]
+    [ "$(gap 1)" -ge 200 ]
+    for i in 2 3 4; do [ "$(gap $i)" -ge 300 ]; done
+    # Without the cap they would be 800 and 1600; one of them may be late on a busy machine.
+    [ "$(gap 3)" -lt 790 ] || [ "$(gap 4)" -lt 790 ]
+}
+
+@test "loop: an attempt that reached its deadline, or could not start, does not end the loop" {
+    expect 124 hf run x --max-runs 2 --deadline 50ms --backoff 1ms -- bash -c 'echo run >>runs; sleep 60'
+    [ "$(wc -l <runs)" -eq 2 ]
+    expect 127 hf run x --max-runs 2 --backoff 1ms -- /no/such/program
+    is_field x .attempt 2
+}
+
+@test "loop: TERM to the supervisor between two attempts ends it; the last outcome stands" {
+    spawn "$HOLDFAST" run x --every 60s -- true
+    wait_until 10 is_field x .state waiting
+    kill -TERM "$spawned_pid"
+    wait "$spawned_pid"
+    is_field x '.state, .attempt' $'done\n1'
+}
+
+@test "loop: an interrupt that ends the attempt ends the loop" {
+    spawn env --default-signal=INT "$HOLDFAST" run x --every 10ms --backoff 10ms -- bash -c 'echo run >>runs; exec sleep 60'
+    wait_until 10 test -s runs
+    wait_until 10 is_field x .state running
+    kill -INT "$spawned_pid"
+    expect 130 hf wait x -w 10
+    [ "$(wc -l <runs)" -eq 1 ]
+    is_field x '.state, .outcome' $'stopped\ninterrupted'
+}
+
+@test "loop: a command that exits 0 on INT ends its loop, and is neither succeeded nor verified (L14)" {
+    spawn env --default-signal=INT "$HOLDFAST" run x --every 10ms --verify 'touch verified' -- bash -c '
+        trap "exit 0" INT; echo run >>runs; while :; do sleep 0.02; done'
+    wait_until 10 test -s runs
+    wait_until 10 is_field x .state running
+    kill -INT "$spawned_pid"
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -eq 130 ]
+    [ "$(wc -l <runs)" -eq 1 ]
+    [ ! -e verified ]
+    is_field x '.outcome, .exit, .cause' $'interrupted\n130\nit was interrupted (exit 0)'
+}
+
+@test "loop: killed between two good attempts it is abandoned, for run, ps and reap alike, and is resumed (L14)" {
+    spawn "$HOLDFAST" run x --every 60s -- true
+    wait_until 10 is_field x .state waiting
+    kill -KILL "$(field x .keeper.pid)"
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -eq 125 ]
+    is_field x '.state, .outcome, .exit' $'failed\nabandoned\n125'
+    hf run y --detach --every 60s -- true
+    wait_until 10 is_field y .state waiting
+    kill_keepers y
+    wait_until 5 is_field y .state dead-unreaped
+    expect 0 hf reap y
+    is_field y '.state, .outcome, .exit' $'failed\nabandoned\n125'
+    [ "$(events session_ended y)" -eq 1 ]
+    expect 0 hf run y --resume --max-runs 1 --every 0
+    is_field y '.state, .attempt' $'done\n2'
+}
+
+@test "loop: an until that hangs or leaves something behind is ended; the loop goes on" {
+    expect 1 hf run x --max-runs 2 --until 'sleep 60 & echo $! >>left; false' -- true
+    [ "$(wc -l <left)" -eq 2 ]
+    for pid in $(cat left); do is_dead "$pid"; done
+}
+
+@test "loop: goes on while its supervisor is stopped, and gives its status when that goes on" {
+    spawn "$HOLDFAST" run x --max-runs 150 --backoff 1ms --backoff-max 1ms -- bash -c 'exit 4'
+    wait_until 10 is_field x '.attempt > 0' true
+    kill -STOP "$spawned_pid"
+    wait_until 20 is_field x '.attempt, .state' $'150\nfailed'
+    kill -CONT "$spawned_pid"
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -eq 4 ]
+}
+
+@test "notify: one JSON object on stdin with all of it" {
+    expect 3 hf run x --notify 'cat >notice' -- bash -c 'exit 3'
+    jq -e '.v == 1 and .session == "x" and .outcome == "failed" and .cause == "exit 3" and .exit == 3 and .attempt == 1' notice
+    jq -e '.same == 1 and .failures == 1 and .ran_ms >= 0 and .token > 0 and (.command | startswith("bash")) and (.ended | test("Z$"))' notice
+    [ "$(events session_notified x)" -eq 1 ]
+}
+
+@test "notify: 200 identical failures are at most 8 notices" {
+    expect 1 hf run x --max-runs 200 --backoff 1ms --backoff-max 1ms --notify 'jq -r .same >>notices' -- false
+    is_field x '.attempt, .failures' $'200\n200'
+    n=$(wc -l <notices)
+    [ "$n" -ge 3 ]
+    [ "$n" -le 8 ]
+    [ "$(events session_notified x)" -eq "$n" ]
+    [ "$(head -n 1 notices)" -eq 1 ]
+}
+
+@test "notify: a changed cause is told at once; the count goes on over separate runs, as cron makes them" {
+    notify='jq -r "[.outcome, .cause, .same] | join(\" \")" >>notices'
+    for i in {1..5}; do hf run x --notify "$notify" -- false || true; done
+    hf run x --notify "$notify" -- bash -c 'exit 2' || true
+    hf run x --notify "$notify" -- true
+    for i in {1..4}; do hf run x --notify "$notify" -- false || true; done
+    echo "$(cat notices)"
+    [ "$(cat notices)" = 'failed exit 1 1
+failed exit 1 3
+failed exit 2 1
+succeeded exit 0 1
+failed exit 1 1
+failed exit 1 3' ]
+}
+
+@test "notify: one that fails or is missing changes nothing but the event" {
+    expect 0 hf run x --notify 'exit 5' -- true
+    expect 0 hf run x --notify /no/such/notifier -- true
+    expect 7 hf run x --notify /no/such/notifier -- bash -c 'exit 7'
+    [ "$(hf -q journal query --event session_notified --json | jq -s 'map(.status) | join(" ")' -r)" = "5 127" ]
+}
+
+@test "notify: told of a stop too, and the lock is free only afterwards" {
+    hf run x --detach --notify 'cat >notice' -- sleep 60
+    hf stop x
+    expect 143 hf wait x
+    jq -e '.outcome == "stopped"' notice
+}
+
+# signalled_while_notified SIGNAL NAME OPTIONS...: the supervisor gets it while the notice of an outcome on record runs
+signalled_while_notified() {
+    local signal=$1 name=$2
+    shift 2
+    spawn "$HOLDFAST" run "$name" "$@" --notify 'touch "notice-$HOLDFAST_SESSION"; exec sleep 60' -- true
+    wait_until 10 test -e "notice-$name"
+    kill -"$signal" "$spawned_pid"
+    wait "$spawned_pid" 2>/dev/null || [ "$signal" = KILL ]
+    wait_until 10 is_dead "$(field "$name" .keeper.pid)"
+    [ "$(field "$name" '[.state, .outcome, .exit] | join(" ")')" = "done succeeded 0" ]
+    expect 0 hf wait "$name"
+    [ "$(events session_ended "$name")" = 1 ]
+    [ "$(events session_stopping "$name")" = 0 ]
+}
+
+@test "notify: a signal while the notice runs ends the notice; the outcome on record stays (L8)" {
+    for signal in TERM INT HUP KILL; do
+        signalled_while_notified "$signal" "once-$signal"
+        signalled_while_notified "$signal" "loop-$signal" --max-runs 1
+    done
+}
+
+@test "health: a loop whose every run fails is failing while it waits and while it runs" {
+    spawn "$HOLDFAST" run x --backoff 100ms --backoff-max 60s --every 1ms -- bash -c '[ ! -e later ] || sleep 60; exit 1'
+    wait_until 10 is_field x .state failing
+    touch later
+    wait_until 10 is_field x '.pid != null and .state == "failing"' true
+}

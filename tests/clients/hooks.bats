@@ -1,0 +1,168 @@
+#!/usr/bin/env bats
+# The real clients with our hooks, offline: tests/clients/run starts this in a network of its own.
+load ../cli/helper
+
+PORT=8787
+
+setup() {
+    export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state" HOLDFAST_JOURNAL_WAIT=5s HOME="$BATS_TEST_TMPDIR/home"
+    mkdir -p "$HOME" "$BATS_TEST_TMPDIR/project"
+    cd "$BATS_TEST_TMPDIR/project" || return 1
+    spawned=()
+}
+
+# model SCRIPTS: the stand-in, with what it answers
+model() {
+    command -v node >/dev/null || skip "node is not installed"
+    cat >../scripts.json
+    spawn node "$BATS_TEST_DIRNAME/fake-model.js" "$PORT" ../requests.jsonl ../scripts.json
+    wait_until 60 grep -q ":$(printf %04X "$PORT") 00000000:0000 0A" /proc/net/tcp
+}
+
+# have CLIENT: its program and environment in $client and $with; where it is not installed, the test is skipped
+have() {
+    local url="http://127.0.0.1:$PORT" packages=${HOLDFAST_CLIENTS:-/nonexistent}
+    with=(env -u CLAUDECODE -u CLAUDE_CODE_SESSION_ID IS_SANDBOX=1 FAKE_KEY=fake)
+    case $1 in
+    claude)
+        program="$packages/@anthropic-ai/claude-code-linux-x64/claude"
+        with+=("ANTHROPIC_BASE_URL=$url" ANTHROPIC_API_KEY=fake DISABLE_TELEMETRY=1 DISABLE_AUTOUPDATER=1 CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1)
+        client=("$program" -p --permission-mode bypassPermissions) ;;
+    codex)
+        program=$(find "$packages"/@openai/*/vendor -path '*/bin/codex' -type f 2>/dev/null | head -n 1)
+        mkdir -p "$HOME/.codex"
+        printf '%s\n' 'model="fake-model"' 'model_provider="fake"' '[model_providers.fake]' 'name="fake"' "base_url=\"$url/v1\"" 'wire_api="responses"' 'env_key="FAKE_KEY"' >"$HOME/.codex/config.toml"
+        client=("$program" exec --skip-git-repo-check --dangerously-bypass-hook-trust --dangerously-bypass-approvals-and-sandbox) ;;
+    copilot)
+        program="$packages/.bin/copilot"
+        with+=("COPILOT_PROVIDER_BASE_URL=$url/v1" COPILOT_PROVIDER_API_KEY=x COPILOT_MODEL=fake-model COPILOT_OFFLINE=true COPILOT_AUTO_UPDATE=false)
+        client=("$program" --allow-all-tools -p) ;;
+    gemini)
+        program="$packages/.bin/gemini"
+        with+=(GEMINI_API_KEY=fake "GOOGLE_GEMINI_BASE_URL=$url" GEMINI_TELEMETRY_ENABLED=false GEMINI_CLI_TRUST_WORKSPACE=true)
+        mkdir -p "$HOME/.gemini"
+        printf '{\n  "security": {"auth": {"selectedType": "gemini-api-key"}}\n}\n' >"$HOME/.gemini/settings.json"
+        client=("$program" --yolo -p) ;;
+    esac
+    [ -x "$program" ] || skip "$1 is not installed: make check-clients installs it"
+}
+
+# session NAME OPTIONS... -- PROMPT: the client as a session
+session() {
+    local name=$1 options=()
+    shift
+    while [ "$1" != -- ]; do options+=("$1"); shift; done
+    "${with[@]}" timeout --kill-after=10 180 "$HOLDFAST" run "$name" "${options[@]}" -- "${client[@]}" "$2" </dev/null
+}
+
+events() { timeout 20 "$HOLDFAST" journal query --json --event "$1" --name "$2" | wc -l; }
+
+# tool CLIENT COMMAND: how its model asks for a shell command
+tool() {
+    case $1 in
+    claude) jq -cn --arg c "$2" '{tool:"Bash",input:{command:$c,description:"x"}}' ;;
+    codex) jq -cn --arg c "$2" '{tool:"exec_command",input:{cmd:$c}}' ;;
+    copilot) jq -cn --arg c "$2" '{tool:"bash",input:{command:$c,description:"x"}}' ;;
+    gemini) jq -cn --arg c "$2" '{tool:"run_shell_command",input:{command:$c,description:"x"}}' ;;
+    esac
+}
+
+# The work of one client from the first stop to the goal: asked to go on, it does what is missing, and is let go.
+until_the_goal() {
+    have "$1"
+    model <<<"{\"goal\":[{\"text\":\"first\"},$(tool "$1" 'touch done'),{\"text\":\"second\"}],\"default\":[{\"text\":\"x\"}]}"
+    hf -q hook install "$1"
+    hf -q keep on --session s --until 'test -e done' --goal 'make the file'
+    session s -- '@@goal@@ begin' >out
+    [ -e done ]
+    grep -q second out
+    [ "$(events stop_blocked s)" -eq 1 ]
+    [ "$(timeout 20 "$HOLDFAST" journal query --json --event keep_ended | jq -r .reason)" = "the until command succeeded" ]
+    # The goal has reached the model.
+    grep -q 'make the file' ../requests.jsonl
+}
+
+# A client that never does what it is asked is let go after --max blocks.
+up_to_the_cap() {
+    have "$1"
+    model <<<'{"plain":[{"text":"no"},{"text":"no","repeat":true}],"default":[{"text":"x"}]}'
+    hf -q hook install "$1"
+    hf -q keep on --session s --max 2
+    session s -- '@@plain@@ begin' >out
+    [ "$(events stop_blocked s)" -eq 2 ]
+    [ "$(timeout 20 "$HOLDFAST" journal query --json --event stop_allowed | jq -r .reason)" = limit ]
+}
+
+# The deadline comes while the stop hook waits for its until command: everything ends, nothing is left.
+deadline_while_blocked() {
+    have "$1"
+    model <<<'{"plain":[{"text":"no"}],"default":[{"text":"x"}]}'
+    hf -q hook install "$1"
+    hf -q keep on --session s --until 'echo $$ >asking; exec sleep 1000' --until-timeout 9m
+    run session s --deadline 40s --grace 5s -- '@@plain@@ begin'
+    [ "$status" -eq 124 ]
+    [ -e asking ]
+    [ ! -d "/proc/$(cat asking)" ]
+    timeout 20 "$HOLDFAST" ps s --json | jq -e ".sessions[0] | .outcome == \"timed-out\""
+}
+
+@test "claude: blocked until the goal is reached" { until_the_goal claude; }
+@test "codex: blocked until the goal is reached" { until_the_goal codex; }
+@test "copilot: blocked until the goal is reached" { until_the_goal copilot; }
+@test "gemini: blocked until the goal is reached" { until_the_goal gemini; }
+
+@test "claude: let go after --max blocks" { up_to_the_cap claude; }
+@test "codex: let go after --max blocks" { up_to_the_cap codex; }
+@test "copilot: let go after --max blocks" { up_to_the_cap copilot; }
+@test "gemini: let go after --max blocks" { up_to_the_cap gemini; }
+
+@test "claude: a deadline during a block ends everything at once" { deadline_while_blocked claude; }
+@test "codex: a deadline during a block ends everything at once" { deadline_while_blocked codex; }
+
+@test "claude: two sessions in one project: the work mode of one is nothing to the other" {
+    have claude
+    model <<<'{"plain":[{"text":"no"},{"text":"no","repeat":true}],"default":[{"text":"x"}]}'
+    hf -q hook install claude --project
+    hf -q keep on --session a --max 2
+    session a -- '@@plain@@ begin' >out.a &
+    a=$!
+    session b -- '@@plain@@ begin' >out.b
+    wait "$a"
+    [ "$(events stop_blocked a)" -eq 2 ]
+    [ "$(events stop_blocked b)" -eq 0 ]
+    # Nothing but its own end has changed it.
+    hf keep status --session a
+}
+
+@test "claude: with run --hooks the agent's own shell cannot take the hooks out" {
+    have claude
+    mkdir -p .claude
+    model <<<"{\"off\":[$(tool claude 'mkdir -p ~/.claude; echo {} >~/.claude/settings.json; echo {\"disableAllHooks\":true} | tee .claude/settings.json >.claude/settings.local.json; sleep 2'),{\"text\":\"no\"},{\"text\":\"no\",\"repeat\":true}],\"default\":[{\"text\":\"x\"}]}"
+    hf -q keep on --session s --max 2
+    session s --hooks -- '@@off@@ begin' >out
+    [ "$(cat .claude/settings.local.json)" = '{"disableAllHooks":true}' ]
+    [ "$(events stop_blocked s)" -eq 2 ]
+}
+
+@test "codex: run --hooks gives it our hooks" {
+    have codex
+    model <<<'{"plain":[{"text":"no"},{"text":"no","repeat":true}],"default":[{"text":"x"}]}'
+    hf -q keep on --session s --max 2
+    session s --hooks -- '@@plain@@ begin' >out
+    [ "$(events stop_blocked s)" -eq 2 ]
+    [ ! -e "$HOME/.codex/hooks.json" ]
+}
+
+@test "claude: a comment in its settings switches them off, as hook install says; with --fix they work" {
+    have claude
+    model <<<'{"plain":[{"text":"no"},{"text":"no","repeat":true}],"default":[{"text":"x"}]}'
+    hf -q hook install claude
+    sed -i '1s|{|{ // mine|' "$HOME/.claude/settings.json"
+    hf -q keep on --session s --max 1
+    session s -- '@@plain@@ begin' >out
+    [ "$(events stop_blocked s)" -eq 0 ]
+    expect 3 hf hook install claude
+    hf -q hook install claude --fix
+    session s -- '@@plain@@ begin' >out
+    [ "$(events stop_blocked s)" -eq 1 ]
+}
