@@ -17,7 +17,7 @@
 #include "hf/exec/tree.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
-#include "hf/sys/poll.h"
+#include "hf/sys/fd/poll.h"
 #include "holdfast/clock.h"
 
 #define KILL_AGAIN_NS (20 * HF_MSEC) /* processes that appeared meanwhile */

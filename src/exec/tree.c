@@ -14,7 +14,7 @@
 #include "hf/exec/tree.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
-#include "hf/sys/poll.h"
+#include "hf/sys/fd/poll.h"
 
 void hf_tree_done(struct hf_tree *tree)
 {

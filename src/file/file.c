@@ -8,17 +8,17 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/file/backup.h"
-#include "hf/file/block.h"
-#include "hf/file/commit.h"
+#include "hf/file/commit/backup.h"
+#include "hf/file/block/block.h"
+#include "hf/file/commit/commit.h"
 #include "hf/file/content.h"
 #include "hf/file/entry.h"
-#include "hf/file/exchange.h"
+#include "hf/file/commit/exchange.h"
 #include "hf/file/sidecar.h"
-#include "hf/file/temp.h"
+#include "hf/file/commit/temp.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
-#include "hf/sys/noinherit.h"
+#include "hf/sys/fd/noinherit.h"
 
 #define ALL_FLAGS                                                                      \
 	(HF_FILE_CREATE | HF_FILE_REPLACE_SYMLINK | HF_FILE_FOLLOW | HF_FILE_BREAK_LINKS | \

@@ -19,7 +19,7 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
-#include "hf/sys/noinherit.h"
+#include "hf/sys/fd/noinherit.h"
 
 #define REPLACED_MAX   16 /* replaced under us that often: give up */
 

@@ -15,9 +15,9 @@
 #include "hf/hook/mode.h"
 #include "hf/run/options_json.h"
 #include "hf/sys/calls.h"
-#include "hf/sys/flock.h"
+#include "hf/sys/fd/flock.h"
 #include "hf/sys/io.h"
-#include "hf/sys/noinherit.h"
+#include "hf/sys/fd/noinherit.h"
 
 #define DIRECTORY "modes"
 

@@ -12,7 +12,7 @@
 #ifndef HOOK_MODE_H
 #define HOOK_MODE_H
 
-#include "hf/sys/state.h"
+#include "hf/sys/state/state.h"
 #include "holdfast/hook.h"
 #include "holdfast/name.h"
 

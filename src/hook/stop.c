@@ -12,7 +12,7 @@
 #include "hf/hook/mode.h"
 #include "hf/proc/stat.h"
 #include "hf/sys/io.h"
-#include "hf/sys/noinherit.h"
+#include "hf/sys/fd/noinherit.h"
 #include "holdfast/run.h"
 
 #define DEFAULT_GOAL "Your work is not done yet."

@@ -1,6 +1,6 @@
 /* journal/put_away.c - moving a damaged file to quarantine. */
 #include "hf/journal/put_away.h"
-#include "hf/sys/state.h"
+#include "hf/sys/state/state.h"
 
 int hf_put_away(const struct hf_put_away *what, int dirfd, const char *file, struct hf_err *err)
 {

@@ -3,7 +3,7 @@
  *
  *   events.jsonl                       the one being written
  *   events.00000000000000000042.jsonl  sealed; 42 is its first sequence number
- *   counters                           see journal/counters.h
+ *   counters                           see journal/write/counters.h
  *
  * A segment is sealed by taking its write permission (mode 0400). Appenders
  * look at the mode under the guard, so nothing is added behind the seal, and a

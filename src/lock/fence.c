@@ -10,10 +10,10 @@
 #include "hf/base/fail.h"
 #include "hf/journal/put_away.h"
 #include "hf/lock/fence.h"
-#include "hf/sys/flock.h"
+#include "hf/sys/fd/flock.h"
 #include "hf/sys/io.h"
-#include "hf/sys/noinherit.h"
-#include "hf/sys/state.h"
+#include "hf/sys/fd/noinherit.h"
+#include "hf/sys/state/state.h"
 #include "holdfast/name.h"
 
 #define DIR_NAME "fences"

@@ -15,7 +15,7 @@
 #include "hf/base/parse.h"
 #include "hf/lock/flocked.h"
 #include "hf/sys/calls.h"
-#include "hf/sys/flock.h"
+#include "hf/sys/fd/flock.h"
 #include "hf/sys/io.h"
 
 #define PROC_LOCKS_MAX (256 << 10)

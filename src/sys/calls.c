@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "hf/sys/calls.h"
-#include "hf/sys/noinherit.h"
+#include "hf/sys/fd/noinherit.h"
 
 static int sys_setlk(int fd, struct flock *range)
 {

@@ -5,7 +5,7 @@
  *
  * The table holds the real calls and is never written outside tests, which
  * replace entries to fail the Nth call with an errno or to die at it (see
- * tests/helper/faults.h). Code above this layer uses sys/io.h and sys/file.h
+ * tests/helper/faults.h). Code above this layer uses sys/io.h and sys/replace.h
  * where those say what is meant; it comes here for the rest.
  */
 #ifndef SYS_CALLS_H

@@ -5,7 +5,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/tx/branch.h"
-#include "hf/tx/land/land.h"
+#include "hf/tx/land/candidate/land.h"
 
 /* -- files or branch ------------------------------------------------------------------- */
 

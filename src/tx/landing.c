@@ -5,7 +5,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/plan/committed.h"
+#include "hf/plan/recovery/committed.h"
 #include "hf/tx/branch.h"
 
 #define COMMIT_NS (10 * 60 * HF_SEC) /* for others that commit to the same targets */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "hf/base/fail.h"
-#include "hf/journal/find.h"
-#include "hf/plan/committed.h"
+#include "hf/journal/read/find.h"
+#include "hf/plan/recovery/committed.h"
 #include "hf/tx/branch.h"
 
 #define SETTLE_NS (60 * HF_SEC) /* for a committer that is on its way out */

@@ -16,8 +16,8 @@
 
 #include <stdatomic.h>
 
-#include "hf/plan/confine.h"
-#include "hf/plan/enter.h"
+#include "hf/plan/enter/confine.h"
+#include "hf/plan/enter/enter.h"
 #include "hf/run/stage.h"
 #include "hf/tx/options.h"
 #include "holdfast/land.h"

@@ -10,9 +10,9 @@
 #include <xxhash.h>
 
 #include "fuzz.h"
-#include "hf/plan/attrs.h"
-#include "hf/plan/dirtree.h"
-#include "hf/plan/intent.h"
+#include "hf/plan/tree/attrs.h"
+#include "hf/plan/tree/dirtree.h"
+#include "hf/plan/recovery/intent.h"
 
 #define HEAD     96 /* of the head; intent.c has it as a struct */
 #define PHASE_AT 8

@@ -10,7 +10,7 @@
 #include <xxhash.h>
 
 #include "fuzz.h"
-#include "hf/lock/local/record.h"
+#include "hf/lock/local/record/record.h"
 
 static void put64(uint8_t *at, uint64_t value)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "hf/file/markers.h"
+#include "hf/file/block/markers.h"
 
 #define S_OWN     "<!-- holdfast:x:start -->"
 #define E_OWN     "<!-- holdfast:x:end -->"

@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 #include "fuzz.h"
-#include "hf/plan/registry.h"
+#include "hf/plan/registry/registry.h"
 
 /* What entering, committing and removing rely on without asking again (L12). */
 static void record_makes_sense(const struct hf_plan_record *r)

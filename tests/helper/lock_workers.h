@@ -20,7 +20,7 @@
 
 #include "helper/lock_helper.h"
 #include "helper/test.h"
-#include "hf/lock/local/deadlock.h"
+#include "hf/lock/local/deadlock/deadlock.h"
 #include "hf/lock/local/local.h"
 #include "holdfast/journal.h"
 

@@ -25,9 +25,9 @@
 #include "helper/faults.h"
 #include "hf/base/cleanup.h"
 #include "helper/test.h"
-#include "hf/plan/census.h"
-#include "hf/plan/intent.h"
-#include "hf/plan/registry.h"
+#include "hf/plan/target/census.h"
+#include "hf/plan/recovery/intent.h"
+#include "hf/plan/registry/registry.h"
 #include "hf/sys/calls.h"
 #include "holdfast/plan.h"
 

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "helper/sys_helper.h"
-#include "hf/sys/state.h"
+#include "hf/sys/state/state.h"
 
 #define FORMAT_TEXT "holdfast 2\n"
 

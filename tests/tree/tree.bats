@@ -38,7 +38,7 @@ flags() {
         for other in $layers; do
             other=${other%%:*}
             [ "$other" != "$layer" ] || continue
-            for header in "$BUILD/src/layer/$other/holdfast/"*.h "src/$other/"*.h "src/$other/"*/*.h; do
+            for header in "$BUILD/src/layer/$other/holdfast/"*.h "src/$other/"*.h "src/$other/"*/*.h "src/$other/"*/*/*.h; do
                 [ -e "$header" ] || continue
                 case $header in */holdfast/*) name=holdfast/${header##*/} ;; *) name=hf/${header#src/} ;; esac
                 if echo "#include \"$name\"" | gcc -D_GNU_SOURCE $(flags "$layer") -fsyntax-only -x c - 2>/dev/null; then
@@ -66,7 +66,7 @@ flags() {
 }
 
 @test "every private header compiles alone" {
-    for header in src/*/*.h src/*/*/*.h; do
+    for header in src/*/*.h src/*/*/*.h src/*/*/*/*.h; do
         layer=${header#src/} layer=${layer%%/*}
         printf '#include "hf/%s"\n' "${header#src/}" |
             gcc -D_GNU_SOURCE $(flags "$layer") -Wall -Wextra -Werror -fsyntax-only -x c - || return 1

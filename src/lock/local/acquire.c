@@ -13,16 +13,16 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/channel.h"
-#include "hf/lock/local/deadlock.h"
-#include "hf/lock/local/grant.h"
-#include "hf/lock/local/guard.h"
-#include "hf/lock/local/holders.h"
+#include "hf/lock/local/queue/channel.h"
+#include "hf/lock/local/deadlock/deadlock.h"
+#include "hf/lock/local/queue/grant.h"
+#include "hf/lock/local/record/guard.h"
+#include "hf/lock/local/record/holders.h"
 #include "hf/lock/local/ops.h"
-#include "hf/lock/local/queue.h"
-#include "hf/lock/local/wait.h"
+#include "hf/lock/local/queue/queue.h"
+#include "hf/lock/local/queue/wait.h"
 #include "hf/proc/judge.h"
-#include "hf/sys/noinherit.h"
+#include "hf/sys/fd/noinherit.h"
 
 /*
  * Bound on leaving the queue after a timeout. If it is exceeded, the entry is skipped later, because

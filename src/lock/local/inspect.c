@@ -7,11 +7,11 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/guard.h"
-#include "hf/lock/local/holders.h"
+#include "hf/lock/local/record/guard.h"
+#include "hf/lock/local/record/holders.h"
 #include "hf/lock/local/inspect.h"
 #include "hf/lock/local/ops.h"
-#include "hf/lock/local/queue.h"
+#include "hf/lock/local/queue/queue.h"
 #include "hf/sys/io.h"
 
 /* In a list, for each: one that is stuck must not hold up the others for long. */

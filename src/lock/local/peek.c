@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/lock/local/grant.h"
-#include "hf/lock/local/holders.h"
+#include "hf/lock/local/queue/grant.h"
+#include "hf/lock/local/record/holders.h"
 #include "hf/lock/local/peek.h"
-#include "hf/lock/local/queue.h"
+#include "hf/lock/local/queue/queue.h"
 #include "hf/sys/io.h"
 
 #define READ_TRIES 8 /* a write is over in microseconds */

@@ -8,7 +8,7 @@
 #ifndef LOCK_LOCAL_PEEK_H
 #define LOCK_LOCAL_PEEK_H
 
-#include "hf/lock/local/wait.h"
+#include "hf/lock/local/queue/wait.h"
 
 /* Reads the record in the file `fd`. Returns 0, HF_E_FORMAT, or -errno. */
 int hf_peek_record(int fd, struct hf_lock_record *ret);

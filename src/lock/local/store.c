@@ -9,12 +9,12 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/holders.h"
+#include "hf/lock/local/record/holders.h"
 #include "hf/lock/local/local.h"
 #include "hf/lock/local/ops.h"
 #include "hf/sys/io.h"
-#include "hf/sys/noinherit.h"
-#include "hf/sys/state.h"
+#include "hf/sys/fd/noinherit.h"
+#include "hf/sys/state/state.h"
 
 /* Only for a channel that cannot be opened or written: nothing else is found by this clock alone. */
 #define LOST_CLOCK_NS (10 * HF_SEC)

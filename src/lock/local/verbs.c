@@ -5,10 +5,10 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/local/channel.h"
-#include "hf/lock/local/grant.h"
-#include "hf/lock/local/guard.h"
-#include "hf/lock/local/holders.h"
+#include "hf/lock/local/queue/channel.h"
+#include "hf/lock/local/queue/grant.h"
+#include "hf/lock/local/record/guard.h"
+#include "hf/lock/local/record/holders.h"
 #include "hf/lock/local/ops.h"
 #include "hf/proc/judge.h"
 

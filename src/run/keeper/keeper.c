@@ -16,7 +16,7 @@
 #include "hf/run/session/owner.h"
 #include "hf/run/supervisor/remains.h"
 #include "hf/sys/calls.h"
-#include "hf/sys/fdpass.h"
+#include "hf/sys/fd/fdpass.h"
 
 void hf_keeper_tell(struct hf_keeper *k, const struct hf_link_news *news, int fd)
 {

@@ -22,7 +22,7 @@
 #include "hf/run/session/beat.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
-#include "hf/sys/poll.h"
+#include "hf/sys/fd/poll.h"
 
 /*
  * A reader that takes nothing for so long loses what was left when all had ended. One

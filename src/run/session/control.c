@@ -9,7 +9,7 @@
 #include "hf/base/fail.h"
 #include "hf/run/session/inspect.h"
 #include "hf/sys/calls.h"
-#include "hf/sys/poll.h"
+#include "hf/sys/fd/poll.h"
 
 /* On top of the grace time: for the kill, and for the record. */
 #define PATIENCE_NS (10 * HF_SEC)

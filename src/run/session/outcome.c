@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/journal/find.h"
+#include "hf/journal/read/find.h"
 #include "hf/base/fail.h"
 #include "hf/run/session/store.h"
 #include "hf/run/stage.h"

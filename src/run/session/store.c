@@ -14,7 +14,7 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/replace.h"
-#include "hf/sys/state.h"
+#include "hf/sys/state/state.h"
 
 #define RECORD     "session.jsonl"
 #define RECORD_NEW ".session.jsonl.new"

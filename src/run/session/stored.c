@@ -15,7 +15,7 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/replace.h"
-#include "hf/sys/state.h"
+#include "hf/sys/state/state.h"
 
 #define COMMAND      "command.json"
 #define COMMAND_NEXT ".command.json.next" /* of a run that is not on record yet */

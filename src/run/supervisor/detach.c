@@ -17,10 +17,10 @@
 #include "hf/run/supervisor/order.h"
 #include "hf/run/supervisor/supervise.h"
 #include "hf/sys/calls.h"
-#include "hf/sys/fdpass.h"
+#include "hf/sys/fd/fdpass.h"
 #include "hf/sys/io.h"
-#include "hf/sys/poll.h"
-#include "hf/sys/state.h"
+#include "hf/sys/fd/poll.h"
+#include "hf/sys/state/state.h"
 #include "holdfast/exit.h"
 #include "holdfast/version.h"
 

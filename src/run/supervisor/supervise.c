@@ -26,9 +26,9 @@
 #include "hf/run/options.h"
 #include "hf/run/supervisor/supervise.h"
 #include "hf/sys/calls.h"
-#include "hf/sys/fdpass.h"
+#include "hf/sys/fd/fdpass.h"
 #include "hf/sys/io.h"
-#include "hf/sys/poll.h"
+#include "hf/sys/fd/poll.h"
 
 /* A shell that puts us in front does not say so when we were running. */
 #define LOOK_IN_FRONT_NS (300 * HF_MSEC)

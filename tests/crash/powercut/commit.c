@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "hf/plan/registry.h"
+#include "hf/plan/registry/registry.h"
 #include "hf/sys/calls.h"
 #include "holdfast/plan.h"
 

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "hf/lock/local/record.h"
+#include "hf/lock/local/record/record.h"
 #include "hf/sys/calls.h"
 #include "holdfast/lock.h"
 #include "stress/lock/stress.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "helper/test.h"
-#include "hf/file/markers.h"
-#include "hf/file/style.h"
+#include "hf/file/block/markers.h"
+#include "hf/file/block/style.h"
 
 static struct hf_found found;
 

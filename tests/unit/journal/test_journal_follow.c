@@ -8,7 +8,7 @@
 
 #include "helper/faults.h"
 #include "helper/journal_content.h"
-#include "hf/journal/find.h"
+#include "hf/journal/read/find.h"
 
 static int go[2]; /* the parent's word to the child that it may append */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "helper/test.h"
-#include "hf/lock/local/record.h"
+#include "hf/lock/local/record/record.h"
 
 #define ROUNDS 2000
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "helper/lock_workers.h"
-#include "hf/lock/local/record.h"
+#include "hf/lock/local/record/record.h"
 #include "hf/sys/calls.h"
 
 #define QUEUED 8

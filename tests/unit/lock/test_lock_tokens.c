@@ -14,7 +14,7 @@
 #include <xxhash.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/lock/local/record.h"
+#include "hf/lock/local/record/record.h"
 #include "helper/lock_cases.h"
 #include "helper/test.h"
 #include "holdfast/journal.h"

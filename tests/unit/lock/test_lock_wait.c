@@ -17,7 +17,7 @@
 
 #include "helper/lock_workers.h"
 #include "helper/test.h"
-#include "hf/lock/local/record.h"
+#include "hf/lock/local/record/record.h"
 #include "hf/proc/stat.h"
 #include "hf/sys/calls.h"
 #include "holdfast/lock.h"

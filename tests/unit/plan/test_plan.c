@@ -13,8 +13,8 @@
 #include "helper/faults.h"
 #include "helper/test.h"
 #include "hf/base/cleanup.h"
-#include "hf/plan/target.h"
-#include "hf/plan/use.h"
+#include "hf/plan/target/target.h"
+#include "hf/plan/sandbox/use.h"
 
 static struct hf_plans *open_plans(void)
 {

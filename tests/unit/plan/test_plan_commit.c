@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 
 #include "helper/plan_helper.h"
-#include "hf/plan/base.h"
+#include "hf/plan/target/base.h"
 
 /* -- T0 ---------------------------------------------------------------------------------------- */
 

@@ -13,10 +13,10 @@
 #include "helper/faults.h"
 #include "helper/test.h"
 #include "hf/base/cleanup.h"
-#include "hf/plan/census.h"
-#include "hf/plan/copy.h"
-#include "hf/plan/target.h"
-#include "hf/plan/use.h"
+#include "hf/plan/target/census.h"
+#include "hf/plan/sandbox/copy.h"
+#include "hf/plan/target/target.h"
+#include "hf/plan/sandbox/use.h"
 
 static const char *make_dir(const char *leaf)
 {

@@ -18,7 +18,7 @@
 
 #include <stdio.h>
 
-#include "hf/plan/work.h"
+#include "hf/plan/commit/work.h"
 #include "unit/plan/wrong_commit.h"
 
 void (*wrong_commit_unlocked)(void);
@@ -52,5 +52,5 @@ static int unguarded(int (*action)(void *arg), void *arg)
 #define hf_lock_guarded_many(locks, claims, n, fn, arg, err)  ((void)(claims), (void)(n), unguarded(fn, arg))
 #define hf_lock_check(lock, err)                              ((void)(err), 0)
 
-#include "../../../src/plan/carry_out.c"
-#include "../../../src/plan/commit.c"
+#include "../../../src/plan/commit/carry_out.c"
+#include "../../../src/plan/commit/commit.c"

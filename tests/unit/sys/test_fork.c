@@ -23,7 +23,7 @@
 #include "helper/lock_helper.h"
 #include "helper/test.h"
 #include "hf/sys/calls.h"
-#include "hf/sys/noinherit.h"
+#include "hf/sys/fd/noinherit.h"
 #include "holdfast/file.h"
 #include "holdfast/journal.h"
 

@@ -10,10 +10,10 @@
 
 #include "helper/sys_helper.h"
 #include "holdfast/clock.h"
-#include "hf/sys/flock.h"
+#include "hf/sys/fd/flock.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
-#include "hf/sys/poll.h"
+#include "hf/sys/fd/poll.h"
 #include "hf/sys/replace.h"
 
 static mode_t permissions_of(const char *path)

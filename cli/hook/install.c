@@ -1,0 +1,271 @@
+/* cli/hook/install.c - hook install, uninstall, status: our hooks in the settings of a client. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/view/json.h"
+#include "hook/hook.h"
+#include "lock/lock.h"
+
+static const char *const scopes[] = {
+	[HF_SCOPE_USER] = "user",
+	[HF_SCOPE_PROJECT] = "project",
+	[HF_SCOPE_LOCAL] = "local",
+};
+
+static const char *const states[] = {
+	[HF_SETTINGS_ABSENT] = "absent",
+	[HF_SETTINGS_INSTALLED] = "installed",
+	[HF_SETTINGS_DIFFERENT] = "different",
+};
+
+struct install {
+	struct cli *cli;
+	int user, project, local; /* flags */
+	char program[PATH_MAX];
+	char *state_dir;
+	struct hf_settings_opts o;
+};
+
+static void install_done(struct install *install)
+{
+	free(install->state_dir);
+}
+
+/* Is the holdfast that a search finds this very program? */
+static int is_in_path(const char *self)
+{
+	const char *path = getenv("PATH");
+	struct stat ours, theirs;
+
+	if (!path || stat(self, &ours) < 0)
+		return 0;
+	while (*path) {
+		const char *end = strchrnul(path, ':');
+		char file[PATH_MAX];
+		int n = snprintf(file, sizeof(file), "%.*s/holdfast", (int)(end - path), path);
+
+		if (path[0] == '/' && n > 0 && (size_t)n < sizeof(file) && access(file, X_OK) == 0)
+			return stat(file, &theirs) == 0 && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+		path = *end ? end + 1 : end;
+	}
+	return 0;
+}
+
+/* What the hooks call. A project's settings are other people's as well: there it is looked up, where it can be. */
+static int choose_program(struct install *install)
+{
+	ssize_t n = readlink("/proc/self/exe", install->program, sizeof(install->program) - 1);
+
+	if (n <= 0)
+		return cli_usage(install->cli, "the path of this program cannot be found out");
+	install->program[n] = '\0';
+	install->o.program = install->program;
+	if (install->o.scope == HF_SCOPE_PROJECT && is_in_path(install->program))
+		install->o.program = "holdfast";
+	else if (strcmp(strrchr(install->program, '/') + 1, "holdfast") != 0)
+		return cli_usage(install->cli, "this program is not called holdfast but %s: its hooks could not be told from others", install->program);
+	if (!install->cli->dir)
+		return HF_EXIT_DONE;
+	free(install->state_dir);
+	install->state_dir = realpath(install->cli->dir, NULL);
+	if (!install->state_dir)
+		return cli_usage(install->cli, "--dir %s: there is no such directory", install->cli->dir);
+	install->o.dir = install->state_dir;
+	return HF_EXIT_DONE;
+}
+
+static int read_words(struct install *install, int argc, char **argv, const struct option_spec *specs)
+{
+	int client, n = cli_options(install->cli, specs, argc, argv, 1, 1);
+
+	if (n < 0)
+		return n == -2 ? -1 : cli_options_status(n);
+	client = hf_client_of(argv[0]);
+	if (client < 0)
+		return cli_usage(install->cli, "the client is claude, codex, copilot or gemini, not '%s'", argv[0]);
+	if (install->user + install->project + install->local > 1)
+		return cli_usage(install->cli, "--user, --project and --local exclude each other");
+	if (install->local && client != HF_CLIENT_CLAUDE)
+		return cli_usage(install->cli, "--local: only claude has such settings");
+	install->o.size = sizeof(install->o);
+	install->o.client = (enum hf_client)client;
+	install->o.scope = install->project ? HF_SCOPE_PROJECT : install->local ? HF_SCOPE_LOCAL : HF_SCOPE_USER;
+	return choose_program(install);
+}
+
+#define SCOPE_SPECS(install)                                                                                     \
+	{ "user", 0, OPTION_FLAG, &(install).user, NULL, "the settings of this user (default)" },                \
+	{ "project", 0, OPTION_FLAG, &(install).project, NULL, "those of this directory, for everybody" },       \
+	{ "local", 0, OPTION_FLAG, &(install).local, NULL, "those of this directory, for this user (claude)" }
+
+/* -- what a user has to know beyond that ------------------------------------------------------------ */
+
+/* What keeps installed hooks from running; NULL: nothing. */
+static const char *hint(enum hf_client client, enum hf_hook_scope scope)
+{
+	switch (client) {
+	case HF_CLIENT_CLAUDE:
+		return scope == HF_SCOPE_USER ? NULL
+					      : "claude reads this file only when it is started in this directory, not below it";
+	case HF_CLIENT_CODEX:
+		return "codex skips hooks in silence until you trust them: start codex and review them with /hooks, or run "
+		       "'codex exec --dangerously-bypass-hook-trust'";
+	case HF_CLIENT_COPILOT:
+		return scope == HF_SCOPE_USER ? NULL
+					      : "copilot -p runs them only in a trusted folder, or with "
+						"GITHUB_COPILOT_PROMPT_MODE_REPO_HOOKS=true";
+	case HF_CLIENT_GEMINI:
+		return scope == HF_SCOPE_USER ? NULL : "gemini runs a project's hooks only in a folder that you trust";
+	case HF_CLIENT_UNKNOWN:
+	default:
+		return NULL;
+	}
+}
+
+static json_t *json_of(const struct install *install, const struct hf_settings_report *report, const char *state)
+{
+	const char *said = hint(install->o.client, install->o.scope);
+	json_t *object = json_object();
+
+	hf_view_set(&object, "client", hf_view_text(hf_client_word(install->o.client)));
+	hf_view_set(&object, "scope", hf_view_text(scopes[install->o.scope]));
+	hf_view_set(&object, "file", hf_view_text(report->path ? report->path : ""));
+	hf_view_set(&object, "state", hf_view_text(state));
+	hf_view_set(&object, "disabled", json_boolean(report->disabled));
+	hf_view_set(&object, "hint", said ? hf_view_text(said) : json_null());
+	if (!object)
+		cli_die_oom();
+	return object;
+}
+
+static int tell(const struct install *install, const struct hf_settings_report *report, const char *done, const char *not)
+{
+	const char *word = hf_client_word(install->o.client), *would = install->o.dry_run ? " (not done: --dry-run)" : "";
+	const char *said = hint(install->o.client, install->o.scope);
+
+	if (install->cli->json) {
+		json_t *object = json_of(install, report, states[report->state]);
+
+		cli_set(object, "changed", json_boolean(report->changed));
+		cli_set(object, "fixed", json_boolean(report->fixed));
+		cli_set(object, "other", report->other[0] ? cli_text(report->other) : json_null());
+		if (install->o.dry_run)
+			cli_set(object, "text", cli_text(report->text));
+		cli_print_json(object);
+	} else if (install->o.dry_run) {
+		fputs(report->text, stdout);
+	}
+	cli_say(install->cli, "%s: %s %s%s", word, report->changed ? done : not, report->path, would);
+	if (report->fixed)
+		cli_say(install->cli, "comments and commas before closing brackets were taken out; the file before is %s.~1~",
+			report->path);
+	if (report->other[0])
+		cli_say(install->cli, "%s has them, and %s reads that here as well%s", report->other, word,
+			report->state == HF_SETTINGS_ABSENT ? ": nothing to do" : "; uninstall one of the two");
+	if (report->disabled)
+		cli_say(install->cli, "%s switches all hooks off (disableAllHooks, or hooksConfig.enabled of gemini)",
+			report->path);
+	if (said && report->state != HF_SETTINGS_ABSENT)
+		cli_say(install->cli, "%s", said);
+	return HF_EXIT_DONE;
+}
+
+/* -- the commands -------------------------------------------------------------------------------------- */
+
+int cmd_hook_install(struct cli *cli, int argc, char **argv)
+{
+	AUTO(install_done) struct install install = { .cli = cli };
+	AUTO(hf_settings_report_done) struct hf_settings_report report = { 0 };
+	AUTO(lock_close) struct lock_context context = { 0 };
+	const struct option_spec specs[] = {
+		SCOPE_SPECS(install),
+		{ "guard", 0, OPTION_FLAG, &install.o.guard, NULL, "also the guard before each tool call" },
+		{ "fix", 0, OPTION_FLAG, &install.o.fix, NULL, "take out comments and last commas that the client cannot read" },
+		{ "dry-run", 0, OPTION_FLAG, &install.o.dry_run, NULL, "print what the file would be" },
+		{ 0 },
+	};
+	struct hf_err err = HF_ERR_INIT;
+	int status = read_words(&install, argc, argv, specs);
+
+	if (status == HF_EXIT_DONE)
+		status = lock_open(cli, &context);
+	if (status != HF_EXIT_DONE)
+		return status < 0 ? HF_EXIT_DONE : status;
+	if (hf_hook_install(context.locks, context.journal, &install.o, &report, &err) < 0)
+		return cli_fail(cli, &err);
+	return tell(&install, &report, "hooks installed in", report.other[0] && report.state == HF_SETTINGS_ABSENT ? "hooks not needed in" : "hooks are in");
+}
+
+int cmd_hook_uninstall(struct cli *cli, int argc, char **argv)
+{
+	AUTO(install_done) struct install install = { .cli = cli };
+	AUTO(hf_settings_report_done) struct hf_settings_report report = { 0 };
+	AUTO(lock_close) struct lock_context context = { 0 };
+	const struct option_spec specs[] = {
+		SCOPE_SPECS(install),
+		{ "dry-run", 0, OPTION_FLAG, &install.o.dry_run, NULL, "print what the file would be" },
+		{ 0 },
+	};
+	struct hf_err err = HF_ERR_INIT;
+	int status = read_words(&install, argc, argv, specs);
+
+	if (status == HF_EXIT_DONE)
+		status = lock_open(cli, &context);
+	if (status != HF_EXIT_DONE)
+		return status < 0 ? HF_EXIT_DONE : status;
+	if (hf_hook_uninstall(context.locks, context.journal, &install.o, &report, &err) < 0)
+		return cli_fail(cli, &err);
+	return tell(&install, &report, "hooks taken out of", "no hooks of ours in");
+}
+
+/* One line, or object, for the settings of one scope. Returns 1 when they have our hooks. */
+static int show(const struct install *install)
+{
+	AUTO(hf_settings_report_done) struct hf_settings_report report = { 0 };
+	struct hf_err err = HF_ERR_INIT;
+	int r = hf_hook_settings(&install->o, &report, &err);
+	const char *state = r < 0 ? "unreadable" : states[report.state];
+	char text[HF_ERR_TEXT_MAX];
+
+	if (install->cli->json) {
+		json_t *object = json_of(install, &report, state);
+
+		cli_set(object, "error", r < 0 ? hf_view_error(&err, hf_err_exit_status(r)) : json_null());
+		cli_print_json(object);
+	} else {
+		printf("%-8s %-10s ", scopes[install->o.scope], state);
+		cli_print_shown(report.path ? report.path : "");
+		printf("%s\n", report.disabled ? "  (switches all hooks off)" : "");
+		if (r < 0)
+			cli_say(install->cli, "%s", lock_why(&err, text));
+	}
+	return r == 0 && report.state != HF_SETTINGS_ABSENT;
+}
+
+int cmd_hook_status(struct cli *cli, int argc, char **argv)
+{
+	AUTO(install_done) struct install install = { .cli = cli };
+	const struct option_spec specs[] = { SCOPE_SPECS(install), { 0 } };
+	int found = 0, status = read_words(&install, argc, argv, specs);
+	int all = !install.user && !install.project && !install.local;
+
+	if (status != HF_EXIT_DONE)
+		return status < 0 ? HF_EXIT_DONE : status;
+	if (!all)
+		return show(&install) ? HF_EXIT_DONE : HF_EXIT_NO;
+	for (int scope = HF_SCOPE_USER; scope <= HF_SCOPE_LOCAL; scope++) {
+		if (scope == HF_SCOPE_LOCAL && install.o.client != HF_CLIENT_CLAUDE)
+			continue;
+		install.o.scope = (enum hf_hook_scope)scope;
+		status = choose_program(&install);
+		if (status != HF_EXIT_DONE)
+			return status;
+		found += show(&install);
+	}
+	return found ? HF_EXIT_DONE : HF_EXIT_NO;
+}

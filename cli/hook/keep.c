@@ -1,0 +1,187 @@
+/* cli/hook/keep.c - keep on, off, status: the work mode of a session. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/parse.h"
+#include "hf/view/json.h"
+#include "hook/hook.h"
+
+/* The id that a caller has by itself; NULL: none. */
+static const char *own_id(void)
+{
+	const char *session = getenv("HOLDFAST_SESSION");
+
+	return session && session[0] ? session : hf_hook_session_id(NULL);
+}
+
+/*
+ * Which session is meant. An agent has an id of its own, and another's work mode is not its to change
+ * without --force; a person at a shell has none, and names it.
+ */
+static int choose(struct cli *cli, const char *given, int force, const char **ret_id)
+{
+	const char *own = own_id();
+
+	if (!given && !own)
+		return cli_usage(cli, "no session: give --session ID (neither HOLDFAST_SESSION nor a client's session id is set)");
+	if (given && own && strcmp(given, own) != 0 && !force) {
+		struct hf_err err = { HF_E_NOT_OWNER, 0, "keep", "", "" };
+
+		(void)snprintf(err.subject, sizeof(err.subject), "work mode of '%.80s'", given);
+		(void)snprintf(err.detail, sizeof(err.detail), "you are in session '%.80s'; --force changes it all the same", own);
+		return cli_fail(cli, &err);
+	}
+	*ret_id = given ? given : own;
+	return HF_EXIT_DONE;
+}
+
+int cmd_keep_on(struct cli *cli, int argc, char **argv)
+{
+	struct hf_keep_opts opts = { .size = sizeof(opts) };
+	const char *session = NULL, *id = NULL;
+	uint64_t max = 0;
+	int64_t ttl_ns = -1, until_ns = -1;
+	int force = 0;
+	const struct option_spec specs[] = {
+		{ "goal", 0, OPTION_TEXT, &opts.goal, "TEXT", "what the client is told when it wants to stop" },
+		{ "until", 0, OPTION_TEXT, &opts.until, "CMD", "work mode ends when this succeeds (sh -c, here)" },
+		{ "until-timeout", 0, OPTION_DURATION, &until_ns, "DUR", "what that may take (20s; 9m at most)" },
+		{ "ttl", 0, OPTION_DURATION, &ttl_ns, "DUR", "work mode ends by itself after this (24h)" },
+		{ "max", 0, OPTION_COUNT, &max, "N", "blocks of one turn (7)" },
+		{ "session", 0, OPTION_TEXT, &session, "ID", "the session (else $HOLDFAST_SESSION, else the client's id)" },
+		{ "force", 0, OPTION_FLAG, &force, NULL, "also the work mode of another session" },
+		{ 0 },
+	};
+	AUTO(hook_close) struct hook_context context = { 0 };
+	struct hf_err err = HF_ERR_INIT;
+	int r, status, n = cli_options(cli, specs, argc, argv, 0, 0);
+
+	if (n < 0)
+		return cli_options_status(n);
+	if (ttl_ns == 0)
+		return cli_usage(cli, "--ttl is more than 0");
+	if (until_ns == 0 || until_ns > HF_KEEP_UNTIL_LONGEST_NS)
+		return cli_usage(cli, "--until-timeout is more than 0, and 9m at most: clients end a hook after 10");
+	if (until_ns > 0 && !opts.until)
+		return cli_usage(cli, "--until-timeout needs --until");
+	if (max > 1000)
+		return cli_usage(cli, "--max goes from 1 to 1000");
+	opts.ttl_ns = ttl_ns > 0 ? ttl_ns : 0;
+	opts.until_ns = until_ns > 0 ? until_ns : 0;
+	opts.max = (uint32_t)max;
+	status = choose(cli, session, force, &id);
+	if (status == HF_EXIT_DONE)
+		status = hook_open(cli, 0, &context);
+	if (status != HF_EXIT_DONE)
+		return status;
+	r = hf_keep_on(context.hooks, id, &opts, &err);
+	if (r < 0)
+		return cli_fail(cli, &err);
+	cli_say(cli, "work mode of '%s' is on%s", id, r > 0 ? " (it was; time and counts begin anew)" : "");
+	return HF_EXIT_DONE;
+}
+
+int cmd_keep_off(struct cli *cli, int argc, char **argv)
+{
+	const char *session = NULL, *id = NULL;
+	int force = 0;
+	const struct option_spec specs[] = {
+		{ "session", 0, OPTION_TEXT, &session, "ID", "the session (else $HOLDFAST_SESSION, else the client's id)" },
+		{ "force", 0, OPTION_FLAG, &force, NULL, "also the work mode of another session" },
+		{ 0 },
+	};
+	AUTO(hook_close) struct hook_context context = { 0 };
+	struct hf_err err = HF_ERR_INIT;
+	int r, status, n = cli_options(cli, specs, argc, argv, 0, 0);
+
+	if (n < 0)
+		return cli_options_status(n);
+	status = choose(cli, session, force, &id);
+	if (status == HF_EXIT_DONE)
+		status = hook_open(cli, 0, &context);
+	if (status != HF_EXIT_DONE)
+		return status;
+	r = hf_keep_off(context.hooks, id, &err);
+	if (r < 0)
+		return cli_fail(cli, &err);
+	cli_say(cli, "work mode of '%s' %s", id, r > 0 ? "is off" : "was off");
+	return r > 0 ? HF_EXIT_DONE : HF_EXIT_NO;
+}
+
+/* -- status ----------------------------------------------------------------------------- */
+
+static json_t *json_of(const struct hf_keep_info *info)
+{
+	json_t *object = json_object();
+
+	hf_view_set_name(&object, info->id);
+	hf_view_set(&object, "goal", info->goal[0] ? hf_view_text(info->goal) : json_null());
+	hf_view_set(&object, "until", info->until[0] ? hf_view_text(info->until) : json_null());
+	hf_view_set(&object, "until_timeout_ms", info->until[0] ? hf_view_number(info->until_ns, HF_MSEC) : json_null());
+	hf_view_set(&object, "cwd", hf_view_text(info->cwd));
+	hf_view_set(&object, "since", hf_view_time(info->since));
+	hf_view_set(&object, "left_ms", hf_view_number(info->left_ns, HF_MSEC));
+	hf_view_set(&object, "max", hf_view_number(info->max, 1));
+	hf_view_set(&object, "blocks", hf_view_number(info->blocks, 1));
+	hf_view_set(&object, "blocks_total", hf_view_number((int64_t)info->total, 1));
+	hf_view_set(&object, "tools", hf_view_number((int64_t)info->tools, 1));
+	if (!object)
+		cli_die_oom();
+	return object;
+}
+
+static void show(void *arg, const struct hf_keep_info *info)
+{
+	struct cli *cli = arg;
+	AUTO(hf_buf_done) struct hf_buf left = HF_BUF_INIT;
+
+	if (cli->json) {
+		cli_print_json(json_of(info));
+		return;
+	}
+	hf_buf_add_duration(&left, info->left_ns);
+	cli_print_shown(info->id);
+	printf("  on, %s left, %llu blocks, %llu tool calls", left.s, (unsigned long long)info->total,
+	       (unsigned long long)info->tools);
+	if (info->goal[0]) {
+		fputs("; goal: ", stdout);
+		cli_print_shown(info->goal);
+	}
+	if (info->until[0]) {
+		fputs("; until: ", stdout);
+		cli_print_shown(info->until);
+	}
+	putchar('\n');
+}
+
+int cmd_keep_status(struct cli *cli, int argc, char **argv)
+{
+	const char *session = NULL, *own = own_id();
+	int all = 0;
+	const struct option_spec specs[] = {
+		{ "session", 0, OPTION_TEXT, &session, "ID", "the session (else $HOLDFAST_SESSION, else the client's id, else all)" },
+		{ "all", 'a', OPTION_FLAG, &all, NULL, "every session that is in work mode" },
+		{ 0 },
+	};
+	AUTO(hook_close) struct hook_context context = { 0 };
+	struct hf_err err = HF_ERR_INIT;
+	const char *id;
+	int r, status, n = cli_options(cli, specs, argc, argv, 0, 0);
+
+	if (n < 0)
+		return cli_options_status(n);
+	status = hook_open(cli, 0, &context);
+	if (status != HF_EXIT_DONE)
+		return status;
+	id = all ? NULL : session ? session : own;
+	r = id ? hf_keep_look(context.hooks, id, show, cli, &err) : hf_keep_list(context.hooks, show, cli, &err);
+	if (r < 0)
+		return cli_fail(cli, &err);
+	if (r == 0 && id)
+		cli_say(cli, "'%s' is not in work mode", id);
+	else if (r == 0)
+		cli_say(cli, "no session is in work mode");
+	return r > 0 ? HF_EXIT_DONE : HF_EXIT_NO;
+}

@@ -1,0 +1,91 @@
+/*
+ * cli/lock/fd.c - lock fd: flock a descriptor that the shell has opened, with a deadline
+ * and events. For shell functions, which no other program can run:
+ *
+ *     exec 9<>FILE; holdfast lock fd 9 -w 5; ...; exec 9>&-
+ *
+ * The lock belongs to the open file, so it stays when this command has ended, and it
+ * excludes flock(1) and every other user of flock(2). The file is left as it is.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hf/base/parse.h"
+#include "lock/lock.h"
+
+/* The file's path as the name of the event. */
+static void name_of(int fd, char *out, size_t cap)
+{
+	char link[32];
+	ssize_t n;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, out, cap - 1);
+	if (n < 0)
+		n = snprintf(out, cap, "descriptor %d", fd);
+	out[n] = '\0';
+}
+
+/* 1 when the event is written. */
+static int journal_timeout(struct cli *cli, enum hf_event event, const char *name, int64_t waited,
+			   const struct hf_holder *holder, const struct hf_err *err)
+{
+	struct lock_context context = { 0 };
+	int journalled;
+
+	(void)lock_open(cli, &context);
+	journalled = context.journal != NULL;
+	lock_journal_timeout(&context, event, name, waited, holder, err);
+	lock_close(&context);
+	return journalled;
+}
+
+int cmd_lock_fd(struct cli *cli, int argc, char **argv)
+{
+	struct lock_options o = LOCK_OPTIONS_INIT;
+	const struct option_spec specs[] = {
+		{ "nonblock", 'n', OPTION_FLAG, &o.no_wait, NULL, "do not wait" },
+		{ "wait", 'w', OPTION_DURATION, &o.wait_ns, "DUR", "wait at most DUR (else for ever)" },
+		{ "shared", 's', OPTION_FLAG, &o.shared, NULL, "together with others that are shared" },
+		{ "on-timeout", 0, OPTION_TEXT, &o.on_timeout_word, "WHAT", "fail, skip or proceed" },
+		{ "conflict-exit-code", 'E', OPTION_COUNT, &o.busy_status, "N",
+		  "exit status when it cannot be had (1)" },
+		{ 0 },
+	};
+	struct hf_mono start = hf_mono_now();
+	struct hf_lock_opts opts = { .size = sizeof(opts) };
+	struct hf_holder holder = { 0 };
+	struct hf_err err = HF_ERR_INIT;
+	char name[512];
+	uint64_t fd;
+	int64_t waited;
+	int r, status, n = cli_options(cli, specs, argc, argv, 1, 1);
+
+	if (n < 0)
+		return cli_options_status(n);
+	status = lock_options_check(cli, &o);
+	if (status != HF_EXIT_DONE)
+		return status;
+	if (hf_parse_u64(argv[0], strlen(argv[0]), INT32_MAX, &fd) < 0 ||
+	    fcntl((int)fd, F_GETFD) < 0)
+		return cli_usage(cli, "descriptor %s is not open; in a shell: exec 9<>FILE", argv[0]);
+	name_of((int)fd, name, sizeof(name));
+	opts.mode = o.shared ? HF_LOCK_SHARED : HF_LOCK_EXCLUSIVE;
+	opts.wait_ns = o.wait_ns;
+	r = hf_lock_fd((int)fd, &opts, &holder, &err);
+	if (r >= 0)
+		return HF_EXIT_DONE;
+	if (r != HF_E_BUSY && r != HF_E_TIMEOUT)
+		return cli_fail(cli, &err);
+	waited = hf_mono_now().ns - start.ns;
+	if (o.on_timeout == ON_TIMEOUT_PROCEED &&
+	    journal_timeout(cli, HF_EV_LOCK_FAIL_OPEN, name, waited, &holder, &err)) {
+		cli_say(cli, "%s: going on WITHOUT the lock", name);
+		return HF_EXIT_DONE;
+	}
+	if (o.on_timeout == ON_TIMEOUT_SKIP)
+		(void)journal_timeout(cli, HF_EV_LOCK_SKIPPED, name, waited, &holder, &err);
+	return lock_say_busy(cli, HF_LOCK_KIND_NAME, name, &holder, &err, (int)o.busy_status);
+}

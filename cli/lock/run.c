@@ -1,0 +1,328 @@
+/*
+ * cli/lock/run.c - lock run: a command under a lock.
+ *
+ * Without a lease this process *becomes* the command: the same pid, so the same
+ * identity, and nothing in between that could be killed; its exit is the release.
+ *
+ * With a lease a second process must renew it. The command is started first and held back; the
+ * lock is taken in its name, so it is the command, not the wrapper, that owns it. The wrapper
+ * renews and forwards signals. When the lease is lost, it ends the command and everything that
+ * the command has started (exec/tree.h). If the wrapper itself is killed, the kernel kills the
+ * command (PDEATHSIG), and until then the lock is the command's still.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "hf/base/cleanup.h"
+#include "hf/exec/command.h"
+#include "hf/exec/spawn.h"
+#include "hf/exec/tree.h"
+#include "hf/lock/renewal.h"
+#include "hf/proc/blocked.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+#include "lock/lock.h"
+
+#define GRACE_NS      (5 * HF_SEC)
+#define KILL_AGAIN_NS (20 * HF_MSEC)
+
+/* -- with a lease ------------------------------------------------------------ */
+
+/* "HOLDFAST_TOKEN=…", which is known only when the command exists already: it reads it from a pipe. */
+#define TOKEN_TEXT_MAX 40
+
+struct leased {
+	struct hf_child child;
+	struct hf_tree tree;
+	struct hf_command_signals signals;
+	char **envp;                     /* the token's entry is the first */
+	char token_text[TOKEN_TEXT_MAX];
+	int token_pipe[2];
+};
+
+#define LEASED_INIT                                                                      \
+	{                                                                                \
+		.child = HF_CHILD_INIT, .tree = HF_TREE_INIT, .signals = { .fd = -1 },   \
+		.token_pipe = { -1, -1 },                                                \
+	}
+
+static void leased_done(struct leased *leased)
+{
+	hf_child_done(&leased->child);
+	hf_tree_done(&leased->tree);
+	hf_command_signals_done(&leased->signals);
+	hf_auto_close(&leased->token_pipe[0]);
+	hf_auto_close(&leased->token_pipe[1]);
+	free(leased->envp);
+}
+
+/* In the command's process, before exec. */
+static int enter_leased(void *arg)
+{
+	struct leased *leased = arg;
+	char **last = leased->envp;
+
+	if (read(leased->token_pipe[0], leased->token_text, TOKEN_TEXT_MAX) != TOKEN_TEXT_MAX)
+		return -EPIPE;
+	if (leased->token_text[0])
+		return 0;
+	/* Without the lock: no token. */
+	while (last[1])
+		last++;
+	leased->envp[0] = *last;
+	*last = NULL;
+	return 0;
+}
+
+static int start_leased(const struct cli *cli, const char *name, char **command,
+			struct leased *leased)
+{
+	char *set[] = { leased->token_text, NULL };
+	static const char *const unset[] = { NULL };
+	struct hf_cgroup none = HF_CGROUP_INIT;
+	struct hf_spawn spawn = { .argv = command,
+				  .stdio = { -1, -1, -1 },
+				  .group = getpgrp(),
+				  .mask = &leased->signals.mask,
+				  .cgroup = &none,
+				  .enter = enter_leased,
+				  .enter_arg = leased };
+	int r;
+
+	command_environment(cli, HF_LOCK_KIND_NAME, name, 0);
+	(void)snprintf(leased->token_text, TOKEN_TEXT_MAX, "HOLDFAST_TOKEN=");
+	leased->envp = hf_spawn_environment(set, NULL, unset);
+	if (!leased->envp)
+		cli_die_oom();
+	spawn.envp = leased->envp;
+	if (pipe2(leased->token_pipe, O_CLOEXEC) < 0)
+		return -errno;
+	r = hf_tree_note_others(&leased->tree);
+	if (r < 0)
+		return r;
+	/* What the command starts is to be found when the lease is lost, setsid or not. */
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+		return -errno;
+	r = hf_spawn(&spawn, &leased->child);
+	if (r == 0)
+		leased->tree.leader = (int32_t)leased->child.pid;
+	return r;
+}
+
+/* Lets it go, with the token of its lock (0: none). */
+static void go_leased(struct leased *leased, uint64_t token)
+{
+	char text[TOKEN_TEXT_MAX] = "";
+
+	if (token)
+		(void)snprintf(text, sizeof(text), "HOLDFAST_TOKEN=%llu", (unsigned long long)token);
+	/* If it was killed by now, that is how it ended. */
+	if (hf_write_all(leased->token_pipe[1], text, sizeof(text)) == 0)
+		(void)hf_spawn_go(&leased->child);
+	hf_auto_close(&leased->child.go);
+}
+
+static void forward_signals(const struct leased *leased)
+{
+	int sig, code;
+
+	while (hf_command_signals_next(&leased->signals, &sig, &code))
+		/* What the terminal sent went to the whole group already. */
+		if (code != SI_KERNEL)
+			(void)hf_sys.pidfd_send_signal(leased->child.pidfd, sig);
+}
+
+/* The lease of a command, and how the command is ended when it is lost. */
+struct lease {
+	struct hf_lock *lock; /* NULL: it runs without */
+	struct hf_renewal renewal;
+	struct hf_mono kill_at; /* after TERM */
+};
+
+/* What is due: renewing, or ending a command whose lease is lost. */
+static void step(struct cli *cli, struct lease *lease, struct leased *leased)
+{
+	struct hf_err err = HF_ERR_INIT;
+	char text[HF_ERR_TEXT_MAX];
+
+	if (hf_renewal_step(&lease->renewal, &err) < 0) {
+		(void)hf_tree_term(&leased->tree, 0);
+		lease->kill_at = hf_mono_in(GRACE_NS);
+		cli_say(cli, "the lease is lost, ending the command: %s", lock_why(&err, text));
+	} else if (lease->renewal.lost && hf_mono_left(lease->kill_at) == 0) {
+		hf_tree_kill(&leased->tree);
+		lease->kill_at = hf_mono_in(KILL_AGAIN_NS);
+	}
+}
+
+/* Until the command has exited; if its lease is lost, until nothing of it is left. */
+static int watch_leased(struct cli *cli, struct lease *lease, struct leased *leased)
+{
+	struct pollfd fds[] = { { .fd = leased->signals.fd, .events = POLLIN } };
+	const struct hf_renewal *renewal = &lease->renewal;
+
+	while (hf_tree_reap(&leased->tree) && (renewal->lost || !leased->tree.leader_exited)) {
+		int64_t left = hf_mono_left(renewal->lost ? lease->kill_at : renewal->next);
+
+		left /= HF_MSEC;
+		(void)hf_sys.poll(fds, 1, left < INT32_MAX ? (int)left + 1 : INT32_MAX);
+		if (fds[0].revents)
+			forward_signals(leased);
+		if (renewal->lost || !leased->tree.leader_exited)
+			step(cli, lease, leased);
+	}
+	return command_status_of(leased->tree.leader_code, leased->tree.leader_status);
+}
+
+/* It was never let go, or killed before that: its end is to be seen, not how. */
+static int await_leased(struct leased *leased)
+{
+	struct pollfd end = { .fd = leased->child.pidfd, .events = POLLIN };
+
+	hf_auto_close(&leased->child.go);
+	while (hf_sys.poll(&end, 1, -1) < 0 && errno == EINTR)
+		continue;
+	(void)hf_tree_reap(&leased->tree);
+	return command_status_of(leased->tree.leader_code, leased->tree.leader_status);
+}
+
+/* -- both ------------------------------------------------------------------- */
+
+struct run {
+	struct cli *cli;
+	struct lock_options o;
+	struct lock_context context;
+	const char *name;
+	char **command;
+};
+
+/* The lock was not to be had: what the policy says. *ret_go is 1 to run it all the same. */
+static int settle_failure(struct run *run, int r, struct hf_mono start,
+			  const struct hf_holder *blocker, const struct hf_err *err, int *ret_go)
+{
+	return command_status_around(lock_settle(run->cli, &run->context, &run->o, run->name, r, start,
+					       blocker, err, ret_go));
+}
+
+static int run_becoming(struct run *run)
+{
+	struct hf_lock_opts opts = lock_options_for(&run->o, NULL, HF_LOCK_FREE_ON_EXIT);
+	struct hf_mono start = hf_mono_now();
+	struct hf_holder blocker = { 0 };
+	struct hf_err err = HF_ERR_INIT;
+	struct hf_lock *lock = NULL;
+	int go = 1, status = HF_EXIT_DONE;
+	int r = hf_lock_acquire(run->context.locks, run->name, &opts, &lock, &blocker, &err);
+
+	if (r < 0)
+		status = settle_failure(run, r, start, &blocker, &err, &go);
+	if (!go)
+		return status;
+	command_environment(run->cli, HF_LOCK_KIND_NAME, run->name, lock ? hf_lock_token(lock) : 0);
+	status = command_become(run->cli, run->command);
+	if (lock)
+		(void)hf_lock_release(lock, NULL);
+	hf_lock_free(lock);
+	return status;
+}
+
+static int run_leased(struct run *run)
+{
+	AUTO(leased_done) struct leased leased = LEASED_INIT;
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct hf_mono start = hf_mono_now();
+	struct hf_holder blocker = { 0 };
+	struct hf_err err = HF_ERR_INIT;
+	struct lease lease = { 0 };
+	struct hf_lock_opts opts;
+	struct hf_proc_id id;
+	int r, go = 1, status = HF_EXIT_DONE;
+
+	r = hf_command_signals_take(&leased.signals);
+	if (r == 0)
+		r = start_leased(run->cli, run->name, run->command, &leased);
+	if (r < 0) {
+		cli_say(run->cli, "cannot start: %s", strerrordesc_np(-r));
+		return HF_EXIT_AROUND;
+	}
+	/* From now on we do nothing but wait for it; so says our name. */
+	(void)prctl(PR_SET_NAME, HF_COMM_LEASE);
+	if (hf_proc_identify((int32_t)leased.child.pid, &id, &err) < 0)
+		return cli_fail(run->cli, &err), HF_EXIT_AROUND;
+	/* While we only wait for the lock, a signal ends us as it would end any process. */
+	(void)sigprocmask(SIG_SETMASK, &leased.signals.mask, NULL);
+	opts = lock_options_for(&run->o, &id, HF_LOCK_FREE_ON_EXIT);
+	r = hf_lock_acquire(run->context.locks, run->name, &opts, &lease.lock, &blocker, &err);
+	/* Killed while it waited? Then that is how it ended. */
+	if (r == HF_E_GONE)
+		return await_leased(&leased);
+	if (r < 0)
+		status = settle_failure(run, r, start, &blocker, &err, &go);
+	if (!go) {
+		(void)await_leased(&leased);
+		return status;
+	}
+	hf_command_signals_done(&leased.signals);
+	if (hf_command_signals_take(&leased.signals) < 0)
+		return HF_EXIT_AROUND;
+	hf_renewal_begin(&lease.renewal, lease.lock, run->o.ttl_ns);
+	/* Killed just now, it is not our end as well. */
+	(void)sigaction(SIGPIPE, &ignore, NULL);
+	go_leased(&leased, lease.lock ? hf_lock_token(lease.lock) : 0);
+	status = watch_leased(run->cli, &lease, &leased);
+	r = hf_spawn_result(&leased.child);
+	if (r < 0)
+		status = command_not_executed(run->cli, run->command[0], r);
+	if (lease.renewal.lost)
+		status = HF_EXIT_REFUSED;
+	else if (lease.lock)
+		(void)hf_lock_release(lease.lock, NULL);
+	hf_lock_free(lease.lock);
+	return status;
+}
+
+static int run_without(struct run *run)
+{
+	struct hf_holder nobody = { 0 };
+	int go;
+
+	(void)settle_failure(run, run->context.err.code, hf_mono_now(), &nobody, &run->context.err,
+			     &go);
+	command_environment(run->cli, HF_LOCK_KIND_NAME, run->name, 0);
+	return command_become(run->cli, run->command);
+}
+
+int cmd_lock_run(struct cli *cli, int argc, char **argv)
+{
+	struct run run = { .cli = cli, .o = LOCK_OPTIONS_INIT };
+	const struct option_spec specs[] = { LOCK_OPTION_SPECS(run.o), { 0 } };
+	int status, n = cli_options(cli, specs, argc, argv, 2, OPTIONS_THEN_COMMAND);
+
+	if (n < 0)
+		return cli_options_status(n);
+	argv[n] = NULL; /* the words were moved together; there is room behind the last */
+	run.name = argv[0];
+	run.command = argv + 1;
+	status = lock_options_check(cli, &run.o);
+	if (status != HF_EXIT_DONE)
+		return status;
+	status = lock_open(cli, &run.context);
+	/* Fail-open covers a broken store, as long as the journal can say so (L8). */
+	if (status != HF_EXIT_DONE && run.o.on_timeout == ON_TIMEOUT_PROCEED && run.context.journal)
+		return run_without(&run);
+	if (status != HF_EXIT_DONE) {
+		lock_close(&run.context);
+		return command_status_around(status);
+	}
+	status = run.o.ttl_ns > 0 ? run_leased(&run) : run_becoming(&run);
+	lock_close(&run.context);
+	return status;
+}

@@ -1,0 +1,200 @@
+/* cli/lock/show.c - lock list and why: holders, since when, and waiters. */
+#include <stdio.h>
+#include <string.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/parse.h"
+#include "hf/view/lock.h"
+#include "lock/lock.h"
+
+struct show {
+	const struct cli *cli;
+	json_t *list;
+	int all;   /* also those that nobody holds */
+	const char *kind;
+	int count;
+};
+
+static void print_row(const struct show *show, const struct hf_lock_info *info,
+		      const struct hf_holder *holder)
+{
+	struct hf_buf cells[HF_VIEW_LOCK_COLUMNS];
+
+	for (int i = 0; i < HF_VIEW_LOCK_COLUMNS; i++)
+		cells[i] = (struct hf_buf)HF_BUF_INIT;
+	hf_view_lock_cells(info, holder, cells);
+	cli_print_row(show->cli, hf_view_lock_columns, cells, HF_VIEW_LOCK_COLUMNS, HF_VIEW_LOCK_STATE,
+		      hf_view_lock_tone(holder));
+}
+
+static void list_one(void *arg, const struct hf_lock_info *info)
+{
+	struct show *show = arg;
+
+	if (info->n_holders == 0 && info->n_waiters == 0 && !show->all)
+		return;
+	if (show->cli->json) {
+		if (json_array_append_new(show->list, hf_view_lock(info)) < 0)
+			cli_die_oom();
+		return;
+	}
+	if (show->count++ == 0)
+		cli_print_head(hf_view_lock_columns, HF_VIEW_LOCK_COLUMNS);
+	if (info->n_holders == 0)
+		print_row(show, info, NULL);
+	for (size_t i = 0; i < info->n_holders; i++)
+		print_row(show, info, &info->holders[i]);
+}
+
+/* All kinds; of errors the first. */
+static int list_every(struct hf_locks *locks, struct show *show, struct hf_err *err)
+{
+	int first = 0;
+
+	for (int kind = 0; kind < HF_LOCK_KINDS; kind++) {
+		int r = hf_lock_list(hf_locks_kind(locks, (enum hf_lock_kind)kind), list_one, show,
+				     first == 0 ? err : NULL);
+
+		if (first == 0)
+			first = r;
+	}
+	return first;
+}
+
+int cmd_lock_list(struct cli *cli, int argc, char **argv)
+{
+	struct show show = { .cli = cli };
+	const struct option_spec specs[] = {
+		{ "all", 'a', OPTION_FLAG, &show.all, NULL, "also those that nobody holds" },
+		{ "kind", 0, OPTION_TEXT, &show.kind, "KIND",
+		  "name (default), group, file, plan, target, land, or all" },
+		{ 0 },
+	};
+	AUTO(lock_close) struct lock_context context = { 0 };
+	struct hf_err err = HF_ERR_INIT;
+	json_t *object = NULL;
+	int status, r, every, n = cli_options(cli, specs, argc, argv, 0, 0);
+
+	if (n < 0)
+		return cli_options_status(n);
+	every = show.kind && strcmp(show.kind, "all") == 0;
+	status = lock_open_kind(cli, every ? NULL : show.kind, &context);
+	if (status != HF_EXIT_DONE)
+		return status;
+	if (cli->json) {
+		object = json_object();
+		show.list = json_array();
+		cli_set(object, "locks", show.list);
+	}
+	r = every ? list_every(context.locks, &show, &err)
+		  : hf_lock_list(context.locks, list_one, &show, &err);
+	if (r < 0)
+		return cli_fail_beside(cli, &err, object); /* the others were shown */
+	if (cli->json)
+		cli_print_json(object);
+	return HF_EXIT_DONE;
+}
+
+static void explain_holder(const struct hf_holder *holder)
+{
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+
+	hf_buf_add_format(&text, "held by pid %d for ", (int)holder->id.pid);
+	hf_view_duration(&text, hf_wall_now().ns - holder->since.ns);
+	hf_buf_add_format(&text, " (%s, token %llu)\n  ", hf_view_mode(holder->mode),
+			  (unsigned long long)holder->token);
+	hf_buf_add_format(&text, "%s: ", hf_view_liveness(holder->liveness));
+	hf_buf_add_shown(&text, holder->evidence, strlen(holder->evidence));
+	hf_buf_add_char(&text, '\n');
+	if (holder->lease_left_ns >= 0) {
+		hf_buf_add_text(&text, "  lease: ");
+		hf_view_lease(&text, holder->lease_left_ns);
+		hf_buf_add_text(&text, holder->lease_left_ns ? " left\n" : "; the next one gets it\n");
+	}
+	if (holder->liveness == HF_DEAD)
+		hf_buf_add_text(&text, "  the next one to ask gets it at once\n");
+	else if (holder->liveness == HF_UNKNOWN)
+		hf_buf_add_text(&text, "  cannot be judged from here, so it counts as alive\n");
+	fputs(text.s, stdout);
+}
+
+static void print_free(const char *name, const char *how)
+{
+	putchar('\'');
+	cli_print_shown(name);
+	printf("' %s\n", how);
+}
+
+static void explain(void *arg, const struct hf_lock_info *info)
+{
+	struct show *show = arg;
+
+	if (show->cli->json) {
+		show->list = hf_view_lock(info);
+		return;
+	}
+	if (info->n_holders == 0)
+		print_free(info->name, "is free");
+	for (size_t i = 0; i < info->n_holders; i++)
+		explain_holder(&info->holders[i]);
+	for (size_t i = 0; i < info->n_waiters; i++) {
+		AUTO(hf_buf_done) struct hf_buf waited = HF_BUF_INIT;
+
+		hf_buf_add_duration(&waited, info->waiters[i].waited_ns);
+		printf("%zu. in the queue: pid %d, waiting for %s (%s)\n", i + 1,
+		       (int)info->waiters[i].id.pid, waited.s,
+		       hf_view_mode(info->waiters[i].mode));
+	}
+}
+
+/* One of the last events about the name: what led to this. */
+static void print_event(void *arg, const char *line, size_t len)
+{
+	struct show *show = arg;
+
+	if (show->cli->json) {
+		json_t *event = json_loadb(line, len, 0, NULL);
+
+		if (event && json_array_append_new(show->list, event) < 0)
+			cli_die_oom();
+		return;
+	}
+	if (show->count++ == 0)
+		puts("\nlast events:");
+	(void)fwrite(line, 1, len, stdout);
+}
+
+int cmd_why(struct cli *cli, int argc, char **argv)
+{
+	struct show show = { .cli = cli };
+	const struct option_spec specs[] = { LOCK_KIND_SPEC(show.kind), { 0 } };
+	AUTO(lock_close) struct lock_context context = { 0 };
+	struct hf_err err = HF_ERR_INIT;
+	json_t *object = NULL;
+	int r, status, n = cli_options(cli, specs, argc, argv, 1, 1);
+
+	if (n < 0)
+		return cli_options_status(n);
+	status = lock_open_kind(cli, show.kind, &context);
+	if (status != HF_EXIT_DONE)
+		return status;
+	r = hf_lock_look(context.locks, argv[0], explain, &show, &err);
+	if (r < 0 && r != HF_E_NOT_HELD)
+		return cli_fail(cli, &err);
+	if (r == HF_E_NOT_HELD && !cli->json)
+		print_free(argv[0], "is free: nobody has ever taken it here");
+	if (cli->json) {
+		const struct hf_lock_info never = { .kind = context.kind, .name = argv[0] };
+
+		object = r == HF_E_NOT_HELD ? hf_view_lock(&never) : show.list;
+		show.list = json_array();
+	}
+	if (context.kind == HF_LOCK_KIND_NAME)
+		land_why(cli, argv[0], object);
+	journal_history(cli, argv[0], hf_lock_kind_word(context.kind), 5, print_event, &show);
+	if (cli->json) {
+		cli_set(object, "events", show.list);
+		cli_print_json(object);
+	}
+	return HF_EXIT_DONE;
+}

@@ -1,0 +1,287 @@
+/* cli/plan/land.c - land NAME, land list, show, retry, drop, and what `why` says of a candidate. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "hf/base/cleanup.h"
+#include "hf/view/land.h"
+#include "holdfast/land.h"
+#include "plan/plan.h"
+
+struct land_context {
+	struct plan_context plan;
+	struct hf_landings *landings;
+};
+
+static void land_done(struct land_context *context)
+{
+	hf_landings_free(context->landings);
+	plan_done(&context->plan);
+}
+
+static int land_open(struct cli *cli, struct land_context *ret)
+{
+	int status = plan_open(cli, &ret->plan);
+
+	if (status != HF_EXIT_DONE)
+		return status;
+	if (hf_landings_open(cli->state, ret->plan.journal, ret->plan.plans, &ret->landings, &ret->plan.err) < 0)
+		return cli_fail(cli, &ret->plan.err);
+	return HF_EXIT_DONE;
+}
+
+/* -- landing -------------------------------------------------------------------------- */
+
+static void say_step(void *arg, enum hf_land_state step, const char *text)
+{
+	cli_say(arg, "%s: %s", hf_land_state_word(step), text);
+}
+
+static int print_report(struct cli *cli, const char *name, const struct hf_land_report *report)
+{
+	if (!cli->json) {
+		cli_say(cli, "%s: %s%s", hf_land_state_word(report->state), report->text,
+			report->rebased && report->state == HF_LAND_LANDED ? " (rebased: signatures of its commits are gone)" : "");
+		for (size_t i = 0; i < report->n_paths; i++) {
+			printf("%s  ", report->paths[i].kind);
+			cli_print_shown(report->paths[i].path);
+			putchar('\n');
+		}
+		if (report->state != HF_LAND_LANDED && report->commit[0])
+			cli_say(cli, "its work is kept: refs/holdfast/..., commit %.12s; 'holdfast land %s' tries again", report->commit,
+				name);
+		return report->state == HF_LAND_LANDED ? HF_EXIT_DONE : HF_EXIT_NO;
+	}
+	cli_print_json(hf_view_land_report(name, report));
+	return report->state == HF_LAND_LANDED ? HF_EXIT_DONE : HF_EXIT_NO;
+}
+
+int cmd_land(struct cli *cli, int argc, char **argv)
+{
+	AUTO(land_done) struct land_context context = { PLAN_CONTEXT_INIT, NULL };
+	AUTO(hf_land_report_done) struct hf_land_report report = { .verify_ns = -1 };
+	struct hf_land_opts opts = { .size = sizeof(opts), .wait_ns = -1, .step = say_step, .arg = cli };
+	const char *merge = "rebase";
+	AUTO_FREE char **also = NULL;
+	int keep_plan = 0;
+	const struct option_spec specs[] = {
+		{ "merge", 0, OPTION_TEXT, &merge, "HOW", "rebase (default), merge or ff-only, when the branch moved meanwhile" },
+		{ "verify", 0, OPTION_TEXT, &opts.verify, "CMD", "run by sh -c on what will be the branch; exit 0 lets it land" },
+		{ "verify-timeout", 0, OPTION_DURATION, &opts.verify_ns, "DUR", "limit of the verifier (10m)" },
+		{ "message", 'm', OPTION_TEXT, &opts.message, "TEXT", "of the commit of what was left uncommitted" },
+		{ "also", 0, OPTION_LIST, &also, "GLOB", "files that git ignores land too, where they match" },
+		{ "keep-plan", 0, OPTION_FLAG, &keep_plan, NULL, "the plan stays when its work has landed" },
+		{ "wait", 'w', OPTION_DURATION, &opts.wait_ns, "DUR", "for the branch; without it: as long as it takes" },
+		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
+	};
+	int n = cli_options(cli, specs, argc, argv, 1, 1), way;
+	int status;
+
+	if (n < 0)
+		return cli_options_status(n);
+	way = hf_land_merge_of(merge);
+	if (way < 0)
+		return cli_usage(cli, "--merge is rebase, merge or ff-only, not '%s'", merge);
+	opts.merge = (enum hf_land_merge)way;
+	opts.also = (const char *const *)also;
+	opts.flags = keep_plan ? HF_LAND_KEEP_PLAN : 0;
+	status = land_open(cli, &context);
+	if (status != HF_EXIT_DONE)
+		return status;
+	if (hf_land(context.landings, argv[0], &opts, &report, &context.plan.err) < 0)
+		return cli_fail(cli, &context.plan.err);
+	return print_report(cli, argv[0], &report);
+}
+
+int cmd_land_begin(struct cli *cli, int argc, char **argv)
+{
+	AUTO(land_done) struct land_context context = { PLAN_CONTEXT_INIT, NULL };
+	AUTO(hf_land_place_done) struct hf_land_place place = { 0 };
+	const char *branch = NULL, *base = "head";
+	const struct option_spec specs[] = {
+		{ "branch", 0, OPTION_TEXT, &branch, "BRANCH", "where to land (what is checked out)" },
+		{ "base", 0, OPTION_TEXT, &base, "WHAT", "head (default): without the uncommitted edits of the work tree; worktree: with them" },
+		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
+	};
+	int n = cli_options(cli, specs, argc, argv, 2, 2), r;
+	int status = n < 0 ? cli_options_status(n) : HF_EXIT_DONE;
+
+	if (n < 0)
+		return status;
+	if (strcmp(base, "head") != 0 && strcmp(base, "worktree") != 0)
+		return cli_usage(cli, "--base is head or worktree, not '%s'", base);
+	status = land_open(cli, &context);
+	if (status != HF_EXIT_DONE)
+		return status;
+	r = hf_land_find(argv[1], branch, &place, &context.plan.err);
+	if (r < 0)
+		return cli_fail(cli, &context.plan.err);
+	if (r == 0) {
+		cli_say(cli, "%s is not in a git work tree", argv[1]);
+		return HF_EXIT_REFUSED;
+	}
+	if (place.moved_up)
+		cli_say(cli, "the work tree as a whole is taken: %s", place.top);
+	if (place.n_dirty)
+		cli_say(cli, "%zu path%s with uncommitted changes; the sandbox begins %s them", place.n_dirty,
+			place.n_dirty == 1 ? "" : "s", strcmp(base, "head") == 0 ? "without" : "with");
+	/* The plan of the candidate's name, over what git needs. */
+	if (hf_plan_new(context.plan.plans, argv[0], NULL, &context.plan.err) < 0 ||
+	    hf_land_add_targets(context.plan.plans, argv[0], &place, &context.plan.err) < 0)
+		return cli_fail(cli, &context.plan.err);
+	if (hf_land_begin(context.landings, argv[0], argv[0], &place,
+			  strcmp(base, "head") == 0 ? HF_LAND_BASE_HEAD : HF_LAND_BASE_WORKTREE, &context.plan.err) < 0) {
+		(void)!hf_plan_rm(context.plan.plans, argv[0], HF_PLAN_RM_DISCARD, NULL);
+		return cli_fail(cli, &context.plan.err);
+	}
+	if (cli->json)
+		cli_print_json(hf_view_land_begun(argv[0], &place));
+	return HF_EXIT_DONE;
+}
+
+int cmd_land_drop(struct cli *cli, int argc, char **argv)
+{
+	AUTO(land_done) struct land_context context = { PLAN_CONTEXT_INIT, NULL };
+	int n = cli_options(cli, NULL, argc, argv, 1, 1);
+	int status = n < 0 ? cli_options_status(n) : land_open(cli, &context);
+
+	if (n < 0 || status != HF_EXIT_DONE)
+		return status;
+	if (hf_land_drop(context.landings, argv[0], &context.plan.err) < 0)
+		return cli_fail(cli, &context.plan.err);
+	if (cli->json) {
+		json_t *object = json_object();
+
+		cli_set(object, "name", cli_text(argv[0]));
+		cli_set(object, "dropped", json_true());
+		cli_print_json(object);
+	}
+	return HF_EXIT_DONE;
+}
+
+/* -- looking --------------------------------------------------------------------------- */
+
+static void show_one(void *arg, const struct hf_land_info *info)
+{
+	const struct cli *cli = arg;
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+
+	if (cli->json) {
+		cli_print_json(hf_view_candidate(info));
+		return;
+	}
+	hf_view_candidate_text(info, &text);
+	if (text.err)
+		cli_die_oom();
+	fputs(text.s, stdout);
+}
+
+int cmd_land_show(struct cli *cli, int argc, char **argv)
+{
+	AUTO(land_done) struct land_context context = { PLAN_CONTEXT_INIT, NULL };
+	int n = cli_options(cli, NULL, argc, argv, 1, 1);
+	int status = n < 0 ? cli_options_status(n) : land_open(cli, &context);
+
+	if (n < 0 || status != HF_EXIT_DONE)
+		return status;
+	(void)!hf_land_recover(context.landings, argv[0], NULL);
+	if (hf_land_look(context.landings, argv[0], show_one, cli, &context.plan.err) < 0)
+		return cli_fail(cli, &context.plan.err);
+	return HF_EXIT_DONE;
+}
+
+struct listed {
+	const struct cli *cli;
+	json_t *queues;
+};
+
+static void list_one(void *arg, const struct hf_land_info *info)
+{
+	struct listed *listed = arg;
+
+	if (listed->cli->json) {
+		hf_view_queues_add(&listed->queues, info);
+		return;
+	}
+	printf("%-9s  ", hf_land_state_word(info->state));
+	cli_print_shown(info->name);
+	printf("  ");
+	cli_print_shown(info->branch);
+	printf("  ");
+	cli_print_shown(info->text);
+	putchar('\n');
+}
+
+int cmd_land_list(struct cli *cli, int argc, char **argv)
+{
+	AUTO(land_done) struct land_context context = { PLAN_CONTEXT_INIT, NULL };
+	struct listed listed = { cli, NULL };
+	int n = cli_options(cli, NULL, argc, argv, 0, 0);
+	int r, status = n < 0 ? cli_options_status(n) : land_open(cli, &context);
+	json_t *object = NULL;
+
+	if (n < 0 || status != HF_EXIT_DONE)
+		return status;
+	listed.queues = cli->json ? json_array() : NULL;
+	r = hf_land_list(context.landings, list_one, &listed, &context.plan.err);
+	if (cli->json) {
+		hf_view_queues_finish(&listed.queues);
+		object = json_object();
+		cli_set(object, "queues", listed.queues);
+	}
+	if (r < 0)
+		return cli_fail_beside(cli, &context.plan.err, object); /* the others were shown */
+	if (cli->json)
+		cli_print_json(object);
+	return HF_EXIT_DONE;
+}
+
+/* -- why ------------------------------------------------------------------------------------ */
+
+struct explained {
+	const struct cli *cli;
+	json_t *object; /* of --json: where the candidate goes */
+};
+
+/* The repository is asked, not the record: a branch can be rewritten. */
+static void explain_one(void *arg, const struct hf_land_info *info)
+{
+	struct explained *explained = arg;
+	int proven = info->commit[0] ? hf_land_proven(info, NULL) : -1;
+
+	if (explained->cli->json) {
+		json_t *candidate = hf_view_candidate(info);
+
+		hf_view_set(&candidate, "proven", proven < 0 ? json_null() : json_boolean(proven));
+		cli_set(explained->object, "land", candidate);
+		return;
+	}
+	printf("candidate for ");
+	cli_print_shown(info->branch);
+	printf(": %s%s: ", hf_land_state_word(info->state), info->alive ? ", under way" : "");
+	cli_print_shown(info->text);
+	putchar('\n');
+	if (proven >= 0)
+		printf("  the repository says now: %.12s %s\n", info->commit,
+		       proven ? "is part of the branch" : "is NOT part of the branch any more");
+	else if (info->commit[0])
+		puts("  the repository cannot be asked now");
+	for (size_t i = 0; i < info->n_paths; i++) {
+		printf("  %s  ", info->paths[i].kind);
+		cli_print_shown(info->paths[i].path);
+		putchar('\n');
+	}
+}
+
+void land_why(struct cli *cli, const char *name, json_t *object)
+{
+	AUTO(land_done) struct land_context context = { PLAN_CONTEXT_INIT, NULL };
+	struct explained explained = { cli, object };
+
+	if (object)
+		cli_set(object, "land", json_null());
+	if (cli->state && hf_plans_open(cli->state, NULL, &context.plan.plans, NULL) == 0 &&
+	    hf_landings_open(cli->state, NULL, context.plan.plans, &context.landings, NULL) == 0)
+		(void)!hf_land_look(context.landings, name, explain_one, &explained, NULL);
+}

@@ -1,0 +1,215 @@
+/* cli/plan/plan.c - plan new, add, enter, path, rm, gc. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "hf/base/cleanup.h"
+#include "hf/view/plan.h"
+#include "plan/plan.h"
+
+int cmd_plan_new(struct cli *cli, int argc, char **argv)
+{
+	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
+	struct hf_plan_new_opts opts = { .size = sizeof(opts), .session = getenv("HOLDFAST_SESSION") };
+	const struct option_spec specs[] = {
+		{ "session", 0, OPTION_TEXT, &opts.session, "NAME", "the session it belongs to (else $HOLDFAST_SESSION)" },
+		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
+	};
+	int n = cli_options(cli, specs, argc, argv, 1, 1);
+	int status = n < 0 ? cli_options_status(n) : plan_open(cli, &context);
+
+	if (n < 0 || status != HF_EXIT_DONE)
+		return status;
+	if (opts.session && !opts.session[0])
+		opts.session = NULL;
+	if (hf_plan_new(context.plans, argv[0], &opts, &context.err) < 0)
+		return cli_fail(cli, &context.err);
+	if (cli->json)
+		cli_print_json(hf_view_plan_made(argv[0]));
+	return HF_EXIT_DONE;
+}
+
+int cmd_plan_add(struct cli *cli, int argc, char **argv)
+{
+	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
+	struct hf_plan_add_opts opts = { .size = sizeof(opts) };
+	struct hf_plan_added added = { 0 };
+	const char *word = "auto";
+	int git_outside = 0, strategy;
+	const struct option_spec specs[] = {
+		{ "strategy", 0, OPTION_TEXT, &word, "WORD", "auto (default), overlay, clone or copy" },
+		{ "git-outside", 0, OPTION_FLAG, &git_outside, NULL, "accept that git writes outside of the plan" },
+		{ "wait", 'w', OPTION_DURATION, &opts.wait_ns, "DUR", "wait for another process that works on the plan" },
+		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
+	};
+	int n = cli_options(cli, specs, argc, argv, 3, 3);
+	int status;
+
+	if (n < 0)
+		return cli_options_status(n);
+	strategy = hf_strategy_of(word);
+	if (strategy < 0)
+		return cli_usage(cli, "--strategy is auto, overlay, clone or copy, not '%s'", word);
+	opts.strategy = (enum hf_strategy)strategy;
+	opts.flags = git_outside ? HF_PLAN_ADD_GIT_OUTSIDE : 0;
+	status = plan_open(cli, &context);
+	if (status != HF_EXIT_DONE)
+		return status;
+	if (hf_plan_add(context.plans, argv[0], argv[1], argv[2], &opts, &added, &context.err) < 0)
+		return cli_fail(cli, &context.err);
+	AUTO_FREE char *path = NULL;
+	if (hf_plan_path(context.plans, argv[0], argv[1], &path, &context.err) < 0)
+		return cli_fail(cli, &context.err);
+	if (cli->json) {
+		cli_print_json(hf_view_plan_added(argv[0], argv[1], &added, path));
+		return HF_EXIT_DONE;
+	}
+	cli_say(cli, "sandbox '%s': %s%s%s", argv[1], hf_strategy_word(added.strategy),
+		added.why[0] ? "; " : "", added.why);
+	if (!added.same_path)
+		cli_say(cli, "work in %s (not in the target itself); see 'plan path'", path);
+	return HF_EXIT_DONE;
+}
+
+static void say_entered(void *arg, const struct hf_plan_entered *entered)
+{
+	const struct cli *cli = arg;
+
+	if (entered->flags & HF_ENTERED_ELSEWHERE)
+		cli_say(cli, "not every sandbox is at its target's own path; see 'holdfast plan show'");
+	if (entered->flags & HF_ENTERED_ROOT)
+		cli_say(cli, "no user namespace (%s): isolated by a mount namespace alone", entered->why);
+	if (entered->flags & HF_ENTERED_NO_RENAME && entered->why[0])
+		cli_say(cli, "renaming directories of a target gives EXDEV inside: %s", entered->why);
+}
+
+int cmd_plan_enter(struct cli *cli, int argc, char **argv)
+{
+	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
+	struct hf_plan_enter_opts opts = { .size = sizeof(opts), .wait_ns = HF_SEC };
+	struct hf_plan_entered entered = { 0 };
+	int no_rename = 0;
+	const struct option_spec specs[] = {
+		{ "no-rename-helper", 0, OPTION_FLAG, &no_rename, NULL, "without the process that renames directories" },
+		{ "wait", 'w', OPTION_DURATION, &opts.wait_ns, "DUR", "wait for another process that works on the plan (1s)" },
+		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
+	};
+	int n = cli_options(cli, specs, argc, argv, 2, OPTIONS_THEN_COMMAND);
+	int status;
+
+	if (n < 0)
+		return cli_options_status(n);
+	argv[n] = NULL; /* the words were moved together; there is room behind the last */
+	opts.argv = argv + 1;
+	opts.started = say_entered;
+	opts.arg = cli;
+	opts.flags = no_rename ? HF_PLAN_ENTER_NO_RENAME : 0;
+	status = plan_open(cli, &context);
+	if (status != HF_EXIT_DONE)
+		return command_status_around(status);
+	(void)fflush(stdout);
+	if (hf_plan_enter(context.plans, argv[0], &opts, &entered, &context.err) < 0)
+		return command_status_around(cli_fail(cli, &context.err));
+	if (entered.exec_error)
+		cli_say(cli, "%s: %s", argv[1], strerrordesc_np(entered.exec_error));
+	if (entered.flags & HF_ENTERED_LEFT)
+		cli_say(cli, "processes of the command still run in the sandbox; it settles when they have ended");
+	return entered.exit_status;
+}
+
+int cmd_plan_path(struct cli *cli, int argc, char **argv)
+{
+	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
+	AUTO_FREE char *path = NULL;
+	int n = cli_options(cli, NULL, argc, argv, 2, 2);
+	int status = n < 0 ? cli_options_status(n) : plan_open(cli, &context);
+
+	if (n < 0 || status != HF_EXIT_DONE)
+		return status;
+	if (hf_plan_path(context.plans, argv[0], argv[1], &path, &context.err) < 0)
+		return cli_fail(cli, &context.err);
+	if (cli->json)
+		cli_print_json(hf_view_plan_place(argv[0], argv[1], path));
+	else
+		puts(path);
+	return HF_EXIT_DONE;
+}
+
+int cmd_plan_rm(struct cli *cli, int argc, char **argv)
+{
+	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
+	int discard = 0;
+	const struct option_spec specs[] = {
+		{ "discard", 0, OPTION_FLAG, &discard, NULL, "also when it holds changes that were not committed" },
+		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
+	};
+	int n = cli_options(cli, specs, argc, argv, 1, 1);
+	int status = n < 0 ? cli_options_status(n) : plan_open(cli, &context);
+
+	if (n < 0 || status != HF_EXIT_DONE)
+		return status;
+	if (hf_plan_rm(context.plans, argv[0], discard ? HF_PLAN_RM_DISCARD : 0, &context.err) < 0)
+		return cli_fail(cli, &context.err);
+	if (cli->json)
+		cli_print_json(hf_view_plan_removed(argv[0]));
+	return HF_EXIT_DONE;
+}
+
+struct collected {
+	const struct cli *cli;
+	json_t *list;
+	int dry_run;
+};
+
+static void show_collected(void *arg, const struct hf_plan_gc_item *item)
+{
+	struct collected *c = arg;
+	AUTO(hf_buf_done) struct hf_buf name = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf why = HF_BUF_INIT;
+
+	if (c->cli->json) {
+		if (json_array_append_new(c->list, hf_view_plan_collected(item)) < 0)
+			cli_die_oom();
+		return;
+	}
+	hf_buf_add_shown(&name, item->name, strlen(item->name));
+	hf_buf_add_shown(&why, item->why, strlen(item->why));
+	printf("%-7s  %-20s  %s\n", !item->removed ? "keep" : c->dry_run ? "would" : "removed", name.s, why.s);
+}
+
+int cmd_plan_gc(struct cli *cli, int argc, char **argv)
+{
+	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
+	struct hf_plan_gc_opts opts = { .size = sizeof(opts), .age_ns = -1 };
+	struct collected collected = { .cli = cli };
+	const struct option_spec specs[] = {
+		{ "dry-run", 'n', OPTION_FLAG, &collected.dry_run, NULL, "only say what would be removed, and why not" },
+		{ "age", 0, OPTION_DURATION, &opts.age_ns, "DUR", "plans that changed later stay (24h)" },
+		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
+	};
+	int n = cli_options(cli, specs, argc, argv, 0, 0);
+	int status = n < 0 ? cli_options_status(n) : plan_open(cli, &context);
+	int r;
+
+	if (n < 0 || status != HF_EXIT_DONE)
+		return status;
+	opts.flags = collected.dry_run ? HF_PLAN_GC_DRY_RUN : 0;
+	collected.list = json_array();
+	r = hf_plan_gc(context.plans, &opts, show_collected, &collected, &context.err);
+	if (r < 0) {
+		json_decref(collected.list);
+		return cli_fail(cli, &context.err);
+	}
+	if (cli->json) {
+		json_t *object = json_object();
+
+		cli_set(object, "plans", collected.list);
+		cli_set(object, "removed", json_integer(r));
+		cli_set(object, "dry_run", json_boolean(collected.dry_run));
+		cli_print_json(object);
+	} else {
+		json_decref(collected.list);
+	}
+	return HF_EXIT_DONE;
+}

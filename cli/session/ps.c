@@ -1,0 +1,246 @@
+/* cli/session/ps.c - ps: what the sessions are doing. */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/view/session.h"
+#include "session/session.h"
+#include "table.h"
+
+#define RECENT_NS (INT64_C(86400) * HF_SEC)
+
+static const int usual[] = { HF_SESSION_COLUMN_NAME, HF_SESSION_COLUMN_STATE, HF_SESSION_COLUMN_AGE, HF_SESSION_COLUMN_LEFT,
+			     HF_SESSION_COLUMN_CPU,  HF_SESSION_COLUMN_MEM,   HF_SESSION_COLUMN_TRY, HF_SESSION_COLUMN_COMMAND };
+
+/* What was seen of one session. */
+struct seen {
+	int ended;
+	int64_t when; /* its start; of one that ended, its end */
+	json_t *json;
+	struct table_row *row;
+};
+
+struct show {
+	const struct cli *cli;
+	int all;              /* also what ended long ago */
+	int shown[HF_VIEW_SESSION_COLUMNS];
+	int n_shown;
+	struct seen *seen;
+	size_t n, running, hidden;
+};
+
+static void show_done(struct show *show)
+{
+	for (size_t i = 0; i < show->n; i++) {
+		json_decref(show->seen[i].json);
+		if (show->seen[i].row)
+			table_row_free(show->seen[i].row);
+	}
+	free(show->seen);
+	show->seen = NULL;
+	show->n = show->running = show->hidden = 0;
+}
+
+/* -- which columns ----------------------------------------------------------------------- */
+
+static int find_column(const char *name, size_t len)
+{
+	for (int i = 0; i < HF_VIEW_SESSION_COLUMNS; i++)
+		if (strlen(hf_view_session_columns[i].title) == len && strncasecmp(hf_view_session_columns[i].title, name, len) == 0)
+			return i;
+	return -1;
+}
+
+/* "wide", or names with commas between them. 0, or the status after it has said what is wrong. */
+static int choose_columns(const struct cli *cli, const char *text, struct show *show)
+{
+	show->n_shown = (int)(sizeof(usual) / sizeof(usual[0]));
+	memcpy(show->shown, usual, sizeof(usual));
+	if (!text)
+		return 0;
+	show->n_shown = 0;
+	if (strcmp(text, "wide") == 0) {
+		for (int i = 0; i < HF_VIEW_SESSION_COLUMNS; i++)
+			show->shown[show->n_shown++] = i;
+		return 0;
+	}
+	for (const char *at = text;; at++) {
+		size_t len = strcspn(at, ",");
+		int column = find_column(at, len);
+
+		if (column < 0)
+			return cli_usage(cli, "there is no column '%.*s': wide, or some of name,state,pid,age,left,procs,mem,cpu,"
+					      "output,try,token,cwd,command", (int)len, at);
+		if (show->n_shown == HF_VIEW_SESSION_COLUMNS)
+			return cli_usage(cli, "too many columns");
+		show->shown[show->n_shown++] = column;
+		at += len;
+		if (!*at)
+			return 0;
+	}
+}
+
+/* -- what there is ------------------------------------------------------------------------- */
+
+static void note_session(void *arg, const struct hf_session_info *info)
+{
+	struct show *show = arg;
+	int ended = info->outcome != HF_OUTCOME_NONE;
+	struct seen seen = { .ended = ended, .when = ended ? info->ended.ns : info->started.ns };
+	struct seen *grown;
+
+	if (ended && !show->all && hf_wall_now().ns - info->ended.ns > RECENT_NS) {
+		show->hidden++;
+		return;
+	}
+	if (show->cli->json) {
+		seen.json = hf_view_session(info);
+		if (!seen.json)
+			cli_die_oom();
+	} else {
+		seen.row = table_row_new();
+		seen.row->tone = hf_view_session_tone(info->state);
+		hf_view_session_cells(info, seen.row->cells, &seen.row->note);
+		if (show->shown[show->n_shown - 1] != HF_SESSION_COLUMN_COMMAND)
+			hf_buf_reset(&seen.row->note);
+	}
+	grown = reallocarray(show->seen, show->n + 1, sizeof(*grown));
+	if (!grown)
+		cli_die_oom();
+	show->seen = grown;
+	grown[show->n++] = seen;
+	show->running += !ended;
+}
+
+/* What runs first, the oldest on top: no row jumps while nothing starts or ends. Then what ended, the newest on top. */
+static int by_interest(const void *a, const void *b)
+{
+	const struct seen *x = a, *y = b;
+
+	if (x->ended != y->ended)
+		return x->ended - y->ended;
+	if (x->when == y->when)
+		return 0;
+	return (x->when < y->when) == !x->ended ? -1 : 1;
+}
+
+static void print_json(const struct show *show)
+{
+	json_t *list = json_array(), *object = json_object();
+
+	for (size_t i = 0; i < show->n; i++)
+		if (json_array_append(list, show->seen[i].json) < 0)
+			cli_die_oom();
+	cli_set(object, "sessions", list);
+	cli_print_json(object);
+}
+
+static void print_table(const struct cli *cli, struct show *show, int no_cut, int lines, const char *end)
+{
+	AUTO(table_done) struct table table = { .columns = hf_view_session_columns, .shown = show->shown,
+						.n_shown = show->n_shown, .toned = HF_SESSION_COLUMN_STATE,
+						.no_cut = no_cut };
+
+	for (size_t i = 0; i < show->n; i++) {
+		table_add(&table, show->seen[i].row);
+		show->seen[i].row = NULL;
+	}
+	table_print(cli, &table, lines, end);
+}
+
+/* On a screen of its own: drawn over what was there, so that nothing flickers, and never more than fits. */
+static void draw(const struct cli *cli, struct show *show, int no_cut, int64_t interval_ns)
+{
+	AUTO(hf_buf_done) struct hf_buf every = HF_BUF_INIT;
+	int columns, lines;
+	char clock[16] = "";
+	time_t now = time(NULL);
+	struct tm local;
+
+	table_screen(&columns, &lines);
+	if (localtime_r(&now, &local))
+		(void)strftime(clock, sizeof(clock), "%H:%M:%S", &local);
+	hf_view_duration(&every, interval_ns);
+	if (every.err)
+		cli_die_oom();
+	printf("\033[Hholdfast: %zu running, %zu ended; every %s; %s\033[K\n\033[K\n", show->running, show->n - show->running,
+	       every.s, clock);
+	if (show->n > 0)
+		print_table(cli, show, no_cut, lines > 4 ? lines - 3 : 1, "\033[K");
+	fputs("\033[J", stdout);
+}
+
+static void say_none(const struct cli *cli, const struct show *show)
+{
+	if (show->hidden > 0)
+		cli_say(cli, "no session runs or ended within a day; %zu older: 'holdfast ps -a' shows them", show->hidden);
+	else
+		cli_say(cli, "no sessions yet: 'holdfast run NAME -- CMD...' makes one");
+}
+
+/* With names, those, in that order, whenever they ended. */
+static int collect(struct session_context *context, struct show *show, char **names, int n, struct hf_err *err)
+{
+	int r = 0;
+
+	if (n == 0) {
+		r = hf_session_list(context->sessions, note_session, show, err);
+		if (show->n > 1)
+			qsort(show->seen, show->n, sizeof(*show->seen), by_interest);
+	}
+	for (int i = 0; r == 0 && i < n; i++)
+		r = hf_session_look(context->sessions, names[i], note_session, show, err);
+	return r;
+}
+
+int cmd_ps(struct cli *cli, int argc, char **argv)
+{
+	int64_t interval_ns = 2 * HF_SEC;
+	uint64_t times = 0;
+	const char *columns = NULL;
+	int watch = 0, no_cut = 0;
+	AUTO(show_done) struct show show = { .cli = cli };
+	const struct option_spec specs[] = {
+		{ "all", 'a', OPTION_FLAG, &show.all, NULL, "also sessions that ended more than a day ago" },
+		{ "output", 'o', OPTION_TEXT, &columns, "COLUMNS", "wide, or names of columns with commas between them" },
+		{ "no-trunc", 0, OPTION_FLAG, &no_cut, NULL, "cut nothing to the width of the terminal" },
+		{ "watch", 0, OPTION_FLAG, &watch, NULL, "again and again, until interrupted" },
+		{ "interval", 0, OPTION_DURATION, &interval_ns, "DUR", "with --watch: how often (2s)" },
+		{ "times", 0, OPTION_COUNT, &times, "N", "with --watch: at most N times" },
+		{ 0 },
+	};
+	AUTO(session_close) struct session_context context = { 0 };
+	const char *term = getenv("TERM");
+	int screen = cli->terminal && term && strcmp(term, "dumb") != 0;
+	int status, n = cli_options(cli, specs, argc, argv, 0, INT_MAX - 1);
+
+	if (n < 0)
+		return cli_options_status(n);
+	status = choose_columns(cli, columns, &show);
+	if (status == 0)
+		status = session_open(cli, &context);
+	if (status != HF_EXIT_DONE)
+		return status;
+	show.all |= n > 0;
+	for (uint64_t i = 1;; i++) {
+		struct hf_err err = HF_ERR_INIT;
+
+		if (collect(&context, &show, argv, n, &err) < 0)
+			return cli_fail(cli, &err);
+		if (cli->json)
+			print_json(&show);
+		else if (watch && screen)
+			draw(cli, &show, no_cut, interval_ns);
+		else if (show.n > 0)
+			print_table(cli, &show, no_cut, 0, "");
+		else
+			say_none(cli, &show);
+		show_done(&show);
+		if (!watch || i == times || fflush(stdout) != 0)
+			return HF_EXIT_DONE;
+		(void)poll(NULL, 0, (int)(interval_ns / HF_MSEC < 86400000 ? interval_ns / HF_MSEC : 86400000));
+	}
+}

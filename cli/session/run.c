@@ -1,0 +1,429 @@
+/* cli/session/run.c - run: a command as a supervised session. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/view/lock.h"
+#include "hf/view/session.h"
+#include "hf/view/tx.h"
+#include "holdfast/hook.h"
+#include "lock/lock.h"
+#include "session/run_in.h"
+#include "session/session.h"
+
+#define NOT_GIVEN UINT64_MAX /* beyond what a number on the command line can be */
+
+struct run {
+	struct cli *cli;
+	const char *name;
+	struct lock_options lock;
+	struct hf_run_opts o;
+	/* -1: not given; 0 then says that there is to be none. */
+	int64_t deadline_ns, idle_ns, hang_ns, grace_ns, verify_ns, every_ns, backoff_ns, backoff_max_ns;
+	uint64_t max_runs, max_depth, max_active, log_max;
+	const char *tree_word, *term_word;
+	char **env; /* to be freed, with what env_set has */
+	size_t n_set;
+	char **env_set; /* "NAME=VALUE" made of --env NAME */
+	int detach, resume, leave_running, log, hooks;
+	char **hooked; /* the command with our hooks */
+	struct run_in in;
+	struct hf_tx_opts tx;
+};
+
+static int check_words(struct run *run)
+{
+	const char *tree = run->tree_word, *term = run->term_word;
+
+	run->o.tree = !tree			    ? HF_TREE_DEFAULT
+		      : strcmp(tree, "auto") == 0   ? HF_TREE_AUTO
+		      : strcmp(tree, "cgroup") == 0 ? HF_TREE_CGROUP
+						    : HF_TREE_WALK;
+	if (run->o.tree == HF_TREE_WALK && strcmp(tree, "walk") != 0)
+		return cli_usage(run->cli, "--tree is auto, cgroup or walk, not '%s'", tree);
+	run->o.term = !term			    ? HF_TERM_DEFAULT
+		      : strcmp(term, "leader") == 0 ? HF_TERM_LEADER
+						    : HF_TERM_TREE;
+	if (run->o.term == HF_TERM_TREE && strcmp(term, "tree") != 0)
+		return cli_usage(run->cli, "--term is leader or tree, not '%s'", term);
+	return HF_EXIT_DONE;
+}
+
+/* --env NAME takes the value from here. */
+static int check_env(struct run *run)
+{
+	size_t n = 0;
+
+	while (run->env && run->env[n])
+		n++;
+	run->env_set = calloc(n + 1, sizeof(*run->env_set));
+	if (!run->env_set)
+		cli_die_oom();
+	for (size_t i = 0; i < n; i++) {
+		const char *word = run->env[i], *value = strchr(word, '=') ? NULL : getenv(word);
+
+		if (!word[0] || word[0] == '=' || strncmp(word, "HOLDFAST_", 9) == 0)
+			return cli_usage(run->cli, "--env is NAME=VALUE or NAME, and not a HOLDFAST_ one: '%s'", word);
+		if (strchr(word, '='))
+			continue;
+		if (!value)
+			return cli_usage(run->cli, "--env %s: there is no such variable here", word);
+		if (asprintf(&run->env_set[run->n_set], "%s=%s", word, value) < 0)
+			cli_die_oom();
+		run->env[i] = run->env_set[run->n_set++];
+	}
+	return HF_EXIT_DONE;
+}
+
+static void free_env(struct run *run)
+{
+	while (run->n_set > 0)
+		free(run->env_set[--run->n_set]);
+	free(run->env_set);
+	free(run->env);
+	free(run->in.dirs);
+	free(run->in.also);
+	free(run->in.write);
+	hf_hook_command_free(run->hooked);
+}
+
+/* --hooks: the client gets our hooks on its command line, which is stored, and so resumed, with them. */
+static int add_hooks(struct run *run, char ***command)
+{
+	struct hf_err err = HF_ERR_INIT;
+	char program[PATH_MAX];
+	ssize_t n;
+
+	if (!run->hooks)
+		return HF_EXIT_DONE;
+	if (!(*command)[0])
+		return cli_usage(run->cli, "--hooks needs the command; a session that is resumed without one has the hooks that it had");
+	n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	program[n > 0 ? n : 0] = '\0';
+	if (hf_hook_command(n > 0 ? program : "holdfast", *command, &run->hooked, &err) < 0)
+		return cli_fail(run->cli, &err);
+	*command = run->hooked;
+	return HF_EXIT_DONE;
+}
+
+static int check_limits(struct run *run)
+{
+	const struct lock_options *lock = &run->lock;
+
+	/* A name stands for one agent at a time; there is no other mode for a session. */
+	if (lock->shared || lock->slots)
+		return cli_usage(run->cli, "a session's lock is exclusive; use --group and --max-active");
+	if (lock->on_timeout == ON_TIMEOUT_PROCEED)
+		return cli_usage(run->cli, "--on-timeout proceed would run two sessions of one name");
+	/* 0 would mean the default, which is the opposite of what it says. */
+	if (run->max_runs == 0 || run->max_depth == 0)
+		return cli_usage(run->cli, "--max-runs and --max-depth are at least 1");
+	if (run->max_active == 0 || (run->max_active != NOT_GIVEN && run->max_active > HF_LOCK_SLOTS_MAX))
+		return cli_usage(run->cli, "--max-active goes from 1 to %d", HF_LOCK_SLOTS_MAX);
+	if (run->o.group && run->max_active == NOT_GIVEN && !run->resume)
+		return cli_usage(run->cli, "--group needs --max-active N");
+	if (run->log_max != NOT_GIVEN && !run->log && !run->detach && !run->resume)
+		return cli_usage(run->cli, "--log-max needs --log or --detach");
+	if (run->log_max != NOT_GIVEN && run->log_max != 0 && run->log_max < HF_RUN_LOG_MIN)
+		return cli_usage(run->cli, "--log-max is at least %dK, or 0 for no limit",
+				 HF_RUN_LOG_MIN >> 10);
+	if (run->log_max != NOT_GIVEN && run->log_max != 0 && run->detach && run->leave_running)
+		return cli_usage(run->cli, "what --leave-running leaves writes to the log itself; "
+					   "--log-max would not hold");
+	return check_words(run);
+}
+
+static uint32_t given(uint64_t count)
+{
+	return count == NOT_GIVEN ? 0 : (uint32_t)count;
+}
+
+/* 0 on the command line takes back what is stored; else it is the same as nothing. */
+static int64_t duration(const struct run *run, int64_t ns)
+{
+	return ns > 0 ? ns : ns == 0 && run->resume ? HF_RUN_NONE : 0;
+}
+
+static void say_resumed(void *arg, const char *text)
+{
+	const struct run *run = arg;
+
+	cli_say(run->cli, "session '%s': %s", run->name, text);
+}
+
+static void fill_options(struct run *run, char **command)
+{
+	struct hf_run_opts *o = &run->o;
+
+	o->size = sizeof(*o);
+	o->argv = command[0] ? command : NULL;
+	o->flags = (run->resume ? HF_RUN_RESUME : 0) | (run->leave_running ? HF_RUN_LEAVE_RUNNING : 0) |
+		   (run->log ? HF_RUN_LOG : 0);
+	/* 0 on the command line means: at once. */
+	o->grace_ns = run->grace_ns < 0 ? 0 : run->grace_ns == 0 ? -1 : run->grace_ns;
+	o->deadline_ns = duration(run, run->deadline_ns);
+	o->idle_ns = duration(run, run->idle_ns);
+	o->hang_ns = duration(run, run->hang_ns);
+	o->verify_ns = duration(run, run->verify_ns);
+	o->every_ns = duration(run, run->every_ns);
+	o->backoff_ns = duration(run, run->backoff_ns);
+	o->backoff_max_ns = duration(run, run->backoff_max_ns);
+	o->env = run->env;
+	o->resumed = say_resumed;
+	o->resumed_arg = run;
+	o->wait_ns = run->lock.wait_ns;
+	o->ttl_ns = run->lock.ttl_ns;
+	o->max_runs = given(run->max_runs);
+	o->max_depth = given(run->max_depth);
+	o->max_active = given(run->max_active);
+	o->log_max = run->log_max == NOT_GIVEN ? 0 : run->log_max ? run->log_max : HF_RUN_LOG_UNLIMITED;
+}
+
+/* -- what came of it -------------------------------------------------------------- */
+
+struct busy {
+	const struct run *run;
+	json_t *object; /* with --json */
+	uint64_t token; /* of the holder that was in the way */
+	int known;
+};
+
+static void say_session(void *arg, const struct hf_session_info *info)
+{
+	AUTO(hf_buf_done) struct hf_buf age = HF_BUF_INIT;
+	struct busy *busy = arg;
+
+	/* One that has ended is not what holds the name now, unless it did so a moment ago. */
+	if (info->outcome != HF_OUTCOME_NONE && info->token != busy->token)
+		return;
+	hf_view_duration(&age, info->age_ns);
+	if (info->outcome != HF_OUTCOME_NONE)
+		cli_say(busy->run->cli, "session '%s' has just ended: %s", info->name, info->cause);
+	else if (info->state == HF_SESSION_STARTING && !info->command[0])
+		cli_say(busy->run->cli, "session '%s' is just starting", info->name);
+	else if (info->state == HF_SESSION_UNREADABLE)
+		cli_say(busy->run->cli, "session '%s' runs, for %s; its record is damaged", info->name, age.s);
+	else
+		cli_say(busy->run->cli, "session '%s' is %s, for %s, attempt %u: %s", info->name,
+			hf_session_word(info->state), age.s, info->attempt, info->command);
+	if (busy->object)
+		cli_set(busy->object, "session", hf_view_session(info));
+	busy->known = 1;
+}
+
+static int skip(struct run *run, const struct hf_run_report *report, const struct hf_err *err)
+{
+	struct lock_context lock = { 0 };
+
+	if (lock_open(run->cli, &lock) == HF_EXIT_DONE)
+		lock_journal_timeout(&lock, HF_EV_LOCK_SKIPPED, run->name,
+				     err->code == HF_E_BUSY ? 0 : run->lock.wait_ns, &report->blocker,
+				     err);
+	lock_close(&lock);
+	cli_say(run->cli, "skipped: session '%s': %s", run->name, err->detail);
+	return HF_EXIT_DONE;
+}
+
+/* The name is taken: by which process, since when, with what command, and what to do about it. */
+static int say_busy(struct run *run, const struct hf_run_report *report, const struct hf_err *err)
+{
+	AUTO(session_close) struct session_context context = { 0 };
+	int status = (int)run->lock.busy_status;
+	struct busy busy = { .run = run, .token = report->blocker.token };
+
+	if (run->lock.on_timeout == ON_TIMEOUT_SKIP)
+		return skip(run, report, err);
+	if (run->cli->json)
+		busy.object = hf_view_conflict(HF_LOCK_KIND_NAME, run->name, &report->blocker, err, status);
+	if (session_open(run->cli, &context) != HF_EXIT_DONE ||
+	    hf_session_look(context.sessions, run->name, say_session, &busy, NULL) < 0 || !busy.known)
+		cli_say(run->cli, "'%s' is locked, but not by a session", run->name);
+	cli_say(run->cli, "held by %s", err->detail);
+	if (busy.known)
+		cli_say(run->cli, "wait with -w 30s or 'holdfast wait %s', look with 'holdfast ps' and "
+				  "'holdfast logs %s', end it with 'holdfast stop %s'",
+			run->name, run->name, run->name);
+	else
+		cli_say(run->cli, "wait with -w 30s, see 'holdfast why %s', or end it with 'holdfast lock "
+				  "break %s --reason TEXT'",
+			run->name, run->name);
+	if (busy.object)
+		cli_print_json(busy.object);
+	return status;
+}
+
+static int fail(struct run *run, int r, const struct hf_run_report *report, const struct hf_err *err)
+{
+	int status;
+
+	if (r == HF_E_BUSY || r == HF_E_TIMEOUT)
+		return say_busy(run, report, err);
+	status = cli_fail(run->cli, err);
+	if (r == HF_E_LIMIT)
+		return (int)run->lock.busy_status;
+	return status == HF_EXIT_OS ? HF_EXIT_AROUND : status;
+}
+
+static int tell(const struct run *run, const struct hf_run_report *report, const struct hf_tx_report *landed)
+{
+	int status = report->exit_status;
+
+	if (report->outcome == HF_OUTCOME_VERIFY_FAILED)
+		status = (int)run->lock.busy_status;
+	if (run->cli->json || run->in.result) {
+		json_t *object = hf_view_report(run->name, report, status);
+
+		hf_view_set(&object, "landed", hf_view_landed(landed));
+		if (!object)
+			cli_die_oom();
+		if (run_in_result(&run->in, object) != HF_EXIT_DONE && status == HF_EXIT_DONE)
+			status = HF_EXIT_AROUND;
+		if (run->cli->json)
+			cli_print_json(object);
+		else
+			json_decref(object);
+	}
+	if (report->outlived > 0)
+		cli_say(run->cli, "session '%s': %u %s outlived the command and %s ended: %s", run->name,
+			report->outlived, report->outlived == 1 ? "process" : "processes",
+			report->outlived == 1 ? "was" : "were", report->outlived_names);
+	switch (report->outcome) {
+	case HF_OUTCOME_NONE:
+		if (!run->cli->json) {
+			cli_print_shown(run->name);
+			printf(" runs in the background: pid %d, attempt %u\n", (int)report->pid,
+			       report->attempt);
+		}
+		break;
+	case HF_OUTCOME_FAILED:
+		/* It was not the command that failed, but what comes after it. */
+		if (landed->plan[0] && report->exit_status == HF_EXIT_AROUND)
+			cli_say(run->cli, "session '%s': failed: %s", run->name, report->cause);
+		break;
+	case HF_OUTCOME_SUCCEEDED:
+		/* The status says it; a wrapper that talks about it is in the way. */
+		break;
+	case HF_OUTCOME_VERIFY_FAILED:
+	case HF_OUTCOME_TIMED_OUT:
+	case HF_OUTCOME_STOPPED:
+	case HF_OUTCOME_LOST_LOCK:
+	case HF_OUTCOME_ABANDONED:
+	case HF_OUTCOME_NOT_STARTED:
+	case HF_OUTCOME_INTERRUPTED:
+	case HF_OUTCOME_GAVE_UP:
+	case HF_OUTCOME_CONFLICT:
+	case HF_OUTCOME_DECLINED:
+	default:
+		cli_say(run->cli, "session '%s': %s: %s", run->name, hf_outcome_word(report->outcome),
+			report->cause);
+		break;
+	}
+	run_in_tell(&run->in, report, landed);
+	return status;
+}
+
+static int start(struct run *run, char **command)
+{
+	struct hf_run_report report = { 0 };
+	struct hf_tx_report landed = { 0 };
+	struct hf_err err = HF_ERR_INIT;
+	int status = HF_EXIT_DONE, r;
+	struct hf_state *state = cli_state(run->cli, 0, &status);
+
+	if (!state)
+		return status == HF_EXIT_OS ? HF_EXIT_AROUND : status;
+	fill_options(run, command);
+	r = run->detach ? hf_tx_start(state, run->name, &run->o, &run->tx, &report, &err)
+			: hf_tx_supervise(state, run->name, &run->o, &run->tx, &report, &landed, &err);
+	cli_keep_status(run->cli);
+	return r < 0 ? fail(run, r, &report, &err) : tell(run, &report, &landed);
+}
+
+int cmd_run(struct cli *cli, int argc, char **argv)
+{
+	struct run run = { .cli = cli,
+			   .lock = LOCK_OPTIONS_INIT,
+			   .deadline_ns = -1,
+			   .idle_ns = -1,
+			   .hang_ns = -1,
+			   .grace_ns = -1,
+			   .verify_ns = -1,
+			   .every_ns = -1,
+			   .backoff_ns = -1,
+			   .backoff_max_ns = -1,
+			   .max_runs = NOT_GIVEN,
+			   .max_depth = NOT_GIVEN,
+			   .max_active = NOT_GIVEN,
+			   .log_max = NOT_GIVEN };
+	struct hf_run_opts *o = &run.o;
+	const struct option_spec specs[] = {
+		{ "deadline", 0, OPTION_DURATION, &run.deadline_ns, "DUR", "end each attempt after DUR (exit 124)" },
+		{ "timeout", 0, OPTION_DURATION, &run.deadline_ns, "DUR", "the same as --deadline" },
+		{ "idle", 0, OPTION_DURATION, &run.idle_ns, "DUR", "end it after DUR without output (exit 124)" },
+		{ "hung-after", 0, OPTION_DURATION, &run.hang_ns, "DUR", "ps shows it as hung after DUR of silence (10m)" },
+		{ "grace", 0, OPTION_DURATION, &run.grace_ns, "DUR", "between TERM and KILL (5s)" },
+		{ "verify", 0, OPTION_TEXT, &o->verify, "CMD", "success needs exit 0 of this, too (sh -c)" },
+		{ "verify-deadline", 0, OPTION_DURATION, &run.verify_ns, "DUR", "for the verifier (10m)" },
+		{ "detach", 'd', OPTION_FLAG, &run.detach, NULL, "in the background; output to the log" },
+		{ "log", 0, OPTION_FLAG, &run.log, NULL, "output also to the session's log" },
+		{ "log-max", 0, OPTION_SIZE, &run.log_max, "SIZE", "what the log takes at most; the oldest goes (64M; 0: no limit)" },
+		{ "resume", 0, OPTION_FLAG, &run.resume, NULL, "go on with the next attempt: command, options, directory as they were" },
+		{ "env", 0, OPTION_LIST, &run.env, "K[=V]", "set a variable (K: as it is here), also when it is resumed" },
+		{ "cwd", 'C', OPTION_TEXT, &o->cwd, "DIR", "run it in DIR" },
+		{ "hooks", 0, OPTION_FLAG, &run.hooks, NULL, "give our hooks to the client (claude, codex), on its command line" },
+		{ "leave-running", 0, OPTION_FLAG, &run.leave_running, NULL, "what outlives the command is left alone" },
+		{ "every", 0, OPTION_DURATION, &run.every_ns, "DUR", "repeat, DUR from start to start" },
+		{ "max-runs", 0, OPTION_COUNT, &run.max_runs, "N", "repeat at most N times" },
+		{ "until", 0, OPTION_TEXT, &o->until, "CMD", "repeat until this exits 0 (sh -c)" },
+		{ "backoff", 0, OPTION_DURATION, &run.backoff_ns, "DUR", "pause after a failure; doubles (1s)" },
+		{ "backoff-max", 0, OPTION_DURATION, &run.backoff_max_ns, "DUR", "the longest such pause (5m)" },
+		{ "notify", 0, OPTION_TEXT, &o->notify, "CMD", "gets each new outcome as JSON on stdin (sh -c)" },
+		{ "max-depth", 0, OPTION_COUNT, &run.max_depth, "N", "sessions within sessions (32)" },
+		{ "max-active", 0, OPTION_COUNT, &run.max_active, "N", "at most N of the group at once" },
+		{ "group", 0, OPTION_TEXT, &o->group, "NAME", "the group that --max-active counts (all)" },
+		{ "tree", 0, OPTION_TEXT, &run.tree_word, "HOW", "auto, cgroup or walk" },
+		{ "term", 0, OPTION_TEXT, &run.term_word, "WHOM", "TERM goes first to the leader, or to the whole tree (leader)" },
+		RUN_IN_SPECS(run.in),
+		LOCK_OPTION_SPECS(run.lock),
+		{ 0 },
+	};
+	char **command;
+	int status, n;
+
+	run.lock.wait_ns = 0;
+	n = cli_options(cli, specs, argc, argv, 1, OPTIONS_THEN_COMMAND);
+	if (n < 0)
+		return cli_options_status(n);
+	if (n < 2 && !run.resume)
+		return cli_usage(cli, "the command is missing; it stands behind --");
+	argv[n] = NULL; /* the words were moved together; there is room behind the last */
+	command = argv + 1;
+	run.name = argv[0];
+	run.in.cli = cli;
+	run.in.name = run.name;
+	status = lock_options_check(cli, &run.lock);
+	if (status == HF_EXIT_DONE)
+		status = check_limits(&run);
+	if (status == HF_EXIT_DONE)
+		status = run_in_check(&run.in, run.detach, &run.tx);
+	if (status == HF_EXIT_DONE && run.leave_running && run.in.dirs)
+		status = cli_usage(cli, "what --leave-running leaves would go on changing the sandbox of --in");
+	if (status == HF_EXIT_DONE && !run.in.dirs && !run.resume && (run.in.strategy || run.in.keep || run.in.commit || run.in.ask || run.in.merge || run.in.retry))
+		status = cli_usage(cli, "--strategy, --keep, --commit, --ask, --merge and --retry need --in DIR");
+	if (status == HF_EXIT_DONE && !run.in.dirs && !run.resume && (run.in.readonly_rest || run.in.write || run.in.no_network))
+		status = cli_usage(cli, "--readonly-rest, --write and --no-network need --in DIR");
+	if (status == HF_EXIT_DONE && !run.in.dirs && !run.resume && run.in.land)
+		status = cli_usage(cli, "--land needs --in DIR, a git work tree");
+	if (status == HF_EXIT_DONE && run.in.write && !run.in.readonly_rest && !run.resume)
+		status = cli_usage(cli, "--write needs --readonly-rest; without it everything is writable");
+	if (status == HF_EXIT_DONE)
+		status = check_env(&run);
+	if (status == HF_EXIT_DONE)
+		status = add_hooks(&run, &command);
+	if (status == HF_EXIT_DONE)
+		status = start(&run, command);
+	free_env(&run);
+	return status;
+}

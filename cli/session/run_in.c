@@ -1,0 +1,180 @@
+/* cli/session/run_in.c - run --in: options of the sandbox, the question before the commit, and the end. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "command.h"
+#include "plan/plan.h"
+#include "session/run_in.h"
+
+/* Called in a process of its own, in front on the terminal. */
+static int ask(void *arg, struct hf_plans *plans, const char *plan)
+{
+	const struct run_in *in = arg;
+	char *argv[] = { (char *)(uintptr_t)plan, NULL };
+	char answer[16] = "";
+	struct cli cli = *in->cli;
+
+	(void)plans;
+	/* A message for people, on stderr: the command's output may be data. */
+	(void)dup2(STDERR_FILENO, STDOUT_FILENO);
+	cli.json = 0;
+	if (cmd_plan_diff(&cli, 1, argv) != HF_EXIT_DONE)
+		return 0;
+	(void)fflush(stdout);
+	fprintf(stderr, "session '%s': commit these changes? [y/N] ", in->name);
+	(void)fflush(stderr);
+	if (!fgets(answer, sizeof(answer), stdin))
+		return 0;
+	return strcmp(answer, "y\n") == 0 || strcmp(answer, "Y\n") == 0 || strcmp(answer, "yes\n") == 0;
+}
+
+static void say(void *arg, const char *text)
+{
+	const struct run_in *in = arg;
+
+	cli_say(in->cli, "session '%s': %s", in->name, text);
+}
+
+static int check_words(const struct run_in *in, struct hf_tx_opts *ret)
+{
+	int strategy = in->strategy ? hf_strategy_of(in->strategy) : HF_STRATEGY_AUTO;
+
+	if (strategy < 0)
+		return cli_usage(in->cli, "--strategy is auto, overlay, clone or copy, not '%s'", in->strategy);
+	ret->strategy = (enum hf_strategy)strategy;
+	if (in->keep && !(ret->keep = hf_tx_keep_of(in->keep)))
+		return cli_usage(in->cli, "--keep is on-failure, always or never, not '%s'", in->keep);
+	if (in->commit && !(ret->commit = hf_tx_commit_of(in->commit)))
+		return cli_usage(in->cli, "--commit is on-success, ask or never, not '%s'", in->commit);
+	ret->land = in->land;
+	if (in->base && strcmp(in->base, "worktree") == 0)
+		ret->base = HF_LAND_BASE_WORKTREE;
+	else if (in->base && strcmp(in->base, "head") != 0)
+		return cli_usage(in->cli, "--base is head or worktree, not '%s'", in->base);
+	if (in->land_merge && hf_land_merge_of(in->land_merge) < 0)
+		return cli_usage(in->cli, "--land-merge is rebase, merge or ff-only, not '%s'", in->land_merge);
+	if (in->land_merge)
+		ret->land_merge = (enum hf_land_merge)hf_land_merge_of(in->land_merge);
+	ret->message = in->message;
+	ret->also = (const char *const *)in->also;
+	return HF_EXIT_DONE;
+}
+
+int run_in_check(struct run_in *in, int detach, struct hf_tx_opts *ret)
+{
+	int status;
+
+	*ret = (struct hf_tx_opts){ .size = sizeof(*ret),
+				    .dirs = (const char *const *)in->dirs,
+				    .flags = (in->merge ? HF_TX_MERGE : 0U) | (in->readonly_rest ? HF_TX_READONLY_REST : 0U) |
+					     (in->no_network ? HF_TX_NO_NETWORK : 0U),
+				    .write = (const char *const *)in->write,
+				    .retry = (uint32_t)in->retry,
+				    .say = say,
+				    .arg = in };
+	status = check_words(in, ret);
+	if (status != HF_EXIT_DONE)
+		return status;
+	if (in->ask && in->commit && ret->commit != HF_TX_COMMIT_ASK)
+		return cli_usage(in->cli, "--ask and --commit %s exclude each other", in->commit);
+	if (in->ask)
+		ret->commit = HF_TX_COMMIT_ASK;
+	if (ret->commit == HF_TX_COMMIT_ASK && (detach || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)))
+		return cli_usage(in->cli, "--commit ask needs a terminal");
+	/* Also for a resumed session that was to ask. */
+	if (!detach && isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
+		ret->ask = ask;
+	return HF_EXIT_DONE;
+}
+
+static void say_conflicts(const struct run_in *in, const struct hf_tx_report *landed)
+{
+	for (size_t i = 0; i < landed->n_listed; i++) {
+		const struct hf_tx_conflict *c = &landed->conflicts[i];
+		AUTO(hf_buf_done) struct hf_buf line = HF_BUF_INIT;
+
+		hf_buf_add_shown(&line, c->sandbox, strlen(c->sandbox));
+		hf_buf_add_text(&line, ": ");
+		hf_buf_add_shown(&line, c->path, strlen(c->path));
+		if (c->by[0]) {
+			hf_buf_add_text(&line, " (by ");
+			hf_buf_add_shown(&line, c->by, strlen(c->by));
+			hf_buf_add_char(&line, ')');
+		}
+		if (line.err)
+			cli_die_oom();
+		cli_say(in->cli, "%-17s %s", c->kind, line.s);
+	}
+	if (landed->n_conflicts > landed->n_listed)
+		cli_say(in->cli, "and %zu more", landed->n_conflicts - landed->n_listed);
+}
+
+static void tell_landing(const struct run_in *in, const struct hf_tx_report *landed)
+{
+	if (landed->committed && landed->commits == 0)
+		cli_say(in->cli, "session '%s': there was nothing to land on %s", in->name, landed->branch);
+	else if (landed->committed)
+		cli_say(in->cli, "session '%s': landed on %s as %.12s: %u commit%s%s", in->name, landed->branch, landed->commit,
+			landed->commits, landed->commits == 1 ? "" : "s", landed->rebased ? ", rebased and verified again" : "");
+	else if (!landed->commit[0] && landed->kept)
+		cli_say(in->cli, "session '%s': not landed on %s, kept as plan '%s' for a day: 'holdfast plan diff %s' shows it, --resume goes on "
+				 "in it, 'holdfast land %s' lands it as it is, 'holdfast land drop %s' drops it",
+			in->name, landed->branch, landed->plan, landed->plan, in->name, in->name);
+	else if (landed->commit[0])
+		cli_say(in->cli, "session '%s': not landed on %s; the work is kept as refs/holdfast/%s: 'holdfast land %s' tries again, "
+				 "'holdfast land show %s' says why, 'holdfast land drop %s' gives it up",
+			in->name, landed->branch, in->name, in->name, in->name, in->name);
+}
+
+void run_in_tell(const struct run_in *in, const struct hf_run_report *report, const struct hf_tx_report *landed)
+{
+	unsigned long long n = (unsigned long long)(landed->added + landed->changed + landed->deleted);
+
+	if (!landed->plan[0])
+		return;
+	say_conflicts(in, landed);
+	if (landed->branch[0]) {
+		tell_landing(in, landed);
+		return;
+	}
+	if (landed->committed && n > 0)
+		cli_say(in->cli, "session '%s': committed: %llu added, %llu changed, %llu deleted", in->name,
+			(unsigned long long)landed->added, (unsigned long long)landed->changed,
+			(unsigned long long)landed->deleted);
+	if (landed->committed && landed->kept && n > 0)
+		cli_say(in->cli, "session '%s': 'holdfast plan undo %s' takes it back", in->name, landed->plan);
+	if (landed->committed || !landed->kept)
+		return;
+	cli_say(in->cli, "session '%s': not committed, kept as plan '%s'%s: 'holdfast plan diff %s' shows it, 'holdfast plan commit %s' "
+			 "commits it, %s'holdfast plan rm %s --discard' drops it",
+		in->name, landed->plan, report->outcome == HF_OUTCOME_SUCCEEDED ? "" : " for a day", landed->plan, landed->plan,
+		report->outcome == HF_OUTCOME_SUCCEEDED ? "" : "--resume goes on in it, ", landed->plan);
+}
+
+int run_in_result(const struct run_in *in, json_t *object)
+{
+	AUTO_FD fd = -1;
+	char *text;
+	size_t len;
+	ssize_t n;
+
+	if (!in->result)
+		return HF_EXIT_DONE;
+	text = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
+	if (!text)
+		cli_die_oom();
+	len = strlen(text);
+	text[len] = '\n'; /* in the place of its NUL */
+	fd = open(in->result, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	n = fd < 0 ? -1 : write(fd, text, len + 1);
+	free(text);
+	if (n == (ssize_t)len + 1)
+		return HF_EXIT_DONE;
+	cli_say(in->cli, "--result %s: %s", in->result, strerrordesc_np(errno));
+	return HF_EXIT_OS;
+}

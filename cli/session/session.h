@@ -1,0 +1,17 @@
+/* cli/session/session.h - what the commands about sessions share. */
+#ifndef CLI_SESSION_SESSION_H
+#define CLI_SESSION_SESSION_H
+
+#include "cli.h"
+#include "holdfast/run.h"
+
+struct session_context {
+	struct hf_journal *journal; /* NULL when it is not to be had */
+	struct hf_sessions *sessions;
+};
+
+/* Opens state, journal and sessions. Returns HF_EXIT_DONE or the status after saying why. */
+int session_open(struct cli *cli, struct session_context *ret);
+void session_close(struct session_context *context);
+
+#endif

@@ -1,0 +1,141 @@
+/* plan/enter/enter_child.c - the child's side: inside, with its helper, before exec. Allocates nothing. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/plan/sandbox/apart.h"
+#include "hf/plan/enter/enter_inner.h"
+#include "hf/plan/sandbox/use.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+
+static int send_fd(int socket, int fd)
+{
+	char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec part = { (char[]){ 'l' }, 1 };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
+				  .msg_controllen = sizeof(control) };
+	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+
+	head->cmsg_level = SOL_SOCKET;
+	head->cmsg_type = SCM_RIGHTS;
+	head->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(head), &fd, sizeof(fd));
+	return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int receive_fd(int socket)
+{
+	char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	char byte;
+	struct iovec part = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
+				  .msg_controllen = sizeof(control) };
+	struct cmsghdr *head;
+	ssize_t n;
+	int fd;
+
+	do {
+		n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	head = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+	if (!head || head->cmsg_type != SCM_RIGHTS)
+		return -EPIPE;
+	memcpy(&fd, CMSG_DATA(head), sizeof(fd));
+	return fd;
+}
+
+/*
+ * Forked twice, so that the helper is a child of init: neither the command nor the caller of the
+ * library has one that it did not make. The process between the two tells its pid.
+ */
+static _Noreturn void between(struct hf_enter *enter, int socket)
+{
+	pid_t pid = hf_apart_fork();
+
+	if (pid == 0) {
+		enter->helper.listener = receive_fd(socket);
+		(void)close(socket);
+		if (enter->helper.listener < 0)
+			_exit(0);
+		hf_helper_main(&enter->helper);
+	}
+	_exit(pid < 0 || send(socket, &pid, sizeof(pid), MSG_NOSIGNAL) != sizeof(pid));
+}
+
+/* The helper is made before the filter, so that it is not under it, and gets the listener after. */
+static pid_t fork_helper(struct hf_enter *enter, int ends[2])
+{
+	pid_t first = hf_apart_fork(), pid;
+
+	if (first == 0) {
+		(void)close(ends[0]);
+		between(enter, ends[1]);
+	}
+	(void)close(ends[1]);
+	if (first < 0)
+		return -errno;
+	(void)hf_apart_reap(first);
+	return recv(ends[0], &pid, sizeof(pid), MSG_DONTWAIT) == sizeof(pid) ? pid : -ECHILD;
+}
+
+/* Its pid, or -errno with *fail filled. -EPIPE: the filter is there and no process serves it. */
+static pid_t start_helper(struct hf_enter *enter, struct hf_inside_fail *fail)
+{
+	AUTO_FD channel = -1;
+	AUTO_FD listener = -1;
+	int ends[2], r;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return hf_inside_failed(fail, "socketpair", "rename helper");
+	channel = ends[0];
+	pid = fork_helper(enter, ends);
+	errno = pid < 0 ? -pid : 0;
+	if (pid < 0)
+		return hf_inside_failed(fail, "clone", "rename helper");
+	listener = hf_helper_filter();
+	errno = listener < 0 ? -listener : 0;
+	if (listener < 0)
+		return hf_inside_failed(fail, "seccomp", "rename helper");
+	r = send_fd(channel, listener);
+	errno = EPIPE;
+	return r < 0 ? hf_inside_failed(fail, "sendmsg", "rename helper") : pid;
+}
+
+int hf_enter_child(struct hf_enter *enter, struct hf_inside_fail *fail)
+{
+	struct hf_enter_told told = { 0 };
+	pid_t anchor = getpid();
+	int r = 0;
+
+	if (enter->inside.n > 0 || enter->inside.confine)
+		r = hf_inside_enter(&enter->inside, fail);
+	if (r == 0 && enter->inside.n > 0) {
+		if (!(enter->flags & HF_PLAN_ENTER_NO_RENAME)) {
+			pid_t helper = start_helper(enter, &told.without);
+
+			if (helper == -EPIPE)
+				return *fail = told.without, -EPIPE;
+			told.helper = helper > 0 ? helper : 0;
+			anchor = helper > 0 ? helper : anchor;
+		}
+		(void)hf_in_write(enter->helper.in_fd, (int32_t)anchor);
+	}
+	/* A user that is in no namespace has none that could be dropped. */
+	if (r == 0 && (enter->inside.n > 0 || enter->inside.has_user || (enter->inside.confine && geteuid() == 0)))
+		r = hf_inside_drop(0, fail);
+	if (r < 0)
+		return r;
+	told.root_only = enter->inside.root_only;
+	told.landlocked = enter->inside.landlocked;
+	/* The old cwd is a directory behind the overlay. */
+	if (chdir(enter->inside.cwd) < 0)
+		return hf_inside_failed(fail, "chdir", enter->inside.cwd);
+	(void)hf_write_all(enter->report[1], (const char *)&told, sizeof(told));
+	r = hf_inside_close_others();
+	errno = -r;
+	return r < 0 ? hf_inside_failed(fail, "close_range", "descriptors") : 0;
+}

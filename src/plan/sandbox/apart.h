@@ -1,0 +1,26 @@
+/* plan/sandbox/apart.h - processes that go on by themselves: the helper and the census. */
+#ifndef PLAN_SANDBOX_APART_H
+#define PLAN_SANDBOX_APART_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * Forks without what the C library does at a fork, and without its memory being safe to use: for
+ * children that allocate nothing. As fork().
+ */
+pid_t hf_apart_fork(void);
+
+/* The same without a signal at the child's end: only waitid with __WCLONE or __WALL knows of it. */
+pid_t hf_apart_fork_silent(void);
+
+/* Waits for a child that ends at once. Its exit status, or -1. */
+int hf_apart_reap(pid_t pid);
+
+/*
+ * Closes all descriptors but the `n` of `kept` (negative ones count for nothing) and puts
+ * /dev/null in the place of 0, 1 and 2: a pipe of the caller must not wait for this process.
+ */
+void hf_apart_close(const int *kept, size_t n);
+
+#endif

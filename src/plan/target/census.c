@@ -1,0 +1,279 @@
+/*
+ * plan/target/census.c - taking a census: no memory is allocated, for it runs in a forked child of a
+ * process that may have threads.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/plan/sandbox/apart.h"
+#include "hf/plan/target/census.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+#include "hf/sys/mode.h"
+
+#define ENTRIES_MAX 500000
+#define DEPTH_MAX   400               /* each level has a descriptor */
+#define ARENA       ((size_t)64 << 20) /* names that wait for their turn; only touched pages count */
+#define LISTING     32768
+#define OUT         65536
+
+struct writer {
+	int fd;
+	int error;
+	int64_t t0_ns;
+	uint64_t max_entries;
+	struct hf_census_head head;
+	XXH3_state_t sum;
+	char path[4096];
+	size_t path_len;
+	char *arena;
+	size_t used;
+	size_t out_len;
+	char out[OUT];
+	char listing[LISTING] __attribute__((aligned(8)));
+};
+
+static void flush(struct writer *w)
+{
+	int r = w->error ? 0 : hf_write_all(w->fd, w->out, w->out_len);
+
+	if (r < 0)
+		w->error = r;
+	(void)XXH3_64bits_update(&w->sum, w->out, w->out_len);
+	w->head.bytes += w->out_len;
+	w->out_len = 0;
+}
+
+static void put(struct writer *w, const void *bytes, size_t len)
+{
+	if (w->out_len + len > sizeof(w->out))
+		flush(w);
+	if (len > sizeof(w->out)) { /* a large directory: straight through */
+		int r = w->error ? 0 : hf_write_all(w->fd, bytes, len);
+
+		if (r < 0)
+			w->error = r;
+		(void)XXH3_64bits_update(&w->sum, bytes, len);
+		w->head.bytes += len;
+		return;
+	}
+	memcpy(w->out + w->out_len, bytes, len);
+	w->out_len += len;
+}
+
+static int is_before(const struct stat *st, int64_t t0_ns)
+{
+	return st->st_ctim.tv_sec * HF_SEC + st->st_ctim.tv_nsec < t0_ns;
+}
+
+/* Packs an entry of a listing onto the arena. */
+static int keep_entry(struct writer *w, const char *entry)
+{
+	const char *name = entry + 19; /* struct linux_dirent64: inode, offset, length, type, name */
+	struct hf_census_entry row = { .type = (uint8_t)entry[18], .name_len = (uint8_t)strlen(name) };
+
+	memcpy(&row.ino, entry, sizeof(row.ino));
+	if (w->used + sizeof(row) + row.name_len > ARENA)
+		return -E2BIG;
+	memcpy(w->arena + w->used, &row, sizeof(row));
+	memcpy(w->arena + w->used + sizeof(row), name, row.name_len);
+	w->used += sizeof(row) + row.name_len;
+	return 0;
+}
+
+/* All entries of a directory onto the arena. Returns how many, or -errno. */
+static int64_t list(struct writer *w, int fd)
+{
+	int64_t count = 0;
+	ssize_t n;
+
+	while ((n = hf_sys.getdents64(fd, w->listing, sizeof(w->listing))) > 0) {
+		for (ssize_t at = 0; at < n;) {
+			const char *entry = w->listing + at;
+			uint16_t len;
+			int r;
+
+			memcpy(&len, entry + 16, sizeof(len));
+			at += len;
+			if (strcmp(entry + 19, ".") == 0 || strcmp(entry + 19, "..") == 0)
+				continue;
+			r = keep_entry(w, entry);
+			if (r < 0)
+				return r;
+			count++;
+		}
+	}
+	return n < 0 ? -errno : count;
+}
+
+static void walk(struct writer *w, int fd, int depth);
+
+static void descend(struct writer *w, int fd, const char *name, size_t len, int depth)
+{
+	size_t before = w->path_len;
+	char leaf[256];
+	AUTO_FD sub = -1;
+
+	memcpy(leaf, name, len);
+	leaf[len] = '\0';
+	if (depth >= DEPTH_MAX || before + 1 + len >= sizeof(w->path)) {
+		w->head.partial = 1;
+		return;
+	}
+	sub = hf_open_noatime(fd, leaf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (sub < 0)
+		return; /* gone, or not readable: not known */
+	if (before > 0)
+		w->path[w->path_len++] = '/';
+	memcpy(w->path + w->path_len, leaf, len);
+	w->path_len += len;
+	walk(w, sub, depth + 1);
+	w->path_len = before;
+}
+
+static void walk(struct writer *w, int fd, int depth)
+{
+	struct stat before, after;
+	size_t start = w->used, end;
+	int64_t count;
+
+	if (w->error || hf_sys.fstat(fd, &before) < 0)
+		return;
+	count = list(w, fd);
+	end = w->used;
+	if (count < 0 || w->head.n_entries + (uint64_t)count > w->max_entries ||
+	    hf_sys.fstat(fd, &after) < 0) {
+		w->head.partial = 1;
+		w->used = start;
+		return;
+	}
+	w->head.n_entries += (uint64_t)count;
+	/* Unchanged since T0 before and after it was read: what was read is what was there at T0. */
+	if (is_before(&before, w->t0_ns) && is_before(&after, w->t0_ns) && end - start <= UINT32_MAX) {
+		struct hf_census_dir dir = { .ino = after.st_ino, .mode = after.st_mode,
+					     .n_entries = (uint32_t)count,
+					     .bytes = (uint32_t)(end - start),
+					     .path_len = (uint16_t)w->path_len };
+
+		put(w, &dir, sizeof(dir));
+		put(w, w->path, w->path_len);
+		put(w, w->arena + start, end - start);
+		w->head.n_dirs++;
+	}
+	for (size_t at = start; at < end;) {
+		struct hf_census_entry row;
+
+		memcpy(&row, w->arena + at, sizeof(row));
+		if (row.type == DT_DIR)
+			descend(w, fd, w->arena + at + sizeof(row), row.name_len, depth);
+		at += sizeof(row) + row.name_len;
+	}
+	w->used = start;
+}
+
+/* Makes the file under its other name, locked as long as it is written. */
+static int make_file(int sandbox_fd)
+{
+	AUTO_FD fd = -1;
+
+	(void)hf_sys.unlinkat(sandbox_fd, HF_CENSUS_NEW, 0);
+	fd = hf_create_at(sandbox_fd, HF_CENSUS_NEW, O_RDWR, 0600);
+	if (fd < 0)
+		return fd;
+	return hf_sys.flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : fd_take(&fd);
+}
+
+static int take(int target_fd, int sandbox_fd, int file, const struct hf_t0 *t0, uint64_t max)
+{
+	struct writer *w = mmap(NULL, sizeof(*w) + ARENA, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	AUTO_FD root = hf_open_at(target_fd, ".", O_RDONLY | O_DIRECTORY, 0);
+	int r;
+
+	if (w == MAP_FAILED)
+		return -errno;
+	w->fd = file;
+	w->t0_ns = t0->real_ns;
+	w->max_entries = max;
+	w->arena = (char *)(w + 1);
+	memcpy(w->head.magic, "hfcensus", sizeof(w->head.magic));
+	w->head.version = 1;
+	w->head.t0_ns = t0->real_ns;
+	XXH3_INITSTATE(&w->sum);
+	(void)XXH3_64bits_reset(&w->sum);
+	if (root < 0 || lseek(file, sizeof(w->head), SEEK_SET) < 0)
+		w->error = root < 0 ? root : -errno;
+	else
+		walk(w, root, 0);
+	flush(w);
+	w->head.sum = XXH3_64bits_digest(&w->sum);
+	r = w->error;
+	if (r == 0)
+		r = hf_pwrite_all(file, (const char *)&w->head, sizeof(w->head), 0, &(size_t){ 0 });
+	if (r == 0 && hf_sys.renameat2(sandbox_fd, HF_CENSUS_NEW, sandbox_fd, HF_CENSUS, 0) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)hf_sys.unlinkat(sandbox_fd, HF_CENSUS_NEW, 0);
+	(void)munmap(w, sizeof(*w) + ARENA);
+	return r;
+}
+
+int hf_census_take(int target_fd, int sandbox_fd, const struct hf_t0 *t0, uint64_t max_entries)
+{
+	AUTO_FD file = make_file(sandbox_fd);
+
+	return file < 0 ? file : take(target_fd, sandbox_fd, file, t0, max_entries);
+}
+
+static _Noreturn void census_process(int target_fd, int sandbox_fd, int file, const struct hf_t0 *t0)
+{
+	const int kept[] = { target_fd, sandbox_fd, file };
+	sigset_t none;
+
+	hf_apart_close(kept, 3);
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)setsid();
+	(void)setpriority(PRIO_PROCESS, 0, 19);
+	_exit(take(target_fd, sandbox_fd, file, t0, ENTRIES_MAX) < 0);
+}
+
+int hf_census_start(int target_fd, int sandbox_fd, const struct hf_t0 *t0, pid_t *ret_child)
+{
+	AUTO_FD file = make_file(sandbox_fd);
+	pid_t pid;
+
+	if (file < 0)
+		return file;
+	if (ret_child) {
+		*ret_child = hf_apart_fork_silent();
+		if (*ret_child == 0)
+			census_process(target_fd, sandbox_fd, file, t0);
+		return *ret_child < 0 ? -errno : 0;
+	}
+	/* Forked twice: init reaps it, and the caller has no child to wait for. */
+	pid = hf_apart_fork();
+	if (pid == 0) {
+		pid = hf_apart_fork();
+		if (pid == 0)
+			census_process(target_fd, sandbox_fd, file, t0);
+		_exit(pid < 0);
+	}
+	if (pid < 0)
+		return -errno;
+	return hf_apart_reap(pid) == 0 ? 0 : -ECHILD;
+}

@@ -1,0 +1,276 @@
+/* tx/land/candidate/inspect.c - looking at candidates, giving them up, and recovering those whose process died. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/sys/io.h"
+#include "hf/tx/land/git/git.h"
+#include "hf/tx/land/candidate/land.h"
+#include "hf/tx/land/candidate/lock.h"
+
+/* -- places ---------------------------------------------------------------------------------- */
+
+struct seen {
+	struct hf_proc_id holder; /* of the candidate's lock; pid 0: none */
+	int place;
+};
+
+static void note_holder(void *arg, const struct hf_lock_info *info)
+{
+	struct seen *seen = arg;
+
+	if (info->n_holders && info->holders[0].liveness != HF_DEAD)
+		seen->holder = info->holders[0].id;
+}
+
+static void note_place(void *arg, const struct hf_lock_info *info)
+{
+	struct seen *seen = arg;
+
+	for (size_t i = 0; i < info->n_holders; i++)
+		if (info->holders[i].id.pid == seen->holder.pid)
+			seen->place = 1;
+	for (size_t i = 0; seen->place == 0 && i < info->n_waiters; i++)
+		if (info->waiters[i].id.pid == seen->holder.pid)
+			seen->place = (int)(i + 1 + info->n_holders);
+}
+
+static void find_place(struct hf_landings *landings, const struct hf_landing *landing, struct hf_land_info *info)
+{
+	struct hf_locks *locks = hf_locks_kind(landings->locks, HF_LOCK_KIND_LAND);
+	char name[HF_NAME_MAX + 1];
+	struct seen seen = { 0 };
+
+	hf_land_lock_name(landing->name, name);
+	(void)!hf_lock_look(locks, name, note_holder, &seen, NULL);
+	info->alive = seen.holder.pid > 0;
+	if (!info->alive)
+		return;
+	hf_land_branch_lock_name(landing, name);
+	(void)!hf_lock_look(locks, name, note_place, &seen, NULL);
+	info->place = seen.place;
+}
+
+int hf_land_look(struct hf_landings *landings, const char *name, hf_land_fn *fn, void *arg, struct hf_err *err)
+{
+	AUTO(hf_landing_done) struct hf_landing landing = { 0 };
+	struct hf_land_info info;
+	int r;
+
+	if (!landings || !name || !fn)
+		return FAIL(err, -EINVAL, "arguments", "hf_land_look", "NULL");
+	r = hf_landing_load(landings, name, &landing, err);
+	if (r < 0)
+		return r;
+	info = (struct hf_land_info){ .name = landing.name, .state = landing.state, .top = landing.top,
+				      .branch = hf_land_short(landing.branch), .base = landing.base, .tip = landing.tip,
+				      .commit = landing.state == HF_LAND_LANDED ? landing.commit : "", .plan = landing.plan,
+				      .session = landing.session, .verify = landing.verify, .text = landing.text,
+				      .merge = landing.merge, .dev = landing.dev, .ino = landing.ino,
+				      .commits = landing.commits, .files = landing.files, .rebased = landing.rebased,
+				      .verify_ns = landing.verify_ns, .since = landing.since, .changed = landing.changed,
+				      .paths = landing.paths.list, .n_paths = landing.paths.n };
+	find_place(landings, &landing, &info);
+	fn(arg, &info);
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+struct names {
+	char **list;
+	size_t n;
+};
+
+static void names_done(struct names *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		free(names->list[i]);
+	free(names->list);
+}
+
+static int read_names(struct hf_landings *landings, struct names *names)
+{
+	AUTO_DIR dir = NULL;
+	struct dirent *entry;
+	int r = hf_open_dir(landings->dirfd, ".", &dir);
+
+	while (r == 0 && (entry = readdir(dir))) {
+		char name[HF_NAME_MAX + 1];
+		char **grown;
+
+		if (entry->d_name[0] == '.' || hf_name_unkey(entry->d_name, strlen(entry->d_name), name, NULL) < 0)
+			continue;
+		grown = reallocarray(names->list, names->n + 1, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		names->list = grown;
+		grown[names->n] = strdup(name);
+		if (!grown[names->n])
+			return -ENOMEM;
+		names->n++;
+	}
+	if (names->n > 0)
+		qsort(names->list, names->n, sizeof(*names->list), by_name);
+	return r;
+}
+
+int hf_land_list(struct hf_landings *landings, hf_land_fn *fn, void *arg, struct hf_err *err)
+{
+	AUTO(names_done) struct names names = { 0 };
+	int r, first = 0;
+
+	if (!landings || !fn)
+		return FAIL(err, -EINVAL, "arguments", "hf_land_list", "NULL");
+	r = read_names(landings, &names);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "readdir", "landings");
+	for (size_t i = 0; i < names.n; i++) {
+		r = hf_land_look(landings, names.list[i], fn, arg, first ? NULL : err);
+		if (r < 0 && !first)
+			first = r;
+	}
+	return first;
+}
+
+int hf_land_head(const struct hf_land_info *info, char ret_oid[HF_LAND_OID_MAX], struct hf_err *err)
+{
+	struct hf_git git = { .dir = info->top };
+	char rev[512];
+	int r;
+
+	(void)snprintf(rev, sizeof(rev), "refs/heads/%s^{commit}", info->branch);
+	r = hf_git_oid(&git, rev, ret_oid, err);
+	return r > 0 ? FAIL(err, HF_E_LAND, "git", info->top, "there is no branch '%.120s' any more", info->branch) : r;
+}
+
+int hf_land_proven(const struct hf_land_info *info, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
+	struct hf_git git = { .dir = info->top, .said = &said };
+	char rev[512];
+	int r;
+
+	if (!info->commit[0])
+		return FAIL(err, -EINVAL, "land", info->name, "it has not landed");
+	(void)snprintf(rev, sizeof(rev), "refs/heads/%s", info->branch);
+	r = hf_git(&git, err, "merge-base", "--is-ancestor", info->commit, rev, NULL);
+	if (r > 1)
+		return hf_git_failed(&said, info->top, "merge-base", err);
+	return r < 0 ? r : r == 0;
+}
+
+/* -- drop and recover --------------------------------------------------------------------------- */
+
+static int remove_work(struct hf_landings *landings, struct hf_landing *landing, struct hf_err *err)
+{
+	struct hf_land_work work = { .landings = landings };
+	struct hf_err why = HF_ERR_INIT;
+	int r = landing->plan[0] ? hf_plan_rm(landings->plans, landing->plan, HF_PLAN_RM_DISCARD, &why) : 0;
+
+	if (r < 0 && r != HF_E_NO_PLAN) {
+		if (err)
+			*err = why;
+		return r;
+	}
+	work.landing = *landing;
+	work.landing.plan = (char[]){ "" }; /* it is gone */
+	hf_land_clean(&work);
+	return 0;
+}
+
+int hf_land_drop(struct hf_landings *landings, const char *name, struct hf_err *err)
+{
+	AUTO(hf_landing_done) struct hf_landing landing = { 0 };
+	AUTO(hf_land_unlock) struct hf_lock *lock = NULL;
+	char lock_name[HF_NAME_MAX + 1];
+	int r;
+
+	if (!landings || !name)
+		return FAIL(err, -EINVAL, "arguments", "hf_land_drop", "NULL");
+	r = hf_land_recover(landings, name, err);
+	if (r < 0)
+		return r;
+	hf_land_lock_name(name, lock_name);
+	r = hf_land_lock(landings, lock_name, NULL, &lock, err);
+	if (r == 0)
+		r = hf_landing_load(landings, name, &landing, err);
+	if (r < 0)
+		return r;
+	if (landing.state == HF_LAND_LANDED || landing.state == HF_LAND_DROPPED)
+		return FAIL(err, HF_E_FINISHED, "land", name, "it is %s", hf_land_state_word(landing.state));
+	r = remove_work(landings, &landing, err);
+	if (r == 0)
+		r = hf_landing_become(landings, &landing, HF_LAND_DROPPED, err, "given up");
+	if (r == 0) {
+		struct hf_field fields[] = { HF_FIELD_TEXT("branch", hf_land_short(landing.branch)),
+					     HF_FIELD_TEXT("commit", landing.tip) };
+
+		hf_land_event(landings, HF_EV_LAND_DROPPED, name, fields, 2);
+	}
+	return r;
+}
+
+static int recover_one(struct hf_landings *landings, const char *name, struct hf_err *err)
+{
+	static const struct hf_land_opts opts = { .size = sizeof(opts), .wait_ns = 30 * HF_SEC };
+	struct hf_land_work work = { .landings = landings, .opts = &opts };
+	AUTO(hf_land_unlock) struct hf_lock *lock = NULL;
+	AUTO(hf_land_unlock) struct hf_lock *branch = NULL;
+	char lock_name[HF_NAME_MAX + 1], rev[512];
+	int r;
+
+	hf_land_lock_name(name, lock_name);
+	r = hf_land_lock(landings, lock_name, NULL, &lock, err);
+	if (r == 0)
+		r = hf_landing_load(landings, name, &work.landing, err);
+	if (r < 0)
+		return r == HF_E_BUSY ? 0 : r;
+	if (work.landing.state == HF_LAND_LANDING) {
+		struct hf_git git = { .dir = work.landing.common };
+
+		hf_land_branch_lock_name(&work.landing, lock_name);
+		r = hf_land_lock(landings, lock_name, &opts, &branch, err);
+		(void)snprintf(rev, sizeof(rev), "%.300s^{commit}", work.landing.branch);
+		if (r == 0)
+			r = hf_git_oid(&git, rev, work.head, err);
+		if (r >= 0)
+			r = hf_land_resume(&work, err);
+		if (r > 0)
+			hf_land_clean(&work);
+		r = r < 0 ? r : 1;
+	} else if (work.landing.state == HF_LAND_REBASING || work.landing.state == HF_LAND_VERIFYING) {
+		r = hf_landing_become(landings, &work.landing, HF_LAND_QUEUED, err, "interrupted; to be tried again");
+		r = r < 0 ? r : 1;
+	}
+	hf_landing_done(&work.landing);
+	return r;
+}
+
+int hf_land_recover(struct hf_landings *landings, const char *name, struct hf_err *err)
+{
+	AUTO(names_done) struct names names = { 0 };
+	int r, any = 0;
+
+	if (!landings)
+		return FAIL(err, -EINVAL, "arguments", "hf_land_recover", "NULL");
+	if (name)
+		return recover_one(landings, name, err);
+	r = read_names(landings, &names);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "readdir", "landings");
+	for (size_t i = 0; i < names.n; i++) {
+		r = recover_one(landings, names.list[i], err);
+		if (r < 0)
+			return r;
+		any |= r;
+	}
+	return any;
+}

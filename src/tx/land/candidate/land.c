@@ -1,0 +1,290 @@
+/* tx/land/candidate/land.c - a candidate, from its sandbox to its end. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/sys/io.h"
+#include "hf/tx/land/git/git.h"
+#include "hf/tx/land/candidate/land.h"
+#include "hf/tx/land/candidate/lock.h"
+
+#define ROUNDS_MAX 100         /* of a branch that its user moves again and again */
+#define ENDED_NS   (5 * HF_SEC) /* for the gits of a try that was killed to be gone */
+
+/* -- the candidate ------------------------------------------------------------------------ */
+
+struct found {
+	int elsewhere, in_use;
+};
+
+static void note_plan(void *arg, const struct hf_plan_info *info)
+{
+	struct found *found = arg;
+
+	found->in_use = info->in_use;
+	for (size_t i = 0; i < info->n_sandboxes; i++)
+		found->elsewhere |= info->sandboxes[i].strategy != HF_STRATEGY_OVERLAY;
+}
+
+/* A try before this one may have been killed: its gits in the sandbox die with it, but a moment after it. */
+static int look_at_plan(struct hf_landings *landings, const char *plan, struct found *found, struct hf_err *err)
+{
+	struct hf_mono until = hf_mono_in(ENDED_NS);
+	int r;
+
+	while ((r = hf_plan_look(landings->plans, plan, note_plan, found, err)) == 0 && found->in_use &&
+	       hf_mono_left(until) > 0)
+		hf_pause(10 * HF_MSEC);
+	if (r < 0)
+		return r;
+	if (found->in_use)
+		return FAIL(err, HF_E_IN_USE, "plan", plan, "the work is not ended");
+	if (found->elsewhere)
+		return FAIL(err, HF_E_LAND, "plan", plan, "landing needs overlay sandboxes");
+	return 0;
+}
+
+static int is_over(const struct hf_landing *landing)
+{
+	return landing->state == HF_LAND_LANDED || landing->state == HF_LAND_DROPPED;
+}
+
+static int open_record(struct hf_land_work *work, const char *name, struct hf_err *err)
+{
+	const struct hf_land_opts *opts = work->opts;
+	struct hf_landing *landing = &work->landing;
+	int r = hf_landing_load(work->landings, name, landing, err);
+
+	if (r < 0)
+		return r;
+	if (is_over(landing))
+		return FAIL(err, HF_E_FINISHED, "land", name, "it is %s", hf_land_state_word(landing->state));
+	if (opts->merge != HF_LAND_REBASE)
+		landing->merge = opts->merge;
+	if (opts->token)
+		landing->token = opts->token;
+	if (opts->verify_ns > 0)
+		landing->verify_limit_ns = opts->verify_ns;
+	if (landing->verify_limit_ns <= 0)
+		landing->verify_limit_ns = HF_LAND_VERIFY_NS;
+	if ((opts->verify && hf_landing_set(&landing->verify, opts->verify) < 0) ||
+	    (opts->message && hf_landing_set(&landing->message, opts->message) < 0) ||
+	    (opts->session && hf_landing_set(&landing->session, opts->session) < 0))
+		return hf_fail_sys(err, ENOMEM, "memory", name);
+	return 0;
+}
+
+/* -- the end ------------------------------------------------------------------------------- */
+
+int hf_land_prove(struct hf_land_work *work, struct hf_err *err)
+{
+	struct hf_landing *landing = &work->landing;
+	struct hf_git git = { .dir = landing->common };
+	int r = hf_git(&git, err, "merge-base", "--is-ancestor", landing->commit, landing->branch, NULL);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = hf_landing_become(work->landings, landing, HF_LAND_LANDED, err, "%s%.12s is part of %.180s",
+			      landing->commits ? "" : "there was nothing to land; ", landing->commit, hf_land_short(landing->branch));
+	if (r < 0)
+		return r;
+	struct hf_field fields[] = { HF_FIELD_TEXT("branch", hf_land_short(landing->branch)),
+				     HF_FIELD_TEXT("commit", landing->commit), HF_FIELD_INT("commits", landing->commits),
+				     HF_FIELD_BOOL("rebased", landing->rebased),
+				     HF_FIELD_INT("verify_ms", landing->verify_ns < 0 ? -1 : landing->verify_ns / HF_MSEC) };
+	hf_land_event(work->landings, HF_EV_LAND_LANDED, landing->name, fields, 5);
+	return 1;
+}
+
+void hf_land_clean(struct hf_land_work *work)
+{
+	struct hf_git git = { .dir = work->landing.common };
+	char ref[HF_NAME_KEY_MAX + 32];
+
+	hf_land_ref(work->landing.name, ref);
+	(void)!hf_git(&git, NULL, "update-ref", "-d", ref, NULL);
+	if (work->landing.plan[0] && !(work->opts && work->opts->flags & HF_LAND_KEEP_PLAN))
+		hf_land_remove_plan(work->landings, work->landing.plan);
+}
+
+static void tell_end(struct hf_land_work *work)
+{
+	struct hf_landing *landing = &work->landing;
+	struct hf_field rejected[] = { HF_FIELD_TEXT("branch", hf_land_short(landing->branch)),
+				       HF_FIELD_TEXT("reason", landing->text) };
+	struct hf_field conflict[] = { HF_FIELD_TEXT("branch", hf_land_short(landing->branch)),
+				       HF_FIELD_INT("count", (int64_t)landing->paths.n),
+				       HF_FIELD_TEXT("first", landing->paths.n ? landing->paths.list[0].path : ""),
+				       HF_FIELD_TEXT("kind", landing->paths.n ? landing->paths.list[0].kind : landing->text) };
+
+	if (landing->state == HF_LAND_REJECTED)
+		hf_land_event(work->landings, HF_EV_LAND_REJECTED, landing->name, rejected, 2);
+	else if (landing->state == HF_LAND_CONFLICT)
+		hf_land_event(work->landings, HF_EV_LAND_CONFLICT, landing->name, conflict, 4);
+}
+
+void hf_land_report_done(struct hf_land_report *report)
+{
+	struct hf_land_paths *paths = report ? report->memory : NULL;
+
+	if (!paths)
+		return;
+	hf_land_paths_done(paths);
+	free(paths);
+	report->memory = NULL;
+	report->paths = NULL;
+	report->n_paths = 0;
+}
+
+static int fill_report(struct hf_land_work *work, struct hf_land_report *ret, struct hf_err *err)
+{
+	struct hf_landing *landing = &work->landing;
+	struct hf_land_paths *paths = calloc(1, sizeof(*paths));
+
+	if (!paths)
+		return hf_fail_sys(err, ENOMEM, "memory", landing->name);
+	*paths = landing->paths;
+	landing->paths = (struct hf_land_paths){ 0 };
+	*ret = (struct hf_land_report){ .state = landing->state, .commits = landing->commits, .files = landing->files,
+					.rebased = landing->rebased, .verify_ns = landing->verify_ns, .n_paths = paths->n,
+					.paths = paths->list, .memory = paths };
+	hf_copy_text(ret->branch, sizeof(ret->branch), hf_land_short(landing->branch));
+	hf_copy_text(ret->commit, sizeof(ret->commit), landing->state == HF_LAND_LANDED ? landing->commit : landing->tip);
+	hf_copy_text(ret->text, sizeof(ret->text), landing->text);
+	return 0;
+}
+
+/* -- the whole ------------------------------------------------------------------------------- */
+
+static int read_head(struct hf_land_work *work, struct hf_err *err)
+{
+	AUTO_FREE char *rev = NULL;
+	struct hf_git git = { .dir = work->landing.common };
+	int r;
+
+	if (asprintf(&rev, "%s^{commit}", work->landing.branch) < 0)
+		return hf_fail_sys(err, ENOMEM, "memory", work->landing.name);
+	r = hf_git_oid(&git, rev, work->head, err);
+	return r > 0 ? FAIL(err, HF_E_LAND, "git", work->landing.top, "there is no branch '%.120s' any more",
+			    hf_land_short(work->landing.branch)) : r;
+}
+
+static int ask_alive(struct hf_land_work *work, struct hf_err *err)
+{
+	int r = work->opts->alive ? work->opts->alive(work->opts->arg) : 0;
+
+	return r < 0 ? FAIL(err, r, "land", work->landing.name, "its session asked to end") : 0;
+}
+
+/* Under the branch's lock. 1: at its end. */
+static int land_on_branch(struct hf_land_work *work, struct hf_err *err)
+{
+	for (int round = 0; round < ROUNDS_MAX; round++) {
+		int r = ask_alive(work, err);
+
+		if (r == 0)
+			r = read_head(work, err);
+		if (r == 0)
+			r = hf_land_verify(work, err);
+		if (r == 0)
+			r = ask_alive(work, err);
+		if (r == 0)
+			r = hf_land_swap(work, err);
+		if (r == 0)
+			r = hf_land_prove(work, err);
+		if (r != 0 && r != -EAGAIN)
+			return r;
+		/* The branch moved between the two, or a user's git was in the way: once more, onto what it is now. */
+		hf_pause(20 * HF_MSEC);
+	}
+	return FAIL(err, HF_E_BUSY, "land", work->landing.name, "the branch moved %d times meanwhile", ROUNDS_MAX);
+}
+
+/* What the agent left, if its sandbox is still there; else what was kept of it. */
+static int collect(struct hf_land_work *work, struct hf_err *err)
+{
+	struct hf_landing *landing = &work->landing;
+	struct found found = { 0 };
+	struct hf_err why = HF_ERR_INIT;
+	int r = landing->plan[0] ? look_at_plan(work->landings, landing->plan, &found, &why) : HF_E_NO_PLAN;
+
+	if (r == HF_E_NO_PLAN && landing->tip[0])
+		return 0;
+	if (r < 0) {
+		if (err)
+			*err = why;
+		return r;
+	}
+	return hf_land_collect(work, err);
+}
+
+static int land(struct hf_land_work *work, struct hf_err *err)
+{
+	AUTO(hf_land_unlock) struct hf_lock *lock = NULL;
+	char lock_name[HF_NAME_MAX + 1];
+	int r;
+
+	hf_land_branch_lock_name(&work->landing, lock_name);
+	if (work->landing.state == HF_LAND_LANDING) {
+		r = hf_land_lock(work->landings, lock_name, work->opts, &lock, err);
+		if (r == 0)
+			r = read_head(work, err);
+		if (r == 0)
+			r = hf_land_resume(work, err);
+		if (r != 0)
+			return r;
+		return land_on_branch(work, err);
+	}
+	r = collect(work, err);
+	if (r != 0)
+		return r;
+	r = hf_landing_become(work->landings, &work->landing, HF_LAND_QUEUED, err, "%u commit%s for %.200s", work->landing.commits,
+			      work->landing.commits == 1 ? "" : "s", hf_land_short(work->landing.branch));
+	if (r == 0 && work->opts->step)
+		work->opts->step(work->opts->arg, HF_LAND_QUEUED, work->landing.text);
+	if (r == 0)
+		r = hf_land_lock(work->landings, lock_name, work->opts, &lock, err);
+	return r < 0 ? r : land_on_branch(work, err);
+}
+
+static void work_done(struct hf_land_work *work)
+{
+	hf_landing_done(&work->landing);
+}
+
+int hf_land(struct hf_landings *landings, const char *name, const struct hf_land_opts *opts,
+	    struct hf_land_report *ret_report, struct hf_err *err)
+{
+	static const struct hf_land_opts none = { .size = sizeof(none), .wait_ns = -1 };
+	AUTO(work_done) struct hf_land_work work = { .landings = landings, .opts = opts ? opts : &none };
+	AUTO(hf_land_unlock) struct hf_lock *lock = NULL;
+	char lock_name[HF_NAME_MAX + 1], key[HF_NAME_KEY_MAX];
+	int r;
+
+	if (!landings || !name || !ret_report || work.opts->size != sizeof(*opts))
+		return FAIL(err, -EINVAL, "arguments", "hf_land", "landings, a name, a report and the size of the options are needed");
+	*ret_report = (struct hf_land_report){ .verify_ns = -1 };
+	for (size_t i = 0; work.opts->also && work.opts->also[i]; i++)
+		if (i == HF_LAND_ALSO_MAX || !work.opts->also[i][0])
+			return FAIL(err, -EINVAL, "arguments", name, "at most %d globs of ignored files, and none that is empty", HF_LAND_ALSO_MAX);
+	r = hf_name_key(name, strlen(name), key, err);
+	if (r >= 0)
+		r = hf_git_version(err);
+	if (r < 0)
+		return r;
+	hf_land_lock_name(name, lock_name);
+	r = hf_land_lock(landings, lock_name, NULL, &lock, err);
+	if (r == 0)
+		r = open_record(&work, name, err);
+	if (r == 0)
+		r = land(&work, err);
+	if (r < 0)
+		return hf_err_wrap(err, r, "candidate", name);
+	tell_end(&work);
+	if (work.landing.state == HF_LAND_LANDED)
+		hf_land_clean(&work);
+	return fill_report(&work, ret_report, err);
+}

@@ -1,0 +1,139 @@
+/*
+ * tx/land/candidate/land.h - landings on disk, and the parts that a landing is made of.
+ *
+ *   landings/<key>    the record of one candidate, JSON, replaced as a whole
+ *
+ * The holder of a candidate's lock (kind land, "n:NAME") changes its record. The holder of a branch's
+ * lock (kind land, "b:DEV:INO:BRANCH") moves the branch.
+ */
+#ifndef TX_LAND_CANDIDATE_LAND_H
+#define TX_LAND_CANDIDATE_LAND_H
+
+#include "hf/base/buf.h"
+#include "hf/plan/registry/registry.h"
+#include "holdfast/land.h"
+#include "holdfast/lock.h"
+#include "holdfast/name.h"
+
+struct hf_landings {
+	struct hf_state *state;
+	struct hf_journal *journal; /* may be NULL */
+	struct hf_plans *plans;
+	struct hf_locks *locks;
+	int dirfd; /* landings/ */
+};
+
+struct hf_land_paths {
+	struct hf_land_path *list; /* path is owned, kind is not */
+	size_t n;
+};
+
+void hf_land_paths_done(struct hf_land_paths *paths);
+int hf_land_paths_add(struct hf_land_paths *paths, const char *path, size_t len, const char *kind);
+
+/* All text is owned, and never NULL after hf_landing_init or a load. */
+struct hf_landing {
+	char name[HF_NAME_MAX + 1];
+	enum hf_land_state state;
+	enum hf_land_merge merge;
+	char *top;     /* of the work tree that the agent was given */
+	char *git_dir; /* of that work tree */
+	char *common;  /* the repository's directory: objects, refs */
+	char *branch;  /* "refs/heads/main" */
+	char *plan, *session, *verify, *message, *text;
+	char *checkout; /* LANDING: the work tree that has the branch checked out; "": none */
+	char base[HF_LAND_OID_MAX], tip[HF_LAND_OID_MAX];
+	char from[HF_LAND_OID_MAX], commit[HF_LAND_OID_MAX]; /* LANDING: the branch moves from, to */
+	uint64_t token, dev, ino;
+	int64_t verify_limit_ns, verify_ns;
+	int rebased;
+	unsigned commits, files;
+	struct hf_wall since, changed;
+	struct hf_land_paths paths;
+	struct hf_land_paths outside; /* that its commits change, and its agent did not: they were seen through the sandbox */
+};
+
+void hf_landing_done(struct hf_landing *landing);
+int hf_landing_init(struct hf_landing *landing, const char *name);
+
+/* Replaces one of the texts. -ENOMEM. */
+int hf_landing_set(char **text, const char *value);
+
+/* HF_E_NO_LANDING; HF_E_FORMAT: it was put away. */
+int hf_landing_load(struct hf_landings *landings, const char *name, struct hf_landing *ret,
+		    struct hf_err *err);
+int hf_landing_save(struct hf_landings *landings, struct hf_landing *landing, struct hf_err *err);
+
+/* A new state with its reason, saved. */
+int hf_landing_become(struct hf_landings *landings, struct hf_landing *landing, enum hf_land_state state,
+		      struct hf_err *err, const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* "main" of "refs/heads/main". */
+const char *hf_land_short(const char *branch);
+
+/* "refs/holdfast/<key>": what keeps the work. */
+void hf_land_ref(const char *name, char out[HF_NAME_KEY_MAX + 32]);
+
+/* Names of the locks and of the plans that a landing makes. */
+void hf_land_lock_name(const char *name, char out[HF_NAME_MAX + 1]);
+void hf_land_branch_lock_name(const struct hf_landing *landing, char out[HF_NAME_MAX + 1]);
+void hf_land_plan_name(const char *name, char what, char out[HF_NAME_MAX + 1]);
+
+void hf_land_event(const struct hf_landings *landings, enum hf_event event, const char *name,
+		   const struct hf_field *fields, size_t n);
+
+/* -- the steps ---------------------------------------------------------------------- */
+
+/* What a landing is carried out with. */
+struct hf_land_work {
+	struct hf_landings *landings;
+	const struct hf_land_opts *opts;
+	struct hf_landing landing;
+	char head[HF_LAND_OID_MAX]; /* the branch, as it was read under its lock */
+	int failures; /* of git in a sandbox, which sees the locks of a user's git through it: tried again */
+};
+
+#define HF_LAND_TRIES 10
+
+/*
+ * Each returns 0 when the next step may follow; 1 when the candidate came to an end (REJECTED, CONFLICT or LANDED,
+ * as its record says); less than 0 on an error.
+ */
+int hf_land_collect(struct hf_land_work *work, struct hf_err *err);
+int hf_land_verify(struct hf_land_work *work, struct hf_err *err);
+
+/* Moves the branch from `head` to `commit`. -EAGAIN: the branch is no longer at `head`. */
+int hf_land_swap(struct hf_land_work *work, struct hf_err *err);
+
+/* The landing is there to be seen? Then it is LANDED, with its event: 1. Else 0. */
+int hf_land_prove(struct hf_land_work *work, struct hf_err *err);
+
+/* What stays behind for people after it has landed goes: ref, plans. */
+void hf_land_clean(struct hf_land_work *work);
+
+/* A landing that died is finished or undone. Both locks are held. 1: it has landed; 0: to be landed. */
+int hf_land_resume(struct hf_land_work *work, struct hf_err *err);
+
+/*
+ * Brings `tip` and what it needs from the sandboxes of `plan` into the repository; what is reachable from `base` is there.
+ * 1: what git said is in *ret_said (a refusal); 0; or an error.
+ */
+int hf_land_export(struct hf_land_work *work, const char *plan, const char *tip, const char *base,
+		   struct hf_buf *ret_said, struct hf_err *err);
+
+/* Is the directory (absolute, resolved) part of a git work tree, so that what is made in it can land? 1, 0 or an error. */
+int hf_land_is_worktree(const char *dir, struct hf_err *err);
+
+/* The sandbox of the work tree; no other sandbox of a run has a name with this sign in it. */
+#define HF_LAND_WORK_TREE   ".worktree"
+#define HF_LAND_SANDBOX_MAX 24
+
+/* The name of the sandbox over target `i` of a place. */
+void hf_land_sandbox_name(const struct hf_land_place *place, size_t i, char out[HF_LAND_SANDBOX_MAX]);
+
+/* A new plan over the targets of the place, instead of one of that name. */
+int hf_land_new_plan(struct hf_landings *landings, const char *plan, const struct hf_land_place *place,
+		     struct hf_err *err);
+void hf_land_remove_plan(struct hf_landings *landings, const char *plan);
+
+#endif

@@ -1,0 +1,83 @@
+/* tx/land/candidate/lock.c - waiting for a candidate or a branch. */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/sys/calls.h"
+#include "hf/tx/land/candidate/lock.h"
+
+/* While it waits: readable every second, and when the caller's descriptor is. */
+struct watch {
+	const struct hf_land_opts *opts;
+	int timer, both;
+	int result; /* of `alive` */
+};
+
+static void watch_done(struct watch *watch)
+{
+	hf_auto_close(&watch->timer);
+	hf_auto_close(&watch->both);
+}
+
+/* 1: go on waiting. */
+static int go_on(void *arg)
+{
+	struct watch *watch = arg;
+	uint64_t ticks;
+
+	if (read(watch->timer, &ticks, sizeof(ticks)) != sizeof(ticks))
+		return 0; /* the caller's */
+	watch->result = watch->opts->alive(watch->opts->arg);
+	return watch->result >= 0;
+}
+
+static int watch_begin(struct watch *watch)
+{
+	const struct itimerspec every = { { 1, 0 }, { 1, 0 } };
+	struct epoll_event event = { .events = EPOLLIN };
+
+	watch->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	watch->both = epoll_create1(EPOLL_CLOEXEC);
+	if (watch->timer < 0 || watch->both < 0 || timerfd_settime(watch->timer, 0, &every, NULL) < 0 ||
+	    epoll_ctl(watch->both, EPOLL_CTL_ADD, watch->timer, &event) < 0)
+		return -errno;
+	if (watch->opts->cancel_fd > 0 &&
+	    epoll_ctl(watch->both, EPOLL_CTL_ADD, watch->opts->cancel_fd, &event) < 0)
+		return -errno;
+	return 0;
+}
+
+int hf_land_lock(struct hf_landings *landings, const char *lock_name, const struct hf_land_opts *opts,
+		 struct hf_lock **ret_lock, struct hf_err *err)
+{
+	AUTO(watch_done) struct watch watch = { .opts = opts, .timer = -1, .both = -1 };
+	struct hf_lock_opts how = { .size = sizeof(how) };
+	int r = 0;
+
+	if (opts) {
+		how.wait_ns = opts->wait_ns;
+		how.cancel_fd = opts->cancel_fd;
+	}
+	if (opts && opts->alive) {
+		r = watch_begin(&watch);
+		how.cancel_fd = watch.both;
+		how.go_on = go_on;
+		how.go_on_arg = &watch;
+	}
+	if (r < 0)
+		return hf_fail_sys(err, -r, "timerfd_create", lock_name);
+	r = hf_lock_acquire(hf_locks_kind(landings->locks, HF_LOCK_KIND_LAND), lock_name, &how, ret_lock, NULL, err);
+	return r == HF_E_CANCELLED && watch.result < 0 ? watch.result : r;
+}
+
+void hf_land_unlock(struct hf_lock **lock)
+{
+	if (!*lock)
+		return;
+	(void)hf_lock_release(*lock, NULL);
+	hf_lock_free(*lock);
+	*lock = NULL;
+}

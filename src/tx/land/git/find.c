@@ -1,0 +1,197 @@
+/* tx/land/git/find.c - is a directory in a git work tree, and can that be landed on? */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/plan/target/target.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+#include "hf/tx/land/git/git.h"
+#include "hf/tx/land/candidate/land.h"
+
+void hf_land_place_done(struct hf_land_place *place)
+{
+	free(place->top);
+	free(place->branch);
+	for (size_t i = 0; i < place->n_targets; i++)
+		free(place->targets[i]);
+	*place = (struct hf_land_place){ 0 };
+}
+
+/* Takes the next line out of `at`. */
+static char *next_line(char **at)
+{
+	char *line = *at;
+	size_t len = strcspn(line, "\n");
+
+	*at = line + len + (line[len] == '\n');
+	line[len] = '\0';
+	return line;
+}
+
+static int add_target(struct hf_land_place *place, const char *path, struct hf_err *err)
+{
+	for (size_t i = 0; i < place->n_targets; i++)
+		if (hf_path_is_in(path, place->targets[i]))
+			return 0;
+	place->targets[place->n_targets] = strdup(path);
+	if (!place->targets[place->n_targets])
+		return hf_fail_sys(err, ENOMEM, "memory", path);
+	place->n_targets++;
+	return 0;
+}
+
+static int find_dirs(struct hf_git *git, const char *dir, struct hf_land_place *place, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
+	char *at, *top, *git_dir, *common;
+	struct stat st;
+	int r;
+
+	git->out = &out;
+	git->said = &said;
+	r = hf_git(git, err, "rev-parse", "--path-format=absolute", "--is-bare-repository", NULL);
+	if (r < 0)
+		return r;
+	if (r > 0)
+		return hf_git_failed(&said, dir, "rev-parse", err);
+	if (strcmp(out.s, "true\n") == 0)
+		return FAIL(err, HF_E_LAND, "git", dir, "it is a bare repository, without a work tree to work in");
+	r = hf_git(git, err, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir", NULL);
+	if (r != 0)
+		return r < 0 ? r : hf_git_failed(&said, dir, "rev-parse", err);
+	at = out.s;
+	top = next_line(&at);
+	git_dir = next_line(&at);
+	common = next_line(&at);
+	if (top[0] != '/' || git_dir[0] != '/' || common[0] != '/' || at[0])
+		return FAIL(err, HF_E_LAND, "git", dir, "the path of its repository has a newline");
+	place->top = strdup(top);
+	if (!place->top)
+		return hf_fail_sys(err, ENOMEM, "memory", dir);
+	place->moved_up = strcmp(top, dir) != 0;
+	if (hf_sys.fstatat(AT_FDCWD, common, &st, 0) < 0)
+		return FAIL_SYS(err, "stat", common);
+	place->dev = (uint64_t)st.st_dev;
+	place->ino = (uint64_t)st.st_ino;
+	/* What lies in `top` needs no target of its own. */
+	r = hf_path_is_in(common, top) ? 0 : add_target(place, common, err);
+	if (r == 0 && !hf_path_is_in(git_dir, top))
+		r = add_target(place, git_dir, err);
+	return r < 0 ? r : add_target(place, top, err);
+}
+
+static int find_branch(struct hf_git *git, const char *branch, struct hf_land_place *place, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	char oid[HF_LAND_OID_MAX], rev[PATH_MAX];
+	int r;
+
+	git->out = &out;
+	if (branch) {
+		if (asprintf(&place->branch, "%s%s", strncmp(branch, "refs/heads/", 11) == 0 ? "" : "refs/heads/", branch) < 0) {
+			place->branch = NULL;
+			return hf_fail_sys(err, ENOMEM, "memory", branch);
+		}
+	} else {
+		r = hf_git(git, err, "symbolic-ref", "--quiet", "HEAD", NULL);
+		if (r < 0)
+			return r;
+		out.s[strcspn(out.s, "\n")] = '\0';
+		if (r > 0 || strncmp(out.s, "refs/heads/", 11) != 0)
+			return FAIL(err, HF_E_LAND, "git", place->top,
+				    "HEAD is detached: no branch is checked out; name one with --land BRANCH");
+		place->branch = strdup(out.s);
+		if (!place->branch)
+			return hf_fail_sys(err, ENOMEM, "memory", place->top);
+	}
+	if (strlen(place->branch) > 255)
+		return FAIL(err, HF_E_LAND, "git", place->top, "the branch's name is longer than 255 bytes");
+	git->out = NULL;
+	r = hf_git_oid(git, "HEAD^{commit}", place->base, err);
+	if (r > 0)
+		return FAIL(err, HF_E_LAND, "git", place->top, "the repository has no commit yet; make the first one");
+	if (r < 0)
+		return r;
+	(void)snprintf(rev, sizeof(rev), "%s^{commit}", place->branch);
+	r = hf_git_oid(git, rev, oid, err);
+	return r > 0 ? FAIL(err, HF_E_LAND, "git", place->top, "there is no branch '%.120s'", hf_land_short(place->branch)) : r;
+}
+
+static int count_dirty(struct hf_git *git, struct hf_land_place *place, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
+	int r;
+
+	git->out = &out;
+	git->said = &said;
+	r = hf_git(git, err, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal",
+		   "--ignore-submodules=all", NULL);
+	if (r != 0)
+		return r < 0 ? r : hf_git_failed(&said, place->top, "status", err);
+	for (size_t i = 0; i < out.len; i++)
+		place->n_dirty += out.s[i] == '\0';
+	return 0;
+}
+
+int hf_land_find(const char *dir, const char *branch, struct hf_land_place *ret_place, struct hf_err *err)
+{
+	AUTO(hf_land_place_done) struct hf_land_place place = { 0 };
+	AUTO_FREE char *real = dir ? realpath(dir, NULL) : NULL;
+	AUTO_FREE char *git_dir = real ? hf_git_find(real) : NULL;
+	struct hf_git git = { .dir = real };
+	int r;
+
+	if (!dir || !ret_place)
+		return FAIL(err, -EINVAL, "arguments", "hf_land_find", "NULL");
+	if (!real)
+		return FAIL_SYS(err, "realpath", dir);
+	if (!git_dir)
+		return 0;
+	r = hf_git_version(err);
+	if (r == 0)
+		r = find_dirs(&git, real, &place, err);
+	if (r == 0) {
+		git = (struct hf_git){ .dir = place.top };
+		r = find_branch(&git, branch, &place, err);
+	}
+	if (r == 0)
+		r = count_dirty(&git, &place, err);
+	if (r < 0)
+		return r;
+	*ret_place = place;
+	place = (struct hf_land_place){ 0 };
+	return 1;
+}
+
+int hf_land_is_worktree(const char *dir, struct hf_err *err)
+{
+	AUTO_FREE char *git_dir = hf_git_find(dir);
+	struct hf_git git = { .dir = dir };
+	struct stat st;
+	int fd, r;
+
+	/* In a bare repository, or in the git directory itself, there is no work tree to change. */
+	if (!git_dir || hf_path_is_in(dir, git_dir))
+		return 0;
+	fd = hf_open_at(AT_FDCWD, dir, O_PATH | O_DIRECTORY, 0);
+	if (fd < 0)
+		return hf_fail_sys(err, -fd, "open", dir);
+	r = hf_sys.fstatat(fd, ".git", &st, AT_SYMLINK_NOFOLLOW);
+	(void)close(fd);
+	if (r == 0)
+		return 1;
+	/* A directory that the repository ignores is not of it: what is made there would not land. */
+	r = hf_git_version(err);
+	if (r == 0)
+		r = hf_git(&git, err, "check-ignore", "--quiet", "--", ".", NULL);
+	return r < 0 ? r : r != 0;
+}

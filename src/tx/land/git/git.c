@@ -1,0 +1,289 @@
+/* tx/land/git/git.c - git as a command: sandbox, input, output, limit. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/base/parse.h"
+#include "hf/exec/command.h"
+#include "hf/plan/enter/enter.h"
+#include "hf/plan/git/git_env.h"
+#include "hf/sys/io.h"
+#include "hf/tx/land/git/git.h"
+#include "holdfast/clock.h"
+
+#define LIMIT_NS (10 * 60 * HF_SEC)
+#define GRACE_NS (2 * HF_SEC)
+#define OUT_MAX  ((off_t)64 << 20)
+
+/* -- one command --------------------------------------------------------------------- */
+
+/* What the child needs, and what it leaves in memory that both see. */
+struct way {
+	struct hf_enter *enter; /* NULL: outside */
+	const char *dir;
+	int err_fd;             /* -1: as it is */
+	int both;               /* 1: standard error goes where standard output goes */
+	struct hf_inside_fail *fail;
+};
+
+static void way_done(struct way *way)
+{
+	hf_enter_free(way->enter);
+	hf_auto_close(&way->err_fd);
+	if (way->fail)
+		(void)munmap(way->fail, sizeof(*way->fail));
+}
+
+/* In the child, last before exec. */
+static int enter_child(void *arg)
+{
+	const struct way *way = arg;
+	int r = 0;
+
+	if ((way->err_fd >= 0 && dup2(way->err_fd, STDERR_FILENO) < 0) ||
+	    (way->both && dup2(STDOUT_FILENO, STDERR_FILENO) < 0))
+		return -errno;
+	if (way->enter)
+		r = hf_enter_child(way->enter, way->fail);
+	if (r == 0 && chdir(way->dir) < 0)
+		r = -errno;
+	return r;
+}
+
+static int memory_file(const char *bytes, size_t len)
+{
+	AUTO_FD fd = memfd_create("holdfast", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (len > 0 && (hf_write_all(fd, bytes, len) < 0 || lseek(fd, 0, SEEK_SET) < 0))
+		return -EIO;
+	return fd_take(&fd);
+}
+
+static int read_back(int fd, struct hf_buf *out)
+{
+	off_t size = lseek(fd, 0, SEEK_END);
+	ssize_t n;
+
+	hf_buf_reset(out);
+	if (size < 0 || size > OUT_MAX)
+		return size < 0 ? -errno : -E2BIG;
+	if (hf_buf_reserve(out, (size_t)size) < 0)
+		return -ENOMEM;
+	n = hf_pread_all(fd, out->s, (size_t)size, 0);
+	if (n < 0)
+		return (int)n;
+	if (n > 0) {
+		out->len = (size_t)n;
+		out->s[n] = '\0';
+	}
+	return 0;
+}
+
+/* The line that says most: the first that begins with "fatal: " or "error: ", else the last. */
+static void keep_line(struct hf_buf *text, struct hf_buf *out)
+{
+	const char *best = NULL;
+
+	hf_buf_reset(out);
+	for (char *line = text->s, *end; *line; line = end) {
+		size_t len = strcspn(line, "\n");
+
+		end = line + len + (line[len] == '\n');
+		line[len] = '\0';
+		if (len == 0 || strncmp(line, "hint: ", 6) == 0)
+			continue;
+		if (!best || (strncmp(best, "fatal: ", 7) != 0 && strncmp(best, "error: ", 7) != 0))
+			best = line;
+	}
+	if (best)
+		hf_buf_add_text(out, strncmp(best, "fatal: ", 7) == 0 || strncmp(best, "error: ", 7) == 0 ? best + 7 : best);
+}
+
+static int begin(const struct hf_git *git, struct way *way, struct hf_err *err)
+{
+	int r;
+
+	way->dir = git->dir;
+	if (!git->plan)
+		return 0;
+	way->fail = mmap(NULL, sizeof(*way->fail), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (way->fail == MAP_FAILED) {
+		way->fail = NULL;
+		return FAIL_SYS(err, "mmap", git->plan);
+	}
+	r = hf_enter_begin(git->plans, git->plan, HF_PLAN_ENTER_NO_CENSUS | HF_PLAN_ENTER_QUIET, 10 * HF_SEC,
+			   &way->enter, err);
+	return r;
+}
+
+/* What became of it: the exit status, or an error. */
+static int judge(const struct hf_git *git, struct way *way, const struct hf_command_result *result,
+		 const char *word, struct hf_err *err)
+{
+	int inside_failed = way->fail && way->fail->step[0], r = 0;
+
+	if (way->enter)
+		r = hf_enter_mounted(way->enter, 0, inside_failed ? way->fail : NULL, err);
+	if (way->enter && r == 0 && result->error == 0)
+		hf_enter_end(way->enter);
+	if (r < 0)
+		return r;
+	if (result->error < 0)
+		return hf_fail_sys(err, -result->error, "fork", word);
+	if (result->exec_error < 0)
+		return hf_fail_sys(err, -result->exec_error, "exec", result->exec_error == -ENOENT ? word : git->dir);
+	if (result->write_error < 0)
+		return hf_fail_sys(err, -result->write_error, "write", word);
+	if (result->signal)
+		return FAIL(err, HF_E_CANCELLED, "signal", word, "ended by signal %d", result->signal);
+	if (result->timed_out)
+		return HF_GIT_TIMED_OUT;
+	return result->code == CLD_EXITED ? result->status : 128 + result->status;
+}
+
+static int run(const struct hf_git *git, const char *const *argv, int capture, struct hf_err *err)
+{
+	AUTO(way_done) struct way way = { .err_fd = -1, .both = !capture };
+	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
+	AUTO_FREE char **envp = NULL;
+	AUTO_FD in = -1;
+	AUTO_FD out = -1;
+	struct hf_command_result result;
+	struct hf_command command = { .argv = (char *const *)(uintptr_t)argv,
+				      .in = git->in_fd > 0 ? git->in_fd : -1,
+				      .out = git->out_fd > 0 ? git->out_fd : -1,
+				      .limit_ns = git->limit_ns > 0 ? git->limit_ns : LIMIT_NS,
+				      .grace_ns = GRACE_NS,
+				      /* A git that is told to end takes its lock files along. */
+				      .orphan_grace_ns = capture ? GRACE_NS : 0,
+				      .enter = enter_child,
+				      .enter_arg = &way };
+	int r, status;
+
+	if (git->in) {
+		in = memory_file(git->in, git->in_len);
+		if (in < 0)
+			return hf_fail_sys(err, -in, "memfd_create", argv[0]);
+		command.in = in;
+	}
+	if (capture) {
+		way.err_fd = memory_file(NULL, 0);
+		out = memory_file(NULL, 0);
+		if (way.err_fd < 0 || out < 0)
+			return hf_fail_sys(err, EMFILE, "memfd_create", argv[0]);
+		if (command.out < 0)
+			command.out = out;
+	}
+	r = begin(git, &way, err);
+	if (r < 0)
+		return r;
+	envp = hf_git_environment(way.enter ? hf_enter_environment(way.enter) : NULL, git->env);
+	if (!envp)
+		return hf_fail_sys(err, ENOMEM, "memory", argv[0]);
+	command.envp = envp;
+	hf_command_run(&command, &result);
+	status = judge(git, &way, &result, argv[0], err);
+	if (status < 0 || !capture)
+		return status;
+	r = git->out ? read_back(out, git->out) : 0;
+	if (r == 0 && git->said) {
+		r = read_back(way.err_fd, &said);
+		keep_line(&said, git->said);
+	}
+	return r < 0 ? hf_fail_sys(err, -r, "read", argv[0]) : status;
+}
+
+int hf_git_words(const struct hf_git *git, const char *const *words, struct hf_err *err)
+{
+	const char *argv[HF_GIT_WORDS_MAX + 16] = { "git",  "-c", "core.fsmonitor=false",  "-c", "gc.auto=0",
+						    "-c",   "maintenance.auto=false", "-c", "submodule.recurse=false",
+						    "-c",   "core.hooksPath=/dev/null" };
+	size_t n = 9;
+
+	if (!git->hooks || !git->plan)
+		n += 2;
+	for (; *words && n < HF_GIT_WORDS_MAX + 15; words++)
+		argv[n++] = *words;
+	argv[n] = NULL;
+	return *words ? FAIL(err, -E2BIG, "git", git->dir, "too many words") : run(git, argv, 1, err);
+}
+
+int hf_git(const struct hf_git *git, struct hf_err *err, ...)
+{
+	const char *words[HF_GIT_WORDS_MAX + 1];
+	size_t n = 0;
+	va_list list;
+
+	va_start(list, err);
+	while (n < HF_GIT_WORDS_MAX && (words[n] = va_arg(list, const char *)))
+		n++;
+	va_end(list);
+	words[n] = NULL;
+	return hf_git_words(git, words, err);
+}
+
+int hf_git_other(const struct hf_git *git, const char *const *argv, struct hf_err *err)
+{
+	return run(git, argv, 0, err);
+}
+
+int hf_git_failed(const struct hf_buf *said, const char *dir, const char *what, struct hf_err *err)
+{
+	return FAIL(err, HF_E_LAND, "git", dir, "git %s: %.180s", what, said->len ? said->s : "failed without a word");
+}
+
+int hf_git_oid(const struct hf_git *git, const char *rev, char out[65], struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+	struct hf_git call = *git;
+	size_t len;
+	int status;
+
+	call.out = &text;
+	status = hf_git(&call, err, "rev-parse", "--quiet", "--verify", "--end-of-options", rev, NULL);
+	if (status != 0)
+		return status < 0 ? status : 1;
+	len = strspn(text.s, "0123456789abcdef");
+	if ((len != 40 && len != 64) || strcmp(text.s + len, "\n") != 0)
+		return 1;
+	memcpy(out, text.s, len);
+	out[len] = '\0';
+	return 0;
+}
+
+int hf_git_version(struct hf_err *err)
+{
+	static _Atomic int known; /* one answer for the life of the process; a race writes the same */
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+	struct hf_git git = { .dir = "/", .out = &text };
+	unsigned major = 0, minor = 0;
+	const char *at;
+	int status;
+
+	if (known)
+		return 0;
+	status = hf_git(&git, err, "version", NULL);
+	if (status == -ENOENT || status > 0)
+		return FAIL(err, HF_E_LAND, "git", "git", "git is not installed; install it, or use --land off");
+	if (status < 0)
+		return status;
+	at = strncmp(text.s, "git version ", 12) == 0 ? text.s + 12 : "";
+	for (; *at >= '0' && *at <= '9' && major < 1000; at++)
+		major = major * 10 + (unsigned)(*at - '0');
+	for (at += *at == '.'; *at >= '0' && *at <= '9' && minor < 1000; at++)
+		minor = minor * 10 + (unsigned)(*at - '0');
+	if (major < 2 || (major == 2 && minor < 38))
+		return FAIL(err, HF_E_LAND, "git", "git", "git %u.%u is too old; 2.38 or newer is needed", major, minor);
+	known = 1;
+	return 0;
+}

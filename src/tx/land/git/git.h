@@ -1,0 +1,52 @@
+/*
+ * tx/land/git/git.h - running git, outside and inside of a sandbox.
+ *
+ * Without a shell, prompts, pager, editor and locale, with the environment of plan/git/git_env.h. Only plumbing is read, and of what git says to people
+ * only one line, for a message. Outside, hooks and fsmonitor are off.
+ */
+#ifndef TX_LAND_GIT_GIT_H
+#define TX_LAND_GIT_GIT_H
+
+#include <stdint.h>
+
+#include "hf/base/buf.h"
+#include "holdfast/err.h"
+#include "holdfast/plan.h"
+
+struct hf_git {
+	struct hf_plans *plans; /* with `plan`: run in its sandboxes */
+	const char *plan;       /* NULL: outside */
+	const char *dir;        /* where it runs */
+	const char *const *env; /* NULL-ended "K=V"; NULL: none */
+	const char *in;         /* standard input; NULL: nothing */
+	size_t in_len;
+	int in_fd;              /* instead of `in`; 0: none */
+	struct hf_buf *out;     /* standard output; NULL: dropped */
+	int out_fd;             /* instead of `out`; 0: none */
+	struct hf_buf *said;    /* the last line of standard error; NULL: not wanted */
+	int hooks;              /* 1: hooks run; inside only */
+	int64_t limit_ns;       /* 0: ten minutes */
+};
+
+#define HF_GIT_WORDS_MAX 32
+#define HF_GIT_TIMED_OUT 1000 /* as an exit status: the limit was reached, and all of it killed */
+
+/* Runs "git" with these words, NULL-ended. The exit status (128 + N for a signal), or an error. */
+int hf_git(const struct hf_git *git, struct hf_err *err, ...) __attribute__((sentinel));
+
+/* The same, with words in a list. */
+int hf_git_words(const struct hf_git *git, const char *const *words, struct hf_err *err);
+
+/* Another program, with the environment that git would get; for the verifier and for rm(1). Output as it is. */
+int hf_git_other(const struct hf_git *git, const char *const *argv, struct hf_err *err);
+
+/* HF_E_LAND with what git said; `what` was tried. */
+int hf_git_failed(const struct hf_buf *said, const char *dir, const char *what, struct hf_err *err);
+
+/* Runs it and takes its output for one object name. 0; 1 when git says no (exit 1 or 128); or an error. */
+int hf_git_oid(const struct hf_git *git, const char *rev, char out[65], struct hf_err *err);
+
+/* Is there a git that can be used? HF_E_LAND. */
+int hf_git_version(struct hf_err *err);
+
+#endif

@@ -1,0 +1,199 @@
+/* tx/land/git/transaction.c - the ref transaction, and what a killed one leaves. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/plan/git/git_env.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+#include "hf/tx/land/git/git.h"
+#include "hf/tx/land/git/transaction.h"
+
+#define ANSWER_NS (60 * HF_SEC)
+#define SWEEP_NS  (2 * HF_SEC)
+
+struct way {
+	const char *dir;
+	int null;
+};
+
+/* It must outlive us for the moment that it takes to give its locks back. */
+static int enter_child(void *arg)
+{
+	const struct way *way = arg;
+
+	(void)prctl(PR_SET_PDEATHSIG, 0);
+	if (dup2(way->null, STDERR_FILENO) < 0 || chdir(way->dir) < 0)
+		return -errno;
+	return 0;
+}
+
+void hf_land_transaction_done(struct hf_land_transaction *t)
+{
+	siginfo_t info;
+
+	hf_auto_close(&t->in);
+	hf_auto_close(&t->out);
+	hf_auto_close(&t->child.go);
+	while (t->child.pid > 0 && waitid(P_PID, (id_t)t->child.pid, &info, WEXITED) < 0 && errno == EINTR)
+		continue;
+	t->child.pid = 0;
+	hf_child_done(&t->child);
+}
+
+/* Reads until `answer` has come, or the end. 0 or -EAGAIN. */
+static int await(struct hf_land_transaction *t, const char *answer)
+{
+	struct hf_mono until = hf_mono_in(ANSWER_NS);
+	char text[256];
+	size_t n = 0;
+
+	while (n < sizeof(text) - 1 && hf_mono_left(until) > 0) {
+		struct pollfd fd = { .fd = t->out, .events = POLLIN };
+		ssize_t got;
+
+		if (hf_sys.poll(&fd, 1, 1000) <= 0)
+			continue;
+		got = hf_sys.read(t->out, text + n, sizeof(text) - 1 - n);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return -EAGAIN;
+		n += (size_t)got;
+		text[n] = '\0';
+		if (strstr(text, answer))
+			return 0;
+	}
+	return -EAGAIN;
+}
+
+static int start(const struct hf_landing *landing, struct hf_land_transaction *t, struct hf_err *err)
+{
+	char message[HF_NAME_MAX + 32] = "holdfast: land ";
+	char *argv[] = { (char *)"git", (char *)"-c", (char *)"core.hooksPath=/dev/null", (char *)"update-ref", (char *)"-m",
+			 message, (char *)"--stdin", NULL };
+	AUTO_FD in = -1;
+	AUTO_FD out = -1;
+	AUTO_FD null = hf_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
+	struct way way = { landing->common, null };
+	struct hf_cgroup none = HF_CGROUP_INIT;
+	AUTO_FREE char **envp = hf_git_environment(NULL, NULL);
+	sigset_t mask;
+	struct hf_spawn spawn = { .argv = argv, .envp = envp, .mask = &mask, .cgroup = &none, .enter = enter_child,
+				  .enter_arg = &way };
+	int ends[2], r;
+
+	(void)hf_name_sanitize(landing->name, strlen(landing->name), message + 15, sizeof(message) - 15);
+	(void)sigprocmask(SIG_SETMASK, NULL, &mask);
+	if (!envp || null < 0 || pipe2(ends, O_CLOEXEC) < 0)
+		return hf_fail_sys(err, envp ? errno : ENOMEM, "pipe2", landing->name);
+	in = ends[0];
+	t->in = ends[1];
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return FAIL_SYS(err, "pipe2", landing->name);
+	t->out = ends[0];
+	out = ends[1];
+	spawn.stdio[0] = in;
+	spawn.stdio[1] = out;
+	spawn.stdio[2] = -1;
+	r = hf_spawn(&spawn, &t->child);
+	if (r == 0)
+		r = hf_spawn_go(&t->child);
+	if (r == 0)
+		r = hf_spawn_result(&t->child);
+	return r < 0 ? hf_fail_sys(err, -r, "exec", "git") : 0;
+}
+
+static int say(struct hf_land_transaction *t, const char *text)
+{
+	sigset_t pipe_only, old;
+	const struct timespec now = { 0 };
+	int r;
+
+	/* A git that has ended is an answer, not a reason to die. */
+	sigemptyset(&pipe_only);
+	sigaddset(&pipe_only, SIGPIPE);
+	(void)pthread_sigmask(SIG_BLOCK, &pipe_only, &old);
+	r = hf_write_all(t->in, text, strlen(text));
+	if (r == -EPIPE)
+		(void)sigtimedwait(&pipe_only, NULL, &now);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return r < 0 ? -EAGAIN : 0;
+}
+
+int hf_land_transaction_prepare(const struct hf_landing *landing, struct hf_land_transaction *ret, struct hf_err *err)
+{
+	AUTO(hf_land_transaction_done) struct hf_land_transaction t = HF_LAND_TRANSACTION_INIT;
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+	int r = start(landing, &t, err);
+
+	if (r < 0)
+		return r;
+	hf_buf_add_format(&text, "start\nupdate %s %s %s\nprepare\n", landing->branch, landing->commit, landing->from);
+	r = text.err ? text.err : say(&t, text.s);
+	if (r == 0)
+		r = await(&t, "prepare: ok\n");
+	if (r < 0)
+		return r == -EAGAIN ? r : hf_fail_sys(err, -r, "update-ref", landing->name);
+	*ret = t;
+	t = (struct hf_land_transaction)HF_LAND_TRANSACTION_INIT;
+	return 0;
+}
+
+int hf_land_transaction_commit(struct hf_land_transaction *transaction)
+{
+	int r = say(transaction, "commit\n");
+
+	return r < 0 ? r : await(transaction, "commit: ok\n");
+}
+
+/* -- what a killed git leaves ---------------------------------------------------------- */
+
+/* Its lock file holds what the ref was to become. */
+static int is_ours(const char *path, const char *commit)
+{
+	char text[HF_LAND_OID_MAX + 2];
+	ssize_t n = hf_read_file(AT_FDCWD, path, text, sizeof(text) - 1);
+
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return strcmp(text, commit) == 0;
+}
+
+static int is_empty_of_ours(const char *path)
+{
+	struct stat st;
+
+	return hf_sys.fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_size == 0 &&
+	       st.st_uid == geteuid();
+}
+
+void hf_land_transaction_sweep(const struct hf_landing *landing)
+{
+	struct hf_mono until = hf_mono_in(SWEEP_NS);
+	AUTO_FREE char *lock = NULL;
+	AUTO_FREE char *head = NULL;
+
+	if (!landing->commit[0] || asprintf(&lock, "%s/%s.lock", landing->common, landing->branch) < 0)
+		return;
+	/* One that lives gives it back by itself, as soon as it sees that we are gone. */
+	while (is_ours(lock, landing->commit) && hf_mono_left(until) > 0)
+		hf_pause(20 * HF_MSEC);
+	if (!is_ours(lock, landing->commit))
+		return;
+	/* git locks HEAD for its reflog as well, where HEAD is the branch: an empty file. */
+	if (asprintf(&head, "%s/HEAD.lock", landing->common) >= 0 && is_empty_of_ours(head))
+		(void)hf_sys.unlinkat(AT_FDCWD, head, 0);
+	(void)hf_sys.unlinkat(AT_FDCWD, lock, 0);
+}

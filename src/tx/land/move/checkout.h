@@ -1,0 +1,31 @@
+/* tx/land/move/checkout.h - the work tree that has the branch checked out, changed in a plan. */
+#ifndef TX_LAND_MOVE_CHECKOUT_H
+#define TX_LAND_MOVE_CHECKOUT_H
+
+#include "hf/tx/land/candidate/land.h"
+
+struct hf_checkout {
+	struct hf_land_work *work;
+	char *top; /* NULL: the branch is checked out nowhere */
+	char *git_dir; /* of that work tree */
+	char plan[HF_NAME_MAX + 1];
+	char **ignore; /* NULL-ended: what changed in the sandbox and is not to be committed */
+	size_t n_ignore;
+	int keep; /* 1: the plan stays */
+};
+
+#define HF_CHECKOUT_INIT { 0 }
+
+/* Where it is checked out. 1: a CONFLICT that was recorded (it is being rebased). */
+int hf_checkout_find(struct hf_land_work *work, struct hf_checkout *ret, struct hf_err *err);
+
+/* The plan, with files and index as of the new commit. 1: a CONFLICT; HF_E_BUSY: git has the index. */
+int hf_checkout_prepare(struct hf_land_work *work, struct hf_checkout *checkout, struct hf_err *err);
+
+/* The times in the index are those of before the commit; git would read every file that landed again. */
+void hf_checkout_refresh(const struct hf_checkout *checkout);
+
+int hf_checkout_is_committed(struct hf_land_work *work, const struct hf_checkout *checkout);
+void hf_checkout_done(struct hf_checkout *checkout);
+
+#endif

@@ -1,0 +1,286 @@
+/*
+ * tx/land/move/verify.c - the candidate as it will land: on top of the branch, in a sandbox of its own, verified.
+ *
+ * What lands is taken out of the sandbox before the verifier runs: what that writes is thrown away with the sandbox.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/tx/land/git/git.h"
+#include "hf/tx/land/candidate/land.h"
+#include "hf/tx/land/take/touched.h"
+
+struct site {
+	struct hf_land_work *work;
+	char plan[HF_NAME_MAX + 1];
+};
+
+static void site_done(struct site *site)
+{
+	if (site->plan[0])
+		hf_land_remove_plan(site->work->landings, site->plan);
+}
+
+static struct hf_git inside(const struct site *site, struct hf_buf *out, struct hf_buf *said)
+{
+	return (struct hf_git){ .plans = site->work->landings->plans, .plan = site->plan,
+				.dir = site->work->landing.top, .out = out, .said = said };
+}
+
+/* What a user's git has under way in the work tree is not under way here. */
+static int remove_traces(const struct site *site, struct hf_err *err)
+{
+	static const char *const names[] = { "index.lock", "HEAD.lock", "rebase-merge", "rebase-apply", "sequencer",
+					     "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "AUTO_MERGE" };
+	enum { N = sizeof(names) / sizeof(names[0]) };
+	struct hf_git git = inside(site, NULL, NULL);
+	const char *argv[N + 4] = { "rm", "-rf", "--" };
+	char *paths[N] = { NULL };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < N; i++) {
+		if (asprintf(&paths[i], "%s/%s", site->work->landing.git_dir, names[i]) < 0) {
+			paths[i] = NULL;
+			r = hf_fail_sys(err, ENOMEM, "memory", "rm");
+		}
+		argv[3 + i] = paths[i];
+	}
+	if (r == 0)
+		r = hf_git_other(&git, argv, err);
+	for (size_t i = 0; i < N; i++)
+		free(paths[i]);
+	return r < 0 ? r : 0;
+}
+
+static int check_out(const struct site *site, const char *oid, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
+	struct hf_git git = inside(site, NULL, &said);
+	int r = remove_traces(site, err);
+
+	if (r == 0)
+		r = hf_git(&git, err, "checkout", "--quiet", "--force", "--detach", oid, NULL);
+	if (r == 0)
+		r = hf_git(&git, err, "clean", "-q", "-f", "-d", NULL);
+	if (r > 0 && site->work->failures++ < HF_LAND_TRIES)
+		return -EAGAIN;
+	return r > 0 ? hf_git_failed(&said, site->work->landing.top, "checkout", err) : r;
+}
+
+/* CONFLICT, with the paths that git could not merge. */
+static int conflict(struct site *site, const struct hf_buf *said, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	struct hf_landing *landing = &site->work->landing;
+	struct hf_git git = inside(site, &out, NULL);
+	int r = hf_git(&git, err, "diff", "--name-only", "--diff-filter=U", "-z", NULL);
+
+	if (r < 0)
+		return r;
+	for (const char *at = out.s; r == 0 && at < out.s + out.len; at += strlen(at) + 1)
+		if (hf_land_paths_add(&landing->paths, at, strlen(at), "content") < 0)
+			return hf_fail_sys(err, ENOMEM, "memory", landing->name);
+	if (!landing->paths.n && site->work->failures++ < HF_LAND_TRIES)
+		return -EAGAIN;
+	if (landing->paths.n)
+		r = hf_landing_become(site->work->landings, landing, HF_LAND_CONFLICT, err,
+				      "the branch changed meanwhile: %zu path%s in conflict, the first: %.100s",
+				      landing->paths.n, landing->paths.n == 1 ? "" : "s", landing->paths.list[0].path);
+	else
+		r = hf_landing_become(site->work->landings, landing, HF_LAND_CONFLICT, err,
+				      "it cannot be put onto the branch as it is now: %.150s", said->len ? said->s : "git says no");
+	return r < 0 ? r : 1;
+}
+
+static int identity(const struct site *site, const char *const **ret, struct hf_err *err)
+{
+	static const char *const nobody[] = { "GIT_COMMITTER_NAME=Holdfast", "GIT_COMMITTER_EMAIL=holdfast@localhost",
+					      "GIT_AUTHOR_NAME=Holdfast", "GIT_AUTHOR_EMAIL=holdfast@localhost", NULL };
+	struct hf_git git = inside(site, NULL, NULL);
+	int r = hf_git(&git, err, "var", "GIT_COMMITTER_IDENT", NULL);
+
+	*ret = r == 0 ? NULL : nobody;
+	return r < 0 ? r : 0;
+}
+
+/* Onto the branch as it is now. */
+static int put_on_top(struct site *site, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
+	struct hf_land_work *work = site->work;
+	struct hf_landing *landing = &work->landing;
+	struct hf_git git = inside(site, NULL, &said);
+	char message[HF_NAME_MAX + 16] = "Merge ";
+	int r;
+
+	if (landing->merge == HF_LAND_FF_ONLY) {
+		r = hf_landing_become(work->landings, landing, HF_LAND_CONFLICT, err,
+				      "the branch moved meanwhile, and only a fast-forward was asked for");
+		return r < 0 ? r : 1;
+	}
+	r = hf_landing_become(work->landings, landing, HF_LAND_REBASING, err, "onto %.12s", work->head);
+	if (r == 0 && work->opts->step)
+		work->opts->step(work->opts->arg, HF_LAND_REBASING, landing->text);
+	if (r == 0)
+		r = identity(site, &git.env, err);
+	if (r == 0)
+		r = check_out(site, landing->merge == HF_LAND_REBASE ? landing->tip : work->head, err);
+	if (r < 0)
+		return r;
+	(void)hf_name_sanitize(landing->name, strlen(landing->name), message + 6, sizeof(message) - 6);
+	if (landing->merge == HF_LAND_REBASE)
+		r = hf_git(&git, err, "-c", "rebase.autoSquash=false", "-c", "rebase.updateRefs=false", "-c", "rebase.autoStash=false",
+			   "-c", "commit.gpgSign=false", "rebase", "--quiet", "--no-gpg-sign", work->head, NULL);
+	else
+		r = hf_git(&git, err, "-c", "commit.gpgSign=false", "merge", "--quiet", "--no-ff", "--no-edit", "--no-gpg-sign",
+			   "-m", message, landing->tip, NULL);
+	landing->rebased = 1;
+	return r > 0 ? conflict(site, &said, err) : r;
+}
+
+/* What the agent did not change must be as it is on the branch; else another's uncommitted work would land with it. */
+static int check_outside(struct hf_land_work *work, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	struct hf_landing *landing = &work->landing;
+	struct hf_git git = { .dir = landing->common, .out = &out };
+	int r;
+
+	if (!landing->outside.n)
+		return 0;
+	r = hf_git(&git, err, "diff-tree", "-r", "-z", "--no-renames", "--name-only", work->head, landing->commit, NULL);
+	if (r != 0)
+		return r < 0 ? r : FAIL(err, HF_E_LAND, "git", landing->common, "git diff-tree failed");
+	for (const char *at = out.s; at < out.s + out.len; at += strlen(at) + 1)
+		for (size_t i = 0; i < landing->outside.n; i++)
+			if (strcmp(landing->outside.list[i].path, at) == 0 &&
+			    hf_land_paths_add(&landing->paths, at, strlen(at), "outside") < 0)
+				return hf_fail_sys(err, ENOMEM, "memory", landing->name);
+	if (!landing->paths.n)
+		return 0;
+	r = hf_landing_become(work->landings, landing, HF_LAND_CONFLICT, err,
+			      "it commits %zu path%s that another changed in the work tree meanwhile, the first: %.90s",
+			      landing->paths.n, landing->paths.n == 1 ? "" : "s", landing->paths.list[0].path);
+	return r < 0 ? r : 1;
+}
+
+/* Did the verifier see, through the sandbox, an edit that a user saved meanwhile? Then it is to look again: -EAGAIN. */
+static int check_seen(struct site *site, struct hf_err *err)
+{
+	AUTO(hf_touched_done) struct hf_touched touched = { 0 };
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	const struct hf_landing *landing = &site->work->landing;
+	struct hf_git git = inside(site, &out, NULL);
+	int r = hf_git(&git, err, "diff-index", "-z", "--no-renames", "--name-only", "--ignore-submodules=all", landing->commit, "--", NULL);
+
+	if (r != 0 || !out.len)
+		return r < 0 ? r : 0; /* a verifier that broke its own copy of the repository has changed it inside */
+	r = hf_touched_read(site->work->landings, landing, site->plan, &touched, err);
+	for (const char *at = out.s; r == 0 && at < out.s + out.len; at += strlen(at) + 1)
+		if (!hf_touched_has(&touched, at))
+			return -EAGAIN;
+	return r;
+}
+
+static int judge(struct hf_land_work *work, int status, struct hf_err *err)
+{
+	char text[64];
+	int r;
+
+	if (status == 0)
+		return 0;
+	if (status == HF_GIT_TIMED_OUT)
+		(void)snprintf(text, sizeof(text), "the verifier took too long and was ended");
+	else if (status > 128)
+		(void)snprintf(text, sizeof(text), "the verifier was killed by signal %d", status - 128);
+	else
+		(void)snprintf(text, sizeof(text), "the verifier said no: exit %d", status);
+	r = hf_landing_become(work->landings, &work->landing, HF_LAND_REJECTED, err, "%s (on top of %.12s)", text, work->head);
+	return r < 0 ? r : 1;
+}
+
+static int run_verifier(struct site *site, struct hf_err *err)
+{
+	struct hf_land_work *work = site->work;
+	struct hf_landing *landing = &work->landing;
+	struct hf_git git = inside(site, NULL, NULL);
+	struct hf_mono begun;
+	int r = hf_landing_become(work->landings, landing, HF_LAND_VERIFYING, err, "%.12s on top of %.12s", landing->commit,
+				  work->head);
+
+	if (r < 0)
+		return r;
+	if (work->opts->step)
+		work->opts->step(work->opts->arg, HF_LAND_VERIFYING, landing->text);
+	git.out_fd = work->opts->out_fd;
+	git.limit_ns = landing->verify_limit_ns;
+	begun = hf_mono_now();
+	r = hf_git_other(&git, (const char *const[]){ "sh", "-c", landing->verify, NULL }, err);
+	landing->verify_ns = hf_mono_now().ns - begun.ns;
+	if (r >= 0) {
+		int seen = check_seen(site, err);
+
+		if (seen < 0)
+			return seen;
+	}
+	return r < 0 ? r : judge(work, r, err);
+}
+
+static int prepare(struct site *site, int moved, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
+	struct hf_land_work *work = site->work;
+	struct hf_landing *landing = &work->landing;
+	struct hf_git git = inside(site, NULL, &said);
+	int r;
+
+	if (!moved) {
+		hf_copy_text(landing->commit, sizeof(landing->commit), landing->tip);
+		return check_out(site, landing->tip, err);
+	}
+	r = put_on_top(site, err);
+	if (r == 0)
+		r = hf_git_oid(&git, "HEAD^{commit}", landing->commit, err);
+	if (r != 0)
+		return r < 0 || landing->state == HF_LAND_CONFLICT ? r : hf_git_failed(&said, landing->top, "rev-parse", err);
+	r = hf_land_export(work, site->plan, landing->commit, work->head, &said, err);
+	return r > 0 ? hf_git_failed(&said, landing->top, "index-pack", err) : r;
+}
+
+int hf_land_verify(struct hf_land_work *work, struct hf_err *err)
+{
+	AUTO(hf_land_place_done) struct hf_land_place place = { 0 };
+	AUTO(site_done) struct site site = { .work = work };
+	struct hf_landing *landing = &work->landing;
+	struct hf_git git = { .dir = landing->common };
+	int moved, r;
+
+	hf_land_paths_done(&landing->paths);
+	landing->rebased = 0;
+	/* Does the tip have all of the branch? Then the branch moves forward to it as it is, and signatures hold. */
+	moved = hf_git(&git, err, "merge-base", "--is-ancestor", work->head, landing->tip, NULL);
+	if (moved < 0)
+		return moved;
+	if (!moved && !landing->verify[0]) {
+		hf_copy_text(landing->commit, sizeof(landing->commit), landing->tip);
+		return check_outside(work, err);
+	}
+	r = hf_land_find(landing->top, landing->branch, &place, err);
+	if (r == 0)
+		return FAIL(err, HF_E_LAND, "git", landing->top, "it is no longer a work tree");
+	if (r < 0)
+		return r;
+	hf_land_plan_name(landing->name, 'v', site.plan);
+	r = hf_land_new_plan(work->landings, site.plan, &place, err);
+	if (r == 0)
+		r = prepare(&site, moved, err);
+	if (r == 0)
+		r = check_outside(work, err);
+	if (r == 0 && landing->verify[0] && strcmp(landing->commit, work->head) != 0)
+		r = run_verifier(&site, err);
+	return r;
+}

@@ -1,0 +1,170 @@
+/*
+ * tx/land/take/objects.c - new objects, from a sandbox into the real repository.
+ *
+ * They come as one pack. Outside, git indexes and checks it in a directory of its own (the quarantine), which knows the
+ * repository's objects as an alternate; only when everything that the tip needs is there, the pack
+ * is renamed into the repository. Until a ref names them, objects change nothing for anybody.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
+#include "hf/sys/mode.h"
+#include "hf/tx/land/git/git.h"
+#include "hf/tx/land/candidate/land.h"
+
+struct quarantine {
+	int objects; /* the repository's */
+	char name[HF_NAME_KEY_MAX + 40];
+	char *path;
+	char *env[3];
+};
+
+static void quarantine_done(struct quarantine *q)
+{
+	if (q->objects >= 0 && q->name[0])
+		(void)hf_tree_remove(q->objects, q->name);
+	hf_auto_close(&q->objects);
+	free(q->path);
+	free(q->env[0]);
+	free(q->env[1]);
+}
+
+/* A list of paths is separated by ':'; one in quotes may have any byte. */
+static char *alternate(const char *objects)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+
+	hf_buf_add_text(&out, "GIT_ALTERNATE_OBJECT_DIRECTORIES=\"");
+	for (const char *c = objects; *c; c++) {
+		if (*c == '"' || *c == '\\')
+			hf_buf_add_char(&out, '\\');
+		hf_buf_add_char(&out, *c);
+	}
+	hf_buf_add_char(&out, '"');
+	return out.err ? NULL : strdup(out.s);
+}
+
+static int open_quarantine(const struct hf_landing *landing, struct quarantine *q, struct hf_err *err)
+{
+	AUTO_FREE char *objects = NULL;
+	char key[HF_NAME_KEY_MAX];
+	int r = hf_name_key(landing->name, strlen(landing->name), key, err);
+
+	if (r < 0)
+		return r;
+	if (asprintf(&objects, "%s/objects", landing->common) < 0)
+		return hf_fail_sys(err, ENOMEM, "memory", landing->name);
+	q->objects = hf_open_at(AT_FDCWD, objects, O_RDONLY | O_DIRECTORY, 0);
+	if (q->objects < 0)
+		return hf_fail_sys(err, -q->objects, "openat", objects);
+	/* git prunes what begins so and is old. The candidate's lock is held: the name is ours alone. */
+	(void)snprintf(q->name, sizeof(q->name), "tmp_objdir-holdfast-%s", key);
+	r = hf_tree_remove(q->objects, q->name);
+	if (r < 0 || hf_mkdir_at(q->objects, q->name, 0700) < 0)
+		return hf_fail_sys(err, r < 0 ? -r : errno, "mkdirat", q->name);
+	if (asprintf(&q->path, "%s/%s", objects, q->name) < 0)
+		q->path = NULL;
+	if (asprintf(&q->env[0], "GIT_OBJECT_DIRECTORY=%s", q->path ? q->path : "") < 0)
+		q->env[0] = NULL;
+	q->env[1] = alternate(objects);
+	return q->path && q->env[0] && q->env[1] ? 0 : hf_fail_sys(err, ENOMEM, "memory", landing->name);
+}
+
+static int ends_with(const char *name, const char *end)
+{
+	size_t n = strlen(name), m = strlen(end);
+
+	return n > m && strcmp(name + n - m, end) == 0;
+}
+
+/* The index last: git takes a pack for there when it has one. */
+static int migrate(const struct quarantine *q, struct hf_err *err)
+{
+	static const char *const order[] = { ".pack", ".rev", ".idx" };
+	AUTO_FD here = -1;
+	AUTO_FD there = -1;
+	char pack[sizeof(q->name) + 8];
+
+	(void)snprintf(pack, sizeof(pack), "%s/pack", q->name);
+	here = hf_open_at(q->objects, pack, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (here == -ENOENT)
+		return 0; /* nothing new */
+	if (hf_mkdir_at(q->objects, "pack", 0777) < 0 && errno != EEXIST)
+		return FAIL_SYS(err, "mkdirat", "pack");
+	there = hf_open_at(q->objects, "pack", O_RDONLY | O_DIRECTORY, 0);
+	if (here < 0 || there < 0)
+		return hf_fail_sys(err, here < 0 ? -here : -there, "openat", "pack");
+	for (size_t i = 0; i < 3; i++) {
+		AUTO_DIR dir = NULL;
+		struct dirent *entry;
+		int r = hf_open_dir(here, ".", &dir);
+
+		if (r < 0)
+			return hf_fail_sys(err, -r, "openat", pack);
+		while ((entry = readdir(dir)))
+			if (ends_with(entry->d_name, order[i]) &&
+			    hf_sys.renameat2(here, entry->d_name, there, entry->d_name, 0) < 0)
+				return FAIL_SYS(err, "renameat2", entry->d_name);
+	}
+	return hf_sync_dir(there) < 0 ? FAIL_SYS(err, "fsync", "pack") : 0;
+}
+
+/* The pack, in a file that has no name. */
+static int make_pack(struct hf_land_work *work, const char *plan, const char *tip, const char *base, int fd,
+		     struct hf_buf *said, struct hf_err *err)
+{
+	char revs[2 * HF_LAND_OID_MAX + 8];
+	struct hf_git git = { .plans = work->landings->plans, .plan = plan, .dir = work->landing.top, .out_fd = fd,
+			      .said = said, .in = revs };
+
+	git.in_len = (size_t)snprintf(revs, sizeof(revs), "%s\n%s%s%s", tip, base[0] ? "^" : "", base, base[0] ? "\n" : "");
+	return hf_git(&git, err, "pack-objects", "--revs", "--thin", "--stdout", "-q", "--delta-base-offset", NULL);
+}
+
+static int take_pack(struct hf_land_work *work, const struct quarantine *q, int fd, const char *tip,
+		     struct hf_buf *said, struct hf_err *err)
+{
+	struct hf_git git = { .dir = work->landing.common, .env = (const char *const *)q->env, .said = said, .in_fd = fd };
+	int r;
+
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return FAIL_SYS(err, "lseek", "pack");
+	r = hf_git(&git, err, "index-pack", "--stdin", "--fix-thin", "--strict", NULL);
+	if (r != 0)
+		return r;
+	git.in_fd = 0;
+	return hf_git(&git, err, "rev-list", "--objects", "--quiet", tip, "--not", "--all", NULL);
+}
+
+int hf_land_export(struct hf_land_work *work, const char *plan, const char *tip, const char *base,
+		   struct hf_buf *ret_said, struct hf_err *err)
+{
+	AUTO(quarantine_done) struct quarantine q = { .objects = -1 };
+	AUTO_FD fd = hf_open_at(work->landings->dirfd, ".", O_RDWR | O_TMPFILE, 0600);
+	char seen[HF_LAND_OID_MAX], rev[HF_LAND_OID_MAX + 16];
+	struct hf_git inside = { .plans = work->landings->plans, .plan = plan, .dir = work->landing.top };
+	int r;
+
+	if (fd < 0)
+		return hf_fail_sys(err, -fd, "openat", "pack");
+	/* An agent may have pruned what it began with. Then everything comes, which is only slower. */
+	(void)snprintf(rev, sizeof(rev), "%s^{commit}", base);
+	r = hf_git_oid(&inside, rev, seen, err);
+	if (r >= 0)
+		r = make_pack(work, plan, tip, r == 0 ? base : "", fd, ret_said, err);
+	if (r == 0)
+		r = open_quarantine(&work->landing, &q, err);
+	if (r == 0)
+		r = take_pack(work, &q, fd, tip, ret_said, err);
+	if (r == 0)
+		r = migrate(&q, err);
+	return r > 0 ? 1 : r;
+}

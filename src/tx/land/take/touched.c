@@ -1,0 +1,154 @@
+/* tx/land/take/touched.c - the paths that a plan's sandbox holds. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/plan/target/target.h"
+#include "hf/tx/land/take/touched.h"
+
+#define LOCKS_MAX 1000 /* a git holds a few; more are an agent's game, and stay */
+
+static void free_list(char **list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(list[i]);
+	free(list);
+}
+
+void hf_touched_done(struct hf_touched *touched)
+{
+	for (size_t i = 0; i < touched->n_sandboxes; i++) {
+		free(touched->sandboxes[i].name);
+		free(touched->sandboxes[i].target);
+	}
+	free(touched->sandboxes);
+	free_list(touched->paths, touched->n);
+	free_list(touched->locks, touched->n_locks);
+	*touched = (struct hf_touched){ 0 };
+}
+
+static void note_sandboxes(void *arg, const struct hf_plan_info *info)
+{
+	struct hf_touched *touched = arg;
+
+	touched->sandboxes = calloc(info->n_sandboxes + 1, sizeof(*touched->sandboxes));
+	for (size_t i = 0; touched->sandboxes && i < info->n_sandboxes; i++) {
+		struct hf_touched_sandbox *sandbox = &touched->sandboxes[touched->n_sandboxes++];
+
+		sandbox->name = strdup(info->sandboxes[i].name);
+		sandbox->target = strdup(info->sandboxes[i].target);
+		if (sandbox->target && strcmp(sandbox->target, touched->landing->top) == 0)
+			touched->skip = sandbox->name;
+	}
+}
+
+static const char *target_of(const struct hf_touched *touched, const char *sandbox)
+{
+	for (size_t i = 0; i < touched->n_sandboxes; i++)
+		if (touched->sandboxes[i].name && strcmp(touched->sandboxes[i].name, sandbox) == 0)
+			return touched->sandboxes[i].target;
+	return NULL;
+}
+
+static int add(char ***list, size_t *n, char *path)
+{
+	char **grown = path ? reallocarray(*list, *n + 1, sizeof(*grown)) : NULL;
+
+	if (!grown) {
+		free(path);
+		return -ENOMEM;
+	}
+	*list = grown;
+	grown[(*n)++] = path;
+	return 0;
+}
+
+/* git calls each of its lock files NAME.lock, and allows no ref that ends so. */
+static int note_lock(struct hf_touched *touched, const struct hf_change *change)
+{
+	const struct hf_landing *landing = touched->landing;
+	const char *target = target_of(touched, change->sandbox);
+	size_t len = strlen(change->path);
+	char *path;
+
+	if (touched->n_locks == LOCKS_MAX || change->kind != HF_CHANGE_ADDED || !S_ISREG(change->new_mode) || len < 5 ||
+	    strcmp(change->path + len - 5, ".lock") != 0)
+		return 0;
+	if (!target || asprintf(&path, "%s/%s", target, change->path) < 0)
+		return -ENOMEM;
+	if (hf_path_is_in(path, landing->git_dir) || hf_path_is_in(path, landing->common))
+		return add(&touched->locks, &touched->n_locks, path);
+	free(path);
+	return 0;
+}
+
+static int note(void *arg, const struct hf_change *change)
+{
+	struct hf_touched *touched = arg;
+	int r = note_lock(touched, change);
+
+	if (r < 0 || strcmp(change->sandbox, touched->skip) != 0 || strcmp(change->path, ".git") == 0 ||
+	    strncmp(change->path, ".git/", 5) == 0)
+		return r;
+	/* A directory that was there and is there says nothing about what is in it. */
+	if (S_ISDIR(change->old_mode) && S_ISDIR(change->new_mode))
+		return 0;
+	return add(&touched->paths, &touched->n, strdup(change->path));
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int hf_touched_read(struct hf_landings *landings, const struct hf_landing *landing, const char *plan,
+		    struct hf_touched *ret, struct hf_err *err)
+{
+	static const char *const none[] = { NULL };
+	struct hf_plan_diff_opts opts = { .size = sizeof(opts), .ignore = none, .wait_ns = 10 * HF_SEC };
+	AUTO(hf_touched_done) struct hf_touched touched = { .landing = landing };
+	int r = hf_plan_look(landings->plans, plan, note_sandboxes, &touched, err);
+
+	if (r == 0 && !touched.skip)
+		r = FAIL(err, HF_E_LAND, "plan", plan, "it has no sandbox over %.150s", landing->top);
+	if (r == 0)
+		r = hf_plan_diff(landings->plans, plan, &opts, note, &touched, err);
+	if (r < 0)
+		return r;
+	if (touched.n)
+		qsort(touched.paths, touched.n, sizeof(*touched.paths), by_text);
+	*ret = touched;
+	touched = (struct hf_touched){ 0 };
+	return 0;
+}
+
+int hf_touched_below(const struct hf_touched *touched, const char *dir)
+{
+	size_t len = strlen(dir);
+
+	for (size_t i = 0; i < touched->n; i++)
+		if (strncmp(touched->paths[i], dir, len) == 0 && touched->paths[i][len] == '/')
+			return 1;
+	return 0;
+}
+
+int hf_touched_has(const struct hf_touched *touched, const char *path)
+{
+	AUTO_FREE char *at = strdup(path);
+
+	while (at && touched->n) {
+		char *slash;
+
+		if (bsearch(&at, touched->paths, touched->n, sizeof(*touched->paths), by_text))
+			return 1;
+		slash = strrchr(at, '/');
+		if (!slash)
+			return 0;
+		*slash = '\0';
+	}
+	return 0;
+}

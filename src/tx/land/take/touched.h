@@ -1,0 +1,35 @@
+/*
+ * tx/land/take/touched.h - what was changed inside a sandbox, as opposed to what is only seen through it.
+ *
+ * A sandbox shows the work tree as it is now: an edit that a user saves, or a landing of another candidate, is seen inside
+ * as long as the file was not changed there. Such a change is not the agent's.
+ */
+#ifndef TX_LAND_TAKE_TOUCHED_H
+#define TX_LAND_TAKE_TOUCHED_H
+
+#include "hf/tx/land/candidate/land.h"
+
+struct hf_touched {
+	char **paths; /* relative to the top of the work tree; sorted */
+	size_t n;
+	char **locks; /* absolute; lock files that a git made inside and did not take away */
+	size_t n_locks;
+	const struct hf_landing *landing;
+	struct hf_touched_sandbox {
+		char *name, *target;
+	} *sandboxes;
+	size_t n_sandboxes;
+	const char *skip; /* the one of them that is the work tree's */
+};
+
+int hf_touched_read(struct hf_landings *landings, const struct hf_landing *landing, const char *plan,
+		    struct hf_touched *ret, struct hf_err *err);
+
+/* Was `path`, or a directory that it is in, changed inside? */
+int hf_touched_has(const struct hf_touched *touched, const char *path);
+
+/* Was anything in the directory changed inside? For a submodule, which git lists as one path. */
+int hf_touched_below(const struct hf_touched *touched, const char *dir);
+void hf_touched_done(struct hf_touched *touched);
+
+#endif
