@@ -244,7 +244,7 @@ void hf_work_conclude(struct hf_work *work, int told)
 
 	if (hf_plan_become(&work->record, commit ? HF_PLAN_COMMITTED : HF_PLAN_ROLLED_BACK,
 			   commit ? NULL : "the commit was taken back", NULL) < 0 ||
-	    hf_plan_save(work->plans, &work->record, work->token, 0, NULL) < 0)
+	    hf_plan_save(work->plans, &work->record, work->token, HF_PLAN_SAVE_OVER_SYNCED, NULL) < 0)
 		return;
 	if (!told)
 		tell_conclusion(work);
@@ -330,7 +330,7 @@ int hf_work_withdraw(struct hf_work *work, size_t n_left, struct hf_err *err)
 	}
 	r = hf_plan_become(&work->record, state, reason, err);
 	if (r == 0)
-		r = hf_plan_save(work->plans, &work->record, work->token, 0, err);
+		r = hf_plan_save(work->plans, &work->record, work->token, HF_PLAN_SAVE_OVER_SYNCED, err);
 	if (r == 0 && hf_sys.unlinkat(work->plan_fd, HF_INTENT, 0) < 0 && errno != ENOENT)
 		r = FAIL_SYS(err, "unlinkat", HF_INTENT);
 	/* Its removal is one more change of the target's own directory. */

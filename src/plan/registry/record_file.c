@@ -1,11 +1,13 @@
 /*
- * plan/registry/record_file.c - the record as a file, and the one before it.
+ * plan/registry/record_file.c - the record as a file, and those before it.
  *
  * A commit has two syncs and no more, so its last record is renamed into its place without one. After a power
  * cut some file systems (xfs) have the name and not the content. Therefore the record that is replaced
- * stays as "plan.before", and is used when the newest is missing or fails its checks. One step behind is
- * enough: the record before COMMITTED is PREPARED, which the first sync of the commit carried, and a plan
- * that looks PREPARED is finished from its intent, or from the mark that the intent left.
+ * stays: as "plan.synced" when the caller knows that a sync carried it, else as "plan.before", which may be
+ * as empty as the one that replaced it. They are used when the newest is missing or fails its checks. The
+ * record before COMMITTED is PREPARED, which the first sync of the commit carried, and a plan that looks
+ * PREPARED is finished from its intent, or from the mark that the intent left. Before that first sync no entry
+ * was moved, so that any older record is right.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +17,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/plan/recovery/intent.h"
 #include "hf/plan/registry/registry.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -80,15 +83,34 @@ static int read_record(int dirfd, const char *name, const char *plan, struct hf_
 	return r == -ENOMEM ? hf_fail_sys(err, ENOMEM, "memory", plan) : r;
 }
 
+/* 0 from the newest that can be read; -ENOENT when there is none; else why the last one cannot. */
+static int read_older(int dirfd, const char *plan, struct hf_plan_record *ret)
+{
+	static const char *const names[] = { HF_PLAN_BEFORE, HF_PLAN_SYNCED };
+	const char *why;
+	int r = -ENOENT;
+
+	for (size_t i = 0; r != 0 && i < sizeof(names) / sizeof(names[0]); i++) {
+		int next = read_record(dirfd, names[i], plan, ret, &why, NULL);
+
+		if (next != -ENOENT)
+			r = next;
+	}
+	return r;
+}
+
 /*
- * The record before the newest one. It may not know that a sandbox was in use when power failed: then the kernel's
- * marker alone decides, for which the record must say that it was entered in another boot.
+ * A record before the newest one. It may not know that a sandbox was in use when power failed: then the kernel's
+ * marker alone decides, for which the record must say that it was entered in another boot. Nor may it know of an
+ * intent, which makes the plan PREPARED.
  */
 static int read_before(int dirfd, const char *plan, struct hf_plan_record *ret)
 {
-	const char *why;
-	int r = read_record(dirfd, HF_PLAN_BEFORE, plan, ret, &why, NULL);
+	struct stat st;
+	int r = read_older(dirfd, plan, ret);
 
+	if (r == 0 && hf_sys.fstatat(dirfd, HF_INTENT, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		ret->state = HF_PLAN_PREPARED;
 	for (size_t i = 0; r == 0 && i < ret->n_sandboxes; i++) {
 		struct hf_sandbox_record *s = &ret->sandboxes[i];
 
@@ -134,14 +156,36 @@ struct save {
 	struct hf_err *err;
 };
 
-/* Keeps the record that is about to be replaced. 1 it was moved, 0 there is none, or -errno. */
-static int set_aside(int dirfd, unsigned flags)
+/* 0 when the file is gone. */
+static int forget(int dirfd, const char *name)
 {
+	return hf_sys.unlinkat(dirfd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* Keeps the record that is about to be replaced, under *ret_name; NULL when there is none, or no need. */
+static int set_aside(int dirfd, unsigned flags, const char **ret_name)
+{
+	const char *name = flags & HF_PLAN_SAVE_OVER_SYNCED ? HF_PLAN_SYNCED : HF_PLAN_BEFORE;
+	int r;
+
+	*ret_name = NULL;
 	if (flags & HF_PLAN_SAVE_DURABLE)
 		return 0;
-	if (hf_sys.renameat2(dirfd, HF_PLAN_RECORD, dirfd, HF_PLAN_BEFORE, 0) == 0)
-		return 1;
-	return errno == ENOENT ? 0 : -errno;
+	/* What is older than a record that is on disk must not be found before it. */
+	r = flags & HF_PLAN_SAVE_OVER_SYNCED ? forget(dirfd, HF_PLAN_BEFORE) : 0;
+	if (r < 0)
+		return r;
+	if (hf_sys.renameat2(dirfd, HF_PLAN_RECORD, dirfd, name, 0) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	*ret_name = name;
+	return 0;
+}
+
+int hf_plan_forget_older(int dirfd)
+{
+	int r = forget(dirfd, HF_PLAN_BEFORE);
+
+	return r < 0 ? r : forget(dirfd, HF_PLAN_SYNCED);
 }
 
 int hf_plan_save_guarded(struct hf_plans *plans, struct hf_plan_record *record, unsigned flags,
@@ -149,7 +193,8 @@ int hf_plan_save_guarded(struct hf_plans *plans, struct hf_plan_record *record, 
 {
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
 	AUTO_FD dirfd = -1;
-	int aside, r = hf_plan_dir(plans, record->name, 1, &dirfd, err);
+	const char *aside;
+	int r = hf_plan_dir(plans, record->name, 1, &dirfd, err);
 
 	if (r < 0)
 		return r;
@@ -157,13 +202,14 @@ int hf_plan_save_guarded(struct hf_plans *plans, struct hf_plan_record *record, 
 	hf_plan_encode(record, &text);
 	if (text.err || text.len > RECORD_MAX)
 		return hf_fail_sys(err, text.err ? -text.err : E2BIG, "record", record->name);
-	aside = set_aside(dirfd, flags);
-	r = aside < 0 ? aside : hf_replace_file(dirfd, HF_PLAN_RECORD, RECORD_NEW, text.s, text.len,
-						flags & HF_PLAN_SAVE_DURABLE ? HF_REPLACE_SYNC : 0);
-	if (r < 0 && aside > 0)
-		(void)hf_rename_new(dirfd, HF_PLAN_BEFORE, dirfd, HF_PLAN_RECORD);
+	r = set_aside(dirfd, flags, &aside);
+	if (r == 0)
+		r = hf_replace_file(dirfd, HF_PLAN_RECORD, RECORD_NEW, text.s, text.len,
+				    flags & HF_PLAN_SAVE_DURABLE ? HF_REPLACE_SYNC : 0);
+	if (r < 0 && aside)
+		(void)hf_rename_new(dirfd, aside, dirfd, HF_PLAN_RECORD);
 	if (r == 0 && flags & HF_PLAN_SAVE_DURABLE)
-		(void)hf_sys.unlinkat(dirfd, HF_PLAN_BEFORE, 0);
+		(void)hf_plan_forget_older(dirfd);
 	return r < 0 ? hf_fail_sys(err, -r, "write", record->name) : 0;
 }
 

@@ -26,6 +26,7 @@
 
 #define HF_PLAN_RECORD   "plan.json"
 #define HF_PLAN_BEFORE   "plan.before"
+#define HF_PLAN_SYNCED   "plan.synced"
 #define HF_PLAN_IN       "in"
 #define HF_SANDBOX_UPPER "u"
 #define HF_SANDBOX_WORK  "w"
@@ -140,7 +141,8 @@ int hf_plan_load(struct hf_plans *plans, const char *plan, struct hf_plan_record
 		 struct hf_err *err);
 
 enum hf_plan_save_flags {
-	HF_PLAN_SAVE_DURABLE = 1 << 0, /* fsync file and directory; else the caller's syncfs carries it */
+	HF_PLAN_SAVE_DURABLE = 1 << 0,     /* fsync file and directory; else the caller's syncfs carries it */
+	HF_PLAN_SAVE_OVER_SYNCED = 1 << 1, /* a sync came after the record that is replaced: it is on disk */
 };
 
 /*
@@ -149,6 +151,9 @@ enum hf_plan_save_flags {
  */
 int hf_plan_save(struct hf_plans *plans, struct hf_plan_record *record, uint64_t token,
 		 unsigned flags, struct hf_err *err);
+
+/* Removes the records that were kept when they were replaced. */
+int hf_plan_forget_older(int plan_fd);
 
 /* The same as one file operation, for a caller that is under the guard of the lock already. */
 int hf_plan_save_guarded(struct hf_plans *plans, struct hf_plan_record *record, unsigned flags,

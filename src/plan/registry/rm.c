@@ -51,9 +51,10 @@ static int remove_tree(struct hf_plans *plans, const char *plan, const struct hf
 	/* A stage that cannot be removed does not keep the plan. */
 	if (record)
 		(void)hf_stage_forget(fd, record);
-	/* First the record that does not say CLEANED. */
-	if (hf_sys.unlinkat(fd, HF_PLAN_BEFORE, 0) < 0 && errno != ENOENT)
-		return FAIL_SYS(err, "unlinkat", HF_PLAN_BEFORE);
+	/* First the records that do not say CLEANED. */
+	r = hf_plan_forget_older(fd);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "unlinkat", plan);
 	/* The record last: until then the plan is known, and known to be CLEANED. */
 	r = hf_tree_remove(fd, "s");
 	if (r == 0 || r == -ENOENT)

@@ -165,16 +165,18 @@ int hf_sandbox_settle(int sandbox_fd)
 	AUTO_FD marks = open_marks(sandbox_fd);
 	AUTO_FD marker = marks < 0 ? -ENOENT : open_closed(marks, MARKER);
 
+	int holds_work = upper >= 0 && !is_empty(upper);
+
 	if (marks < 0 || marker < 0)
-		return marks < 0 && marks != -ENOENT ? marks : marker != -ENOENT ? marker : 0;
+		return marks < 0 && marks != -ENOENT ? marks : marker != -ENOENT ? marker : holds_work;
 	if (upper < 0)
 		return upper;
-	if (!is_empty(upper) && hf_sys.syncfs(upper) < 0)
+	if (holds_work && hf_sys.syncfs(upper) < 0)
 		return -errno;
 	/* Only now: a marker that is gone says that everything is on disk. */
 	if (hf_sys.unlinkat(marker, "dirty", 0) < 0 && errno != ENOENT)
 		return -errno;
-	return hf_sys.unlinkat(marks, MARKER, AT_REMOVEDIR) < 0 ? -errno : 0;
+	return hf_sys.unlinkat(marks, MARKER, AT_REMOVEDIR) < 0 ? -errno : holds_work;
 }
 
 /* -- a plan ----------------------------------------------------------------------- */
@@ -280,6 +282,8 @@ static int is_torn(struct hf_sandbox_record *s, int fd, const char *boot_id)
 	return strcmp(s->entered_boot, boot_id) != 0 && hf_sandbox_is_unsettled(fd);
 }
 
+enum settled { SETTLED = 1, SYNCED = 2 };
+
 static int settle_one(struct hf_sandbox_record *s, int fd, const char *boot_id)
 {
 	int r = hf_sandbox_settle(fd);
@@ -288,7 +292,7 @@ static int settle_one(struct hf_sandbox_record *s, int fd, const char *boot_id)
 	if (r < 0)
 		return r;
 	s->entered_boot[0] = '\0';
-	return 1;
+	return r ? SETTLED | SYNCED : SETTLED;
 }
 
 int hf_plan_settle(struct hf_plans *plans, struct hf_plan_record *record, uint64_t token,
@@ -312,7 +316,10 @@ int hf_plan_settle(struct hf_plans *plans, struct hf_plan_record *record, uint64
 		r = become_torn(plans, record, token, err);
 	if (r >= 0)
 		r = each_entered(record, plan_fd, here.boot_id, settle_one, err);
-	return r == 1 ? hf_plan_save(plans, record, token, 0, err) : r;
+	if (r <= 0)
+		return r;
+	/* The record that says "entered" was there when the sandbox was synced. */
+	return hf_plan_save(plans, record, token, r & SYNCED ? HF_PLAN_SAVE_OVER_SYNCED : 0, err);
 }
 
 /* -- its session ------------------------------------------------------------------ */

@@ -37,7 +37,10 @@ int hf_in_find(uint64_t mnt_ns);
 /* 1 when the overlay of that sandbox directory was mounted and not yet settled. */
 int hf_sandbox_is_unsettled(int sandbox_fd);
 
-/* Syncs an overlay that no process uses and removes the kernel's marker. No memory is allocated. 0, -errno. */
+/*
+ * Syncs an overlay that no process uses and removes the kernel's marker. No memory is allocated. 1 when it holds
+ * work, which was synced, now or when the marker went; 0 when there was nothing to sync; -errno.
+ */
 int hf_sandbox_settle(int sandbox_fd);
 
 #endif

@@ -6,7 +6,8 @@
 A plan with changed, new and deleted files is committed on a real file system whose disk is recorded.
 At each flush the disk is made anew from everything that was flushed before and none, all, or a random half
 of the writes since, in random order; it is mounted, `holdfast plan recover` is run, and the target
-must be all old or all new; all new once the commit was acknowledged. Prints one line of JSON.
+must be all old or all new; all new once the commit was acknowledged. The plan must be known and say which. Prints one
+line of JSON.
 
 FS "ext4+ext4": the state directory and the target are on two file systems, each on its half of the disk.
 """
@@ -14,7 +15,7 @@ import json, os, random, struct, subprocess, sys, time
 
 FS, MUTANT, NOISE, EXTRA = sys.argv[1], sys.argv[2], sys.argv[3] == "1", int(sys.argv[4])
 W, HOLDFAST, HELPERS = os.environ["W"], os.environ["HOLDFAST"], os.environ["HELPERS"]
-MNT, REC, IMG, BASE, LOG = W + "/m", W + "/rec", W + "/img", W + "/base", W + "/log"
+MNT, REC, IMG, STABLE, LOG = W + "/m", W + "/rec", W + "/img", W + "/stable", W + "/log"
 SIZES = {"ext4": 16, "btrfs": 120, "xfs": 310}
 MKFS = {"ext4": ["mkfs.ext4", "-q", "-J", "size=4"], "btrfs": ["mkfs.btrfs", "-q"], "xfs": ["mkfs.xfs", "-q"]}
 KINDS = FS.split("+")  # one, or two of the same
@@ -147,9 +148,12 @@ def record():
     assert loop_mount(IMG)
     old, new = lay_out()
     loop_umount()
-    run("cp", "--sparse=always", IMG, BASE)
+    run("cp", "--sparse=always", IMG, STABLE)
     run(HELPERS + "/helper-recorder", REC, IMG, LOG)
     assert loop_mount(REC + "/disk")
+    new_boot()
+    # Entering and settling write records as well, which the commit finds and no sync of theirs has carried.
+    run(*BOOT, HOLDFAST, "plan", "enter", "p", "--", "true", env=ENV)
     # What is to land is dirty in memory, as after a sandbox that nobody has settled.
     for i in range(6):
         path = MNT + "/state/plans/p/s/s/u/d%d/f%d" % (i % 2, i)
@@ -157,7 +161,6 @@ def record():
         with open(path, "xb") as f:
             f.write(b"n" * 6000)
     noise = MNT + "/noise" if NOISE else "-"
-    new_boot()
     out = run(*BOOT, HELPERS + "/helper-powercut-commit", MNT + "/state", "p", noise, MUTANT)
     acknowledged = os.stat(LOG).st_size
     for _ in range(3 if NOISE else 0):
@@ -181,12 +184,23 @@ def read_log():
     return records
 
 
-def judge(image, acknowledged, old, new):
+def write_all(path, writes):
+    with open(path, "r+b") as f:
+        for _, offset, data, _ in writes:
+            f.seek(offset)
+            f.write(data)
+
+
+# What the record of the plan may say. Torn: power failed before what ended the sandbox's use was on disk.
+STATES = {"old": ("ACTIVE", "ERRORED"), "new": ("COMMITTED",)}
+
+
+def judge(writes, acknowledged, old, new):
     # A file of its own for each image: a file system that is still in some namespace writes into its own to the end.
     if os.path.exists(W + "/try"):
         os.unlink(W + "/try")
-    with open(W + "/try", "xb") as f:
-        f.write(image)
+    run("cp", "--sparse=auto", STABLE, W + "/try")  # only what is not a hole
+    write_all(W + "/try", writes)
     if not loop_mount(W + "/try"):
         return "unmountable"
     try:
@@ -201,6 +215,10 @@ def judge(image, acknowledged, old, new):
             verdict += " recovery failed"
             if os.environ.get("VERBOSE"):
                 print(recovery.stderr, file=sys.stderr)
+        else:
+            state = json.loads(run(HOLDFAST, "--json", "plan", "show", "p", env=ENV))["state"]
+            if verdict in STATES and state not in STATES[verdict]:
+                verdict += " failed: its record says " + state
         if acknowledged and verdict != "new":
             verdict = "lost after the acknowledgement: " + verdict
         return verdict
@@ -209,7 +227,7 @@ def judge(image, acknowledged, old, new):
 
 
 def replay(old, new, acknowledged):
-    stable, pending, found, flushes = bytearray(open(BASE, "rb").read()), [], {}, 0
+    pending, found, flushes = [], {}, 0
     records = read_log()
     ends = [i for i, record in enumerate(records) if record[0] == "S" or i + 1 == len(records)]
     # LIMIT: that many flushes, chosen anew in each run; always the last ones and those right after the acknowledgement.
@@ -223,8 +241,7 @@ def replay(old, new, acknowledged):
             continue
         flushes += 1
         if i not in taken:
-            for _, offset, data, _ in pending:
-                stable[offset:offset + len(data)] = data
+            write_all(STABLE, pending)
             pending = []
             continue
         over = bool(pending) and pending[0][3] >= acknowledged
@@ -232,18 +249,14 @@ def replay(old, new, acknowledged):
             chosen = [] if variant == 0 else list(pending) if variant == 1 else [p for p in pending if random.random() < 0.5]
             if variant > 1:
                 random.shuffle(chosen)
-            image = bytearray(stable)
-            for _, offset, data, _ in chosen:
-                image[offset:offset + len(data)] = data
-            verdict = judge(image, over, old, new)
+            verdict = judge(chosen, over, old, new)
             found[verdict] = found.get(verdict, 0) + 1
             # A mutant is found by its first wrong image.
             if MUTANT != "0" and verdict not in ("old", "new"):
                 return flushes, found
             if variant == 0 and not pending:
                 break
-        for _, offset, data, _ in pending:
-            stable[offset:offset + len(data)] = data
+        write_all(STABLE, pending)
         pending = []
     return flushes, found
 

@@ -84,27 +84,30 @@ static void a_lost_record_of_a_commit_is_found_again_L10(void **state)
 	}
 }
 
+/* Killed at sync `n`: the intent is written. With the first, the record PREPARED is not on disk. */
+static void die_in_commit(int n)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct hf_state *own;
+
+		if (hf_state_open(hf_test_path("state"), 0, &own, NULL) < 0 ||
+		    hf_plans_open(own, NULL, &plans, NULL) < 0)
+			_exit(9);
+		hf_fault_arm(&(struct hf_fault){ .call = "syncfs", .at = n, .kill = 1 });
+		_exit(hf_plan_commit(plans, "p", NULL, NULL, NULL) < 0);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 static void a_lost_record_of_a_commit_that_died_is_found_again_L10(void **state)
 {
 	(void)state;
 	for (int loss = 0; loss < LOSSES; loss++)
 		for (int n = 1; n <= 2; n++) {
 			lay_out();
-			/* Killed at a sync: the intent is written. With the first, the record PREPARED is not on disk. */
-			{
-				pid_t pid = fork();
-
-				if (pid == 0) {
-					struct hf_state *own;
-
-					if (hf_state_open(hf_test_path("state"), 0, &own, NULL) < 0 ||
-					    hf_plans_open(own, NULL, &plans, NULL) < 0)
-						_exit(9);
-					hf_fault_arm(&(struct hf_fault){ .call = "syncfs", .at = n, .kill = 1 });
-					_exit(hf_plan_commit(plans, "p", NULL, NULL, NULL) < 0);
-				}
-				assert_int_equal(waitpid(pid, NULL, 0), pid);
-			}
+			die_in_commit(n);
 			lose("plan.json", (enum loss)loss);
 			assert_int_equal(hf_plan_recover(plans, "p", 0, ERR), 1);
 			assert_int_equal(state_of("p"), HF_PLAN_COMMITTED);
@@ -145,13 +148,58 @@ static void a_record_is_never_missing_for_a_reader(void **state)
 	assert_true(has("new a"));
 }
 
-static void both_records_lost_are_an_error_and_touch_nothing_L12(void **state)
+/* Entered, settled and prepared within seconds: no sync has carried the last two records. */
+static void two_lost_records_are_replaced_by_the_one_that_a_sync_carried_L10(void **state)
+{
+	(void)state;
+	for (int loss = 0; loss < LOSSES; loss++) {
+		AUTO(hf_plan_record_done) struct hf_plan_record record = HF_PLAN_RECORD_INIT;
+
+		lay_out();
+		ASSERT_OK(hf_plan_load(plans, "p", &record, ERR));
+		ASSERT_OK(hf_plan_save_guarded(plans, &record, HF_PLAN_SAVE_OVER_SYNCED, ERR));
+		die_in_commit(1);
+		lose("plan.json", (enum loss)loss);
+		remove_tree(record_of("plan.before"));
+		put(record_of("plan.before"), "");
+		assert_int_equal(chmod(record_of("plan.before"), 0600), 0);
+		/* The intent is there, which that record does not know of. */
+		assert_int_equal(state_of("p"), HF_PLAN_PREPARED);
+		assert_int_equal(hf_plan_recover(plans, "p", 0, ERR), 1);
+		assert_int_equal(state_of("p"), HF_PLAN_COMMITTED);
+		assert_true(has("new a"));
+		clear();
+	}
+}
+
+static void a_record_that_no_sync_carried_does_not_replace_one_that_is_on_disk(void **state)
+{
+	AUTO(hf_plan_record_done) struct hf_plan_record record = HF_PLAN_RECORD_INIT;
+
+	(void)state;
+	lay_out();
+	ASSERT_OK(hf_plan_commit(plans, "p", NULL, NULL, ERR));
+	/* COMMITTED came after a sync: PREPARED is the one that is surely on disk. */
+	assert_true(is_there("plan.synced"));
+	assert_false(is_there("plan.before"));
+	ASSERT_OK(hf_plan_load(plans, "p", &record, ERR));
+	for (int i = 0; i < 2; i++)
+		ASSERT_OK(hf_plan_save_guarded(plans, &record, 0, ERR));
+	assert_true(is_there("plan.synced") && is_there("plan.before"));
+	ASSERT_OK(hf_plan_save_guarded(plans, &record, HF_PLAN_SAVE_OVER_SYNCED, ERR));
+	assert_true(is_there("plan.synced"));
+	assert_false(is_there("plan.before"));
+	ASSERT_OK(hf_plan_save_guarded(plans, &record, HF_PLAN_SAVE_DURABLE, ERR));
+	assert_false(is_there("plan.synced"));
+}
+
+static void all_records_lost_are_an_error_and_touch_nothing_L12(void **state)
 {
 	(void)state;
 	lay_out();
 	ASSERT_OK(hf_plan_commit(plans, "p", NULL, NULL, ERR));
 	lose("plan.json", EMPTY);
-	lose("plan.before", ZEROES);
+	lose("plan.synced", ZEROES);
 	assert_int_equal(hf_plan_commit(plans, "p", NULL, NULL, ERR), HF_E_FORMAT);
 	assert_true(has("new a"));
 }
@@ -177,7 +225,7 @@ static void a_removal_leaves_no_record_of_before(void **state)
 		}
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		/* Where sandboxes are gone the plan is CLEANED or has no record at all. */
-		if (!is_there("s/s/u") && (is_there("plan.json") || is_there("plan.before")))
+		if (!is_there("s/s/u") && (is_there("plan.json") || is_there("plan.before") || is_there("plan.synced")))
 			assert_int_equal(state_of("p"), HF_PLAN_CLEANED);
 		clear();
 		if (WIFEXITED(status))
@@ -251,7 +299,9 @@ int main(void)
 		PLAN_TEST(a_lost_record_of_a_commit_that_died_is_found_again_L10),
 		PLAN_TEST(a_sandbox_in_use_when_its_record_was_lost_may_be_torn),
 		PLAN_TEST(a_record_is_never_missing_for_a_reader),
-		PLAN_TEST(both_records_lost_are_an_error_and_touch_nothing_L12),
+		PLAN_TEST(two_lost_records_are_replaced_by_the_one_that_a_sync_carried_L10),
+		PLAN_TEST(a_record_that_no_sync_carried_does_not_replace_one_that_is_on_disk),
+		PLAN_TEST(all_records_lost_are_an_error_and_touch_nothing_L12),
 		PLAN_TEST(a_removal_leaves_no_record_of_before),
 		PLAN_TEST(the_mark_of_a_stage_outlives_it_until_that_is_on_disk_L10),
 		PLAN_TEST(a_removed_plan_leaves_no_stage_marked_or_not),
