@@ -50,6 +50,7 @@ int cmd_proc_id(struct cli *cli, int argc, char **argv);
 int cmd_proc_check(struct cli *cli, int argc, char **argv);
 int cmd_proc_signal(struct cli *cli, int argc, char **argv);
 int cmd_journal_query(struct cli *cli, int argc, char **argv);
+int cmd_journal_tail(struct cli *cli, int argc, char **argv);
 int cmd_journal_follow(struct cli *cli, int argc, char **argv);
 int cmd_journal_stats(struct cli *cli, int argc, char **argv);
 int cmd_journal_verify(struct cli *cli, int argc, char **argv);
@@ -125,6 +126,7 @@ enum option_kind {
 	OPTION_DURATION, /* int64_t, nanoseconds */
 	OPTION_COUNT,    /* uint64_t */
 	OPTION_SIZE,     /* uint64_t, bytes */
+	OPTION_WHEN,     /* int64_t, wall clock in nanoseconds: cli_when() */
 	OPTION_LIST,     /* char **, NULL-ended and to be freed: may be given again and again */
 };
 
@@ -149,6 +151,12 @@ struct option_spec {
 
 int cli_options(struct cli *cli, const struct option_spec *specs, int argc, char **argv, int min,
 		int max);
+
+/*
+ * Reads a moment: a duration ("5m": so long ago), "now", "today", "yesterday", a date ("2026-11-18"), a date and time
+ * ("2026-11-18 07:30", in UTC with a "Z" behind it), a time of today ("07:30"), or what the journal prints. 0, or -1.
+ */
+int cli_when(const char *text, int64_t *ret_wall_ns);
 
 /* How many single changes lead from one word to the other, up to `limit`. */
 size_t cli_distance(const char *a, const char *b, size_t limit);

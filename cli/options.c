@@ -55,7 +55,7 @@ static int store(const struct cli *cli, const struct option_spec *spec, const ch
 	case OPTION_DURATION:
 		if (hf_parse_duration(value, len, spec->target) == 0)
 			return 0;
-		(void)cli_usage(cli, "--%s: '%s' is not a duration (500ms 30s 5m 1h 2d, or seconds)",
+		(void)cli_usage(cli, "--%s: '%s' is not a duration (500ms 30s 5m 1h30m 2d inf, or seconds)",
 				spec->name, value);
 		return -1;
 	case OPTION_COUNT:
@@ -66,7 +66,13 @@ static int store(const struct cli *cli, const struct option_spec *spec, const ch
 	case OPTION_SIZE:
 		if (hf_parse_size(value, len, spec->target) == 0)
 			return 0;
-		(void)cli_usage(cli, "--%s: '%s' is not a size (500K 10M 2G, or bytes)", spec->name, value);
+		(void)cli_usage(cli, "--%s: '%s' is not a size (500K 1.5M 2G, or bytes)", spec->name, value);
+		return -1;
+	case OPTION_WHEN:
+		if (cli_when(value, spec->target) == 0)
+			return 0;
+		(void)cli_usage(cli, "--%s: '%s' is no moment (5m, yesterday, 07:30, 2026-11-18, \"2026-11-18 07:30\")",
+				spec->name, value);
 		return -1;
 	case OPTION_LIST:
 		append(spec->target, value);

@@ -108,9 +108,9 @@ int cmd_journal_stats(struct cli *cli, int argc, char **argv)
 	AUTO(stats_done) struct stats stats = { .events = json_object(),
 						.fail_opens = json_object(),
 						.skips = json_object() };
-	int64_t since_ns = -1;
+	int64_t since_ns = 0;
 	const struct option_spec specs[] = {
-		{ "since", 's', OPTION_DURATION, &since_ns, "DUR", "only the last DUR" },
+		{ "since", 'S', OPTION_WHEN, &since_ns, "WHEN", "only from then on (5m, yesterday, 07:30, 2026-11-18)" },
 		{ 0 },
 	};
 	struct hf_journal_reader *reader;
@@ -129,7 +129,7 @@ int cmd_journal_stats(struct cli *cli, int argc, char **argv)
 	    hf_journal_read(state, &reader, &err) < 0)
 		return cli_fail(cli, &err);
 	while ((r = hf_journal_next(reader, &record, &err)) > 0)
-		if (since_ns < 0 || record.time.ns >= hf_wall_now().ns - since_ns)
+		if (record.time.ns >= since_ns)
 			count_record(&stats, &record);
 	stats.damaged = hf_journal_reader_damaged(reader);
 	hf_journal_reader_free(reader);

@@ -18,21 +18,22 @@ static void filter_done(struct filter *filter)
 	json_decref(filter->name_root);
 }
 
-/* Reads the options that query and follow share. Returns as cli_options(). */
-static int read_filter(struct cli *cli, int argc, char **argv, struct filter *ret)
+#define TAIL_LINES 10
+
+/* Reads the options that query, tail and follow share. Returns as cli_options(). */
+static int read_filter(struct cli *cli, int argc, char **argv, struct filter *ret, const char *limit_help)
 {
 	const char *name = NULL;
 	const struct option_spec specs[] = {
 		{ "event", 'e', OPTION_TEXT, &ret->what.event, "EVENT", "only this event" },
-		{ "name", 'n', OPTION_TEXT, &name, "NAME", "only what is about this name" },
-		{ "since", 's', OPTION_DURATION, &ret->what.since_ns, "DUR", "only the last DUR" },
-		{ "limit", 'l', OPTION_COUNT, &ret->what.limit, "N",
-		  "query: the last N; follow: end after N" },
+		{ "name", 0, OPTION_TEXT, &name, "NAME", "only what is about this name" },
+		{ "since", 'S', OPTION_WHEN, &ret->what.since.ns, "WHEN", "only from then on (5m, yesterday, 07:30, 2026-11-18)" },
+		{ "until", 'U', OPTION_WHEN, &ret->what.until.ns, "WHEN", "only up to then" },
+		{ "limit", 'n', OPTION_COUNT, &ret->what.limit, "N", limit_help },
 		{ 0 },
 	};
 	int n;
 
-	ret->what.since_ns = -1;
 	n = cli_options(cli, specs, argc, argv, 0, 0);
 	if (n < 0)
 		return n;
@@ -71,11 +72,11 @@ static void say_damaged(const struct cli *cli, const struct hf_journal_reader *r
 }
 
 /* Reads the options and opens the journal. Without a reader the status is the result. */
-static int open_reader(struct cli *cli, int argc, char **argv, struct filter *filter,
+static int open_reader(struct cli *cli, int argc, char **argv, struct filter *filter, const char *limit_help,
 		       struct hf_journal_reader **ret_reader)
 {
 	struct hf_err err = HF_ERR_INIT;
-	int status = HF_EXIT_DONE, r = read_filter(cli, argc, argv, filter);
+	int status = HF_EXIT_DONE, r = read_filter(cli, argc, argv, filter, limit_help);
 	struct hf_state *state;
 
 	if (r < 0)
@@ -88,12 +89,12 @@ static int open_reader(struct cli *cli, int argc, char **argv, struct filter *fi
 	return status;
 }
 
-int cmd_journal_query(struct cli *cli, int argc, char **argv)
+static int query(struct cli *cli, int argc, char **argv, uint64_t limit)
 {
-	AUTO(filter_done) struct filter filter = { 0 };
+	AUTO(filter_done) struct filter filter = { .what = { .limit = limit } };
 	struct hf_journal_reader *reader = NULL;
 	struct hf_err err = HF_ERR_INIT;
-	int status = open_reader(cli, argc, argv, &filter, &reader);
+	int status = open_reader(cli, argc, argv, &filter, limit ? "the last N (10)" : "the last N", &reader);
 
 	if (!reader)
 		return status;
@@ -104,10 +105,20 @@ int cmd_journal_query(struct cli *cli, int argc, char **argv)
 	return status;
 }
 
+int cmd_journal_query(struct cli *cli, int argc, char **argv)
+{
+	return query(cli, argc, argv, 0);
+}
+
+int cmd_journal_tail(struct cli *cli, int argc, char **argv)
+{
+	return query(cli, argc, argv, TAIL_LINES);
+}
+
 void journal_history(struct cli *cli, const char *name, const char *kind, size_t n,
 		     void (*fn)(void *arg, const char *line, size_t len), void *arg)
 {
-	AUTO(filter_done) struct filter filter = { .what = { .kind = kind, .since_ns = -1, .limit = n } };
+	AUTO(filter_done) struct filter filter = { .what = { .kind = kind, .limit = n } };
 	struct hf_journal_reader *reader;
 	int status;
 	struct hf_state *state = cli_state(cli, 0, &status);
@@ -128,14 +139,14 @@ int cmd_journal_follow(struct cli *cli, int argc, char **argv)
 	struct hf_err err = HF_ERR_INIT;
 	struct hf_record record;
 	uint64_t shown = 0;
-	int r, fresh = 0, status = open_reader(cli, argc, argv, &filter, &reader);
+	int r, fresh = 0, status = open_reader(cli, argc, argv, &filter, "end after N", &reader);
 
 	if (!reader)
 		return status;
 	for (;;) {
 		while ((r = hf_journal_next(reader, &record, &err)) > 0) {
 			/* Without --since only what comes from now on. */
-			if ((!fresh && filter.what.since_ns < 0) || !hf_history_means(&filter.what, &record))
+			if ((!fresh && filter.what.since.ns == 0) || !hf_history_means(&filter.what, &record))
 				continue;
 			hf_buf_reset(&out);
 			format_of(cli)(&record, &out);

@@ -14,12 +14,16 @@
 HF_C_BEGIN
 
 /*
- * Reads a duration: a number, perhaps with a fraction, and "ms", "s", "m", "h" or "d"; without a
- * unit it means seconds ("1.5h", "250ms", "30"). Returns 0 or HF_E_SYNTAX.
+ * Reads a duration: numbers with the units "w", "d", "h", "m" (or "min"), "s" (or "sec") and "ms", the larger
+ * first, the last perhaps with a fraction; a number without a unit means seconds; "inf" is INT64_MAX
+ * ("1h30m", "1.5h", "250ms", "30", ".5"). Returns 0 or HF_E_SYNTAX.
  */
 HF_API int hf_parse_duration(const char *s, size_t len, int64_t *ret_ns) HF_MUST_CHECK;
 
-/* Reads a size in bytes, perhaps with "K", "M" or "G" (powers of 1024). Returns 0 or HF_E_SYNTAX. */
+/*
+ * Reads a size in bytes, perhaps with "K", "M", "G" or "T" (powers of 1024, also small letters), then
+ * perhaps with a fraction ("1.5M"). Returns 0 or HF_E_SYNTAX.
+ */
 HF_API int hf_parse_size(const char *s, size_t len, uint64_t *ret) HF_MUST_CHECK;
 
 HF_C_END

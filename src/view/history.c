@@ -27,7 +27,7 @@ int hf_history_means(const struct hf_history *what, const struct hf_record *reco
 		return 0;
 	if (what->kind && !is_of_kind(record, what->kind))
 		return 0;
-	return what->since_ns < 0 || record->time.ns >= hf_wall_now().ns - what->since_ns;
+	return record->time.ns >= what->since.ns && (what->until.ns == 0 || record->time.ns <= what->until.ns);
 }
 
 struct ring {

@@ -1,7 +1,7 @@
 /*
  * view/history.h - the events that a query means, or the last few of them.
  *
- *     struct hf_history what = { .name = "build", .kind = "name", .limit = 5, .since_ns = -1 };
+ *     struct hf_history what = { .name = "build", .kind = "name", .limit = 5 };
  *     hf_view_history(reader, &what, hf_view_event_line, print, NULL, &err);
  */
 #ifndef VIEW_HISTORY_H
@@ -13,7 +13,7 @@ struct hf_history {
 	const char *event; /* NULL: any */
 	const char *name;  /* as the journal stores it (hf_view_text); NULL: any */
 	const char *kind;  /* of the lock that the name is; NULL: any */
-	int64_t since_ns;  /* the last so many nanoseconds; < 0: from the beginning */
+	struct hf_wall since, until; /* both included; until 0: no end */
 	uint64_t limit;    /* the last so many events; 0: all */
 };
 

@@ -262,3 +262,26 @@ held() { ! flock -n "$HOLDFAST_DIR/journal/events.jsonl" true; }
     run ! grep -q $'[\e\a]' shown
     run ! grep -qP '\xc2\x9b' shown
 }
+
+@test "--since and --until take durations, dates, times, today and yesterday; tail shows the newest" {
+    for i in 1 2 3; do hf journal emit note text="number $i"; done
+    for when in 1h30m yesterday today 2000-01-01 "2000-01-01 07:30" 2000-01-01T07:30:15Z 00:00; do
+        [ "$(hf journal query --since "$when" --json | jq -s length)" -eq 3 ] || { echo "$when"; return 1; }
+    done
+    [ "$(hf journal query --until "2000-01-01 00:00" | wc -l)" -eq 0 ]
+    [ "$(hf journal query --since 2100-01-01 | wc -l)" -eq 0 ]
+    [ "$(hf journal query --since yesterday --until now --json | jq -s length)" -eq 3 ]
+    # What the journal prints is read again, to the microsecond.
+    second=$(hf journal query --json | jq -rs '.[1].ts')
+    [ "$(hf journal query --since "$second" --until "$second" --json | jq -r .text)" = "number 2" ]
+    # A day in another zone begins at another time.
+    TZ=UTC0 hf journal query --since "2026-01-01 00:00Z" >a
+    TZ=EST5 hf journal query --since "2026-01-01 00:00Z" >b
+    cmp a b
+    [ "$(hf journal tail -n1 --json | jq -r .text)" = "number 3" ]
+    for i in $(seq 12); do hf journal emit note; done
+    [ "$(hf journal tail | wc -l)" -eq 10 ]
+    for bad in "" 25:00 2026-13-01 2026-02-30 "2026-01-01 7" later 1h30 -5m; do
+        expect 2 hf journal query --since "$bad"
+    done
+}

@@ -37,8 +37,10 @@ load helper
     says "needs a value"
     expect 2 hf journal query --limit=many
     says "not a number"
-    expect 2 hf journal query --since yesterday
-    says "not a duration"
+    expect 2 hf journal query --since tomorrowish
+    says "is no moment"
+    expect 2 hf journal query --since 2026-02-30
+    says "is no moment"
     expect 2 hf version --json=yes
     says "takes no value"
 }
