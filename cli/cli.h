@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <jansson.h>
 
@@ -33,6 +34,7 @@ struct cli {
 	int keep_status; /* cli_keep_status() */
 	const struct command *command;
 	struct hf_state *state; /* opened by cli_state() */
+	struct complete *complete; /* a shell asks what could follow: cli_options() answers, nothing is done */
 };
 
 struct command {
@@ -107,6 +109,14 @@ int cmd_land_show(struct cli *cli, int argc, char **argv);
 int cmd_why(struct cli *cli, int argc, char **argv);
 int cmd_doctor(struct cli *cli, int argc, char **argv);
 int cmd_version(struct cli *cli, int argc, char **argv);
+int cmd_completion(struct cli *cli, int argc, char **argv);
+int cmd_help(struct cli *cli, int argc, char **argv);
+
+/* The table in main.c; a noun of NULL ends it. */
+extern const struct command cli_commands[];
+
+/* "journal verify", or a noun that stands alone; *ret_words is how many words it took. */
+const struct command *cli_find_command(int argc, char **argv, int *ret_words);
 
 /*
  * The last `n` records about `name`, oldest first, as `journal query` prints them: each a line
@@ -136,7 +146,7 @@ struct option_spec {
 	enum option_kind kind;
 	void *target;
 	const char *value; /* "DUR", for the help */
-	const char *help;
+	const char *help; /* NULL: not shown; an option that is only there to be refused with a reason */
 };
 
 /*
@@ -160,6 +170,25 @@ int cli_when(const char *text, int64_t *ret_wall_ns);
 
 /* How many single changes lead from one word to the other, up to `limit`. */
 size_t cli_distance(const char *a, const char *b, size_t limit);
+
+#define CLI_GLOBAL_SPECS(cli)                                                                                          \
+	{ "dir", 0, OPTION_TEXT, &(cli)->dir, "DIR", "state directory" },                                              \
+	{ "json", 0, OPTION_FLAG, &(cli)->json, NULL, "machine-readable output" },                                     \
+	{ "quiet", 'q', OPTION_FLAG, &(cli)->quiet, NULL, "no talk on stderr" }
+
+/* -- help and completion ------------------------------------------------------ */
+
+/* All commands, or those of one noun. */
+void cli_help(FILE *to, const char *noun);
+
+/* The usage and the options of the command that runs, on stdout. */
+void cli_command_help(const struct cli *cli, const struct option_spec *specs);
+
+/* Prints what could stand for the last of `argv`, a line each: the word, a tab, what it means. */
+int cli_complete(struct cli *cli, int argc, char **argv);
+
+/* The part of it that knows the options of the command. */
+void cli_complete_options(struct cli *cli, const struct option_spec *specs, int then_command);
 
 /* The status to exit with after cli_options() gave -1 or -2. */
 int cli_options_status(int result);

@@ -8,7 +8,7 @@
 #include "cli.h"
 
 /* clang-format off */
-static const struct command commands[] = {
+const struct command cli_commands[] = {
 	{ "lock",    "run",      "NAME [-n|-w DUR] [-s|--slots N] [--ttl DUR] [--on-timeout WHAT] [-E N] -- CMD...", "run a command under a lock", cmd_lock_run },
 	{ "lock",    "acquire",  "NAME [--pid PID] [--reentrant] [options of run]", "take a lock for your shell; prints the token", cmd_lock_acquire },
 	{ "lock",    "release",  "NAME [--pid PID | --token T]", "give it back; only its owner can", cmd_lock_release },
@@ -76,47 +76,15 @@ static const struct command commands[] = {
 	{ "name",    "unkey",    "KEY", "the name of a key", cmd_name_unkey },
 	{ "doctor",  NULL,       "", "check the state directory and what this kernel offers", cmd_doctor },
 	{ "version", NULL,       "", "print the version", cmd_version },
+	{ "completion", NULL,    "bash|zsh|fish", "print the completion for that shell", cmd_completion },
+	{ "help",    NULL,       "[COMMAND]", "all commands, or the options of one", cmd_help },
+	{ 0 },
 };
 /* clang-format on */
 
-#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
-
-static void print_help(FILE *to, const char *noun)
+const struct command *cli_find_command(int argc, char **argv, int *ret_words)
 {
-	struct cli_talk talk;
-
-	if (to == stderr)
-		cli_talk_begin(&talk);
-	fputs("usage: holdfast [--dir DIR] [--json] [-q] COMMAND ...\n\n", to);
-	for (size_t i = 0; i < N_COMMANDS; i++) {
-		const struct command *c = &commands[i];
-		char words[160];
-
-		if (noun && strcmp(noun, c->noun) != 0)
-			continue;
-		(void)snprintf(words, sizeof(words), "%s%s%s %s", c->noun, c->verb ? " " : "",
-			       c->verb ? c->verb : "", c->args);
-		if (strlen(words) <= 42)
-			fprintf(to, "  %-42s  %s\n", words, c->help);
-		else
-			fprintf(to, "  %s\n  %-42s  %s\n", words, "", c->help);
-	}
-	fputs("\n  --dir DIR   state directory (else $HOLDFAST_DIR, else ~/.local/state/holdfast)\n"
-	      "  --json      machine-readable output, versioned (\"v\":1)\n"
-	      "  -q          no talk on stderr\n"
-	      "  --help      also behind a command, for its options\n\n"
-	      "exit status: 0 done or yes, 1 no, 2 usage, 3 refused for safety, 4 system error\n",
-	      to);
-	if (to == stderr)
-		cli_talk_end(&talk);
-}
-
-/* "journal verify", or a noun that stands alone; *ret_words is how many words it took. */
-static const struct command *find_command(int argc, char **argv, int *ret_words)
-{
-	for (size_t i = 0; i < N_COMMANDS; i++) {
-		const struct command *c = &commands[i];
-
+	for (const struct command *c = cli_commands; c->noun; c++) {
 		if (strcmp(argv[0], c->noun) != 0)
 			continue;
 		if (!c->verb) {
@@ -133,8 +101,8 @@ static const struct command *find_command(int argc, char **argv, int *ret_words)
 
 static int is_noun(const char *word)
 {
-	for (size_t i = 0; i < N_COMMANDS; i++)
-		if (strcmp(word, commands[i].noun) == 0)
+	for (const struct command *c = cli_commands; c->noun; c++)
+		if (strcmp(word, c->noun) == 0)
 			return 1;
 	return 0;
 }
@@ -145,11 +113,11 @@ static const char *nearest(const char *noun, const char *word)
 	const char *near = NULL;
 	size_t best = 3;
 
-	for (size_t i = 0; i < N_COMMANDS; i++) {
-		const char *candidate = noun ? commands[i].verb : commands[i].noun;
+	for (const struct command *c = cli_commands; c->noun; c++) {
+		const char *candidate = noun ? c->verb : c->noun;
 		size_t d;
 
-		if (!candidate || (noun && strcmp(noun, commands[i].noun) != 0))
+		if (!candidate || (noun && strcmp(noun, c->noun) != 0))
 			continue;
 		d = cli_distance(word, candidate, 3);
 		/* Of a short word two changes leave nothing. */
@@ -171,12 +139,32 @@ static int explain_unknown(struct cli *cli, int argc, char **argv)
 				 near ? "'?" : "");
 	}
 	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-		print_help(argc < 2 ? stderr : stdout, argv[0]);
+		cli_help(argc < 2 ? stderr : stdout, argv[0]);
 		return argc < 2 ? HF_EXIT_USAGE : HF_EXIT_DONE;
 	}
 	near = nearest(argv[0], argv[1]);
 	return cli_usage(cli, "'%s' has no verb '%s'%s%s%s", argv[0], argv[1], near ? "; did you mean '" : "", near ? near : "",
 			 near ? "'?" : "");
+}
+
+int cmd_help(struct cli *cli, int argc, char **argv)
+{
+	char option[] = "--help", *words[] = { option, NULL };
+	const struct command *command;
+	int n, used;
+
+	n = cli_options(cli, NULL, argc, argv, 0, 2);
+	if (n < 0)
+		return cli_options_status(n);
+	command = n > 0 ? cli_find_command(n, argv, &used) : NULL;
+	if (command && used == n) {
+		cli->command = command;
+		return command->run(cli, 1, words);
+	}
+	if (n > 1 || (n == 1 && !is_noun(argv[0])))
+		return explain_unknown(cli, n, argv);
+	cli_help(stdout, n > 0 ? argv[0] : NULL);
+	return HF_EXIT_DONE;
 }
 
 /*
@@ -214,7 +202,7 @@ int main(int argc, char **argv)
 		int used;
 
 		if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
-			print_help(stdout, NULL);
+			cli_help(stdout, NULL);
 			return finish(&cli, HF_EXIT_DONE);
 		}
 		if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0)
@@ -227,11 +215,13 @@ int main(int argc, char **argv)
 		argc -= used;
 		argv += used;
 	}
-	if (argc == 0 || strcmp(argv[0], "help") == 0) {
-		print_help(argc ? stdout : stderr, argc > 1 && is_noun(argv[1]) ? argv[1] : NULL);
-		return argc ? finish(&cli, HF_EXIT_DONE) : HF_EXIT_USAGE;
+	if (argc == 0) {
+		cli_help(stderr, NULL);
+		return HF_EXIT_USAGE;
 	}
-	cli.command = find_command(argc, argv, &words);
+	if (strcmp(argv[0], "__complete") == 0)
+		return finish(&cli, cli_complete(&cli, argc - 1, argv + 1));
+	cli.command = cli_find_command(argc, argv, &words);
 	if (!cli.command)
 		return finish(&cli, explain_unknown(&cli, argc, argv));
 	status = cli.command->run(&cli, argc - words, argv + words);

@@ -6,31 +6,6 @@
 #include "hf/base/parse.h"
 #include "cli.h"
 
-static void print_options(const struct option_spec *specs)
-{
-	for (const struct option_spec *s = specs; s && s->name; s++) {
-		char words[48];
-
-		(void)snprintf(words, sizeof(words), "--%s%s%s", s->name, s->value ? " " : "",
-			       s->value ? s->value : "");
-		if (s->letter)
-			printf("  -%c, %-20s  %s\n", s->letter, words, s->help);
-		else
-			printf("      %-20s  %s\n", words, s->help);
-	}
-}
-
-static void print_command_help(const struct cli *cli, const struct option_spec *specs)
-{
-	const struct command *c = cli->command;
-
-	printf("usage: holdfast %s%s%s %s\n\n%s\n", c->noun, c->verb ? " " : "",
-	       c->verb ? c->verb : "", c->args, c->help);
-	if (specs && specs->name)
-		puts("");
-	print_options(specs);
-}
-
 static void append(char ***list, const char *value)
 {
 	size_t n = 0;
@@ -155,12 +130,7 @@ static int take(const struct cli *cli, const struct option_spec *specs, int argc
 
 int cli_global_option(struct cli *cli, int argc, char **argv)
 {
-	const struct option_spec specs[] = {
-		{ "dir", 0, OPTION_TEXT, &cli->dir, "DIR", "" },
-		{ "json", 0, OPTION_FLAG, &cli->json, NULL, "" },
-		{ "quiet", 'q', OPTION_FLAG, &cli->quiet, NULL, "" },
-		{ 0 },
-	};
+	const struct option_spec specs[] = { CLI_GLOBAL_SPECS(cli), { 0 } };
 
 	return take(cli, specs, argc, argv);
 }
@@ -215,6 +185,10 @@ int cli_options(struct cli *cli, const struct option_spec *specs, int argc, char
 {
 	int words = 0, at = 0;
 
+	if (cli->complete) {
+		cli_complete_options(cli, specs, max == OPTIONS_THEN_COMMAND);
+		return -2;
+	}
 	while (at < argc) {
 		int used;
 
@@ -230,7 +204,7 @@ int cli_options(struct cli *cli, const struct option_spec *specs, int argc, char
 			continue;
 		}
 		if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {
-			print_command_help(cli, specs);
+			cli_command_help(cli, specs);
 			return -2;
 		}
 		used = take(cli, specs, argc - at, argv + at);

@@ -26,15 +26,25 @@ struct lock_options {
 #define LOCK_OPTIONS_INIT { .wait_ns = -1, .ttl_ns = -1, .busy_status = HF_EXIT_NO }
 
 /* The rows of these options, for the tables of lock run and acquire. */
-#define LOCK_OPTION_SPECS(o)                                                                       \
-	{ "nonblock", 'n', OPTION_FLAG, &(o).no_wait, NULL, "do not wait" },                       \
-	{ "wait", 'w', OPTION_DURATION, &(o).wait_ns, "DUR", "wait at most DUR (else for ever)" }, \
-	{ "shared", 's', OPTION_FLAG, &(o).shared, NULL, "together with others that are shared" }, \
-	{ "slots", 0, OPTION_TEXT, &(o).slots_word, "N", "at most N at once (1 to 64)" },          \
-	{ "ttl", 0, OPTION_DURATION, &(o).ttl_ns, "DUR", "a lease: lost if not renewed in DUR" },  \
-	{ "on-timeout", 0, OPTION_TEXT, &(o).on_timeout_word, "WHAT", "fail, skip or proceed" },   \
-	{ "conflict-exit-code", 'E', OPTION_COUNT, &(o).busy_status, "N",                          \
-	  "exit status when it cannot be had (1)" }
+#define LOCK_OPTION_SPECS(o)                                                                                    \
+	{ "nonblock", 'n', OPTION_FLAG, &(o).no_wait, NULL, "do not wait" },                                    \
+	{ "wait", 'w', OPTION_DURATION, &(o).wait_ns, "DUR", "wait at most DUR (else for ever)" },              \
+	{ "shared", 's', OPTION_FLAG, &(o).shared, NULL, "together with others that are shared" },              \
+	{ "slots", 0, OPTION_TEXT, &(o).slots_word, "N", "at most N at once (1 to 64)" },                       \
+	LOCK_LEASE_SPECS(o, "fail|skip|proceed")
+
+/* A session's lock: exclusive, and it does not wait unless it is told to. */
+#define SESSION_LOCK_SPECS(o)                                                                                   \
+	{ "nonblock", 'n', OPTION_FLAG, &(o).no_wait, NULL, "do not wait for the name (the default)" },         \
+	{ "wait", 'w', OPTION_DURATION, &(o).wait_ns, "DUR", "wait at most DUR for the name" },                 \
+	{ "shared", 's', OPTION_FLAG, &(o).shared, NULL, NULL },                                                \
+	{ "slots", 0, OPTION_TEXT, &(o).slots_word, "N", NULL },                                                \
+	LOCK_LEASE_SPECS(o, "fail|skip")
+
+#define LOCK_LEASE_SPECS(o, policies)                                                                           \
+	{ "ttl", 0, OPTION_DURATION, &(o).ttl_ns, "DUR", "a lease: lost if not renewed in DUR" },               \
+	{ "on-timeout", 0, OPTION_TEXT, &(o).on_timeout_word, policies, "what to do when it stays busy (fail)" }, \
+	{ "conflict-exit-code", 'E', OPTION_COUNT, &(o).busy_status, "N", "exit status when it stays busy (1)" }
 
 #define LOCK_KIND_SPEC(word) \
 	{ "kind", 0, OPTION_TEXT, &(word), "KIND", "name (default), group, file, plan, target or land" }

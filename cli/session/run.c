@@ -383,10 +383,10 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		{ "max-depth", 0, OPTION_COUNT, &run.max_depth, "N", "sessions within sessions (32)" },
 		{ "max-active", 0, OPTION_COUNT, &run.max_active, "N", "at most N of the group at once" },
 		{ "group", 0, OPTION_TEXT, &o->group, "NAME", "the group that --max-active counts (all)" },
-		{ "tree", 0, OPTION_TEXT, &run.tree_word, "HOW", "auto, cgroup or walk" },
-		{ "term", 0, OPTION_TEXT, &run.term_word, "WHOM", "TERM goes first to the leader, or to the whole tree (leader)" },
+		{ "tree", 0, OPTION_TEXT, &run.tree_word, "auto|cgroup|walk", "how the processes of the session are found (auto)" },
+		{ "term", 0, OPTION_TEXT, &run.term_word, "leader|tree", "which get TERM first (leader)" },
 		RUN_IN_SPECS(run.in),
-		LOCK_OPTION_SPECS(run.lock),
+		SESSION_LOCK_SPECS(run.lock),
 		{ 0 },
 	};
 	char **command;

@@ -16,9 +16,9 @@ struct run_in {
 
 #define RUN_IN_SPECS(in)                                                                                                       \
 	{ "in", 0, OPTION_LIST, &(in).dirs, "DIR", "work in a sandbox over DIR; commit when it succeeds" },                     \
-	{ "strategy", 0, OPTION_TEXT, &(in).strategy, "HOW", "of the sandbox: auto, overlay, clone, copy (auto)" },             \
-	{ "keep", 0, OPTION_TEXT, &(in).keep, "WHEN", "keep the sandbox: on-failure, always, never (on-failure)" },             \
-	{ "commit", 0, OPTION_TEXT, &(in).commit, "WHEN", "on-success, ask, never (on-success)" },                              \
+	{ "strategy", 0, OPTION_TEXT, &(in).strategy, "auto|overlay|clone|copy", "how the sandbox is made (auto)" },             \
+	{ "keep", 0, OPTION_TEXT, &(in).keep, "on-failure|always|never", "keep the sandbox (on-failure)" },             \
+	{ "commit", 0, OPTION_TEXT, &(in).commit, "on-success|ask|never", "when to commit (on-success)" },                              \
 	{ "ask", 0, OPTION_FLAG, &(in).ask, NULL, "show the changes and ask before they are committed" },                       \
 	{ "merge", 0, OPTION_FLAG, &(in).merge, NULL, "merge text files that others changed meanwhile, where that is clean" },  \
 	{ "retry", 0, OPTION_COUNT, &(in).retry, "N", "after a conflict run it again, at most N times" },                       \
@@ -27,8 +27,8 @@ struct run_in {
 	{ "no-network", 0, OPTION_FLAG, &(in).no_network, NULL, "the command has loopback and no other network" },               \
 	{ "land", 0, OPTION_TEXT, &(in).land, "BRANCH", "land on this git branch, or off (in a work tree: the one checked out)" },  \
 	{ "message", 0, OPTION_TEXT, &(in).message, "TEXT", "of the commit of what the command left uncommitted" },             \
-	{ "base", 0, OPTION_TEXT, &(in).base, "WHAT", "the command sees: head, worktree with its uncommitted edits (head)" },   \
-	{ "land-merge", 0, OPTION_TEXT, &(in).land_merge, "HOW", "onto what came meanwhile: rebase, merge, ff-only (rebase)" }, \
+	{ "base", 0, OPTION_TEXT, &(in).base, "head|worktree", "the command sees the branch, or also your uncommitted edits (head)" },   \
+	{ "land-merge", 0, OPTION_TEXT, &(in).land_merge, "rebase|merge|ff-only", "onto what came meanwhile (rebase)" }, \
 	{ "also", 0, OPTION_LIST, &(in).also, "GLOB", "files that git ignores land too, where they match" },                    \
 	{ "result", 0, OPTION_TEXT, &(in).result, "FILE", "write what --json prints to FILE" }
 

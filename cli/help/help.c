@@ -1,0 +1,166 @@
+/* cli/help/help.c - the help of all commands, of a noun, and of one command, within 80 columns. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+#define WIDTH	  79
+#define NAMES	  22 /* columns for the words of a command */
+#define OPTIONS	  29 /* columns for an option with its value */
+
+/* What stands together; a noun that no group names comes last. */
+static const struct {
+	const char *title, *nouns;
+} groups[] = {
+	{ "Sessions", " run ps ls list status logs attach stop kill restart wait seen rm prune reap beat " },
+	{ "Locks", " lock why " },
+	{ "Shared files", " file " },
+	{ "Plans and sandboxes", " plan " },
+	{ "Landing on git", " land " },
+	{ "Work mode and hooks", " keep hook " },
+	{ "Journal", " journal " },
+	{ "Processes and names", " proc name " },
+	{ "This program", NULL },
+};
+
+#define N_GROUPS (sizeof(groups) / sizeof(groups[0]))
+
+static size_t group_of(const char *noun)
+{
+	for (size_t i = 0; i + 1 < N_GROUPS; i++) {
+		const char *at = strstr(groups[i].nouns, noun);
+
+		while (at && (at[-1] != ' ' || at[strlen(noun)] != ' '))
+			at = strstr(at + 1, noun);
+		if (at)
+			return i;
+	}
+	return N_GROUPS - 1;
+}
+
+/* The length of the next piece that is not broken: a word, or what stands in brackets if that fits in a line. */
+static int piece(const char *text, int room)
+{
+	size_t word = strcspn(text, " "), bracket = strcspn(text, "]");
+
+	if (*text == '[' && text[bracket]) {
+		bracket += strcspn(text + bracket, " ");
+		if ((int)bracket < room)
+			word = bracket;
+	}
+	return (int)word;
+}
+
+/* Prints `text` from column `column` on and breaks it between words; further lines begin at `indent`. */
+static void print_wrapped(FILE *to, int column, int indent, const char *text)
+{
+	int first = 1;
+
+	while (*text) {
+		int len = piece(text, WIDTH - indent);
+
+		if (!first && column + 1 + len > WIDTH) {
+			fprintf(to, "\n%*s", indent, "");
+			column = indent;
+		} else if (!first) {
+			fputc(' ', to);
+			column++;
+		}
+		fprintf(to, "%.*s", len, text);
+		column += len;
+		first = 0;
+		text += len;
+		text += strspn(text, " ");
+	}
+	fputc('\n', to);
+}
+
+/* `words` in a column of their own, `help` beside or below it. */
+static void print_pair(FILE *to, const char *words, int width, const char *help)
+{
+	int n = fprintf(to, "  %s", words);
+
+	if (n >= width)
+		fprintf(to, "\n%*s", width, "");
+	else
+		fprintf(to, "%*s", width - n, "");
+	print_wrapped(to, width, width, help);
+}
+
+static void words_of(const struct command *c, char *out, size_t cap)
+{
+	(void)snprintf(out, cap, "%s%s%s", c->noun, c->verb ? " " : "", c->verb ? c->verb : "");
+}
+
+static void print_group(FILE *to, size_t group)
+{
+	fprintf(to, "%s\n", groups[group].title);
+	for (const struct command *c = cli_commands; c->noun; c++) {
+		char words[NAMES * 2];
+
+		if (group_of(c->noun) != group)
+			continue;
+		words_of(c, words, sizeof(words));
+		print_pair(to, words, NAMES, c->help);
+	}
+	fputc('\n', to);
+}
+
+/* The verbs of one noun, with their arguments. */
+static void print_noun(FILE *to, const char *noun)
+{
+	for (const struct command *c = cli_commands; c->noun; c++) {
+		char words[NAMES * 2];
+
+		if (strcmp(noun, c->noun) != 0)
+			continue;
+		words_of(c, words, sizeof(words));
+		print_wrapped(to, fprintf(to, "  %s ", words), 6, c->args);
+		print_wrapped(to, fprintf(to, "      "), 6, c->help);
+	}
+	fputc('\n', to);
+}
+
+void cli_help(FILE *to, const char *noun)
+{
+	struct cli_talk talk;
+
+	if (to == stderr)
+		cli_talk_begin(&talk);
+	fputs("usage: holdfast [--dir DIR] [--json] [-q] COMMAND ...\n\n", to);
+	for (size_t i = 0; !noun && i < N_GROUPS; i++)
+		print_group(to, i);
+	if (noun)
+		print_noun(to, noun);
+	fputs("  --dir DIR   state directory ($HOLDFAST_DIR, else ~/.local/state/holdfast)\n"
+	      "  --json      machine-readable output, versioned (\"v\":1)\n"
+	      "  -q          no talk on stderr\n"
+	      "  --help      behind a command: its options; also 'holdfast help COMMAND'\n\n"
+	      "exit status: 0 done or yes, 1 no, 2 usage, 3 refused for safety, 4 system error\n",
+	      to);
+	if (to == stderr)
+		cli_talk_end(&talk);
+}
+
+void cli_command_help(const struct cli *cli, const struct option_spec *specs)
+{
+	const struct command *c = cli->command;
+	char words[NAMES * 2];
+
+	words_of(c, words, sizeof(words));
+	print_wrapped(stdout, printf("usage: holdfast %s ", words), 8, c->args);
+	puts("");
+	print_wrapped(stdout, 0, 0, c->help);
+	if (specs && specs->name)
+		puts("");
+	for (const struct option_spec *s = specs; s && s->name; s++) {
+		char option[64], letter[] = "    ";
+
+		if (!s->help)
+			continue;
+		if (s->letter)
+			(void)snprintf(letter, sizeof(letter), "-%c, ", s->letter);
+		(void)snprintf(option, sizeof(option), "%s--%s%s%s", letter, s->name, s->value ? " " : "", s->value ? s->value : "");
+		print_pair(stdout, option, OPTIONS, s->help);
+	}
+}
