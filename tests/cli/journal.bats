@@ -275,9 +275,10 @@ held() { ! flock -n "$HOLDFAST_DIR/journal/events.jsonl" true; }
     second=$(hf journal query --json | jq -rs '.[1].ts')
     [ "$(hf journal query --since "$second" --until "$second" --json | jq -r .text)" = "number 2" ]
     # A day in another zone begins at another time.
-    TZ=UTC0 hf journal query --since "2026-01-01 00:00Z" >a
-    TZ=EST5 hf journal query --since "2026-01-01 00:00Z" >b
+    TZ=UTC0 hf journal query --json --since "2026-01-01 00:00Z" >a
+    TZ=EST5 hf journal query --json --since "2026-01-01 00:00Z" >b
     cmp a b
+    [ "$(wc -l <a)" -eq 3 ]
     [ "$(hf journal tail -n1 --json | jq -r .text)" = "number 3" ]
     for i in $(seq 12); do hf journal emit note; done
     [ "$(hf journal tail | wc -l)" -eq 10 ]
