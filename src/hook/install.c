@@ -1,4 +1,4 @@
-/* hook/install.c - the files of a client's settings: where they are, and our hooks in them. */
+/* hook/install.c - the files of a client's settings, and our hooks in them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,91 +10,12 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/file/file.h"
+#include "hf/hook/places.h"
 #include "hf/hook/settings.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
 #include "holdfast/file.h"
-
-/* -- where -------------------------------------------------------------------------------------- */
-
-static const struct place {
-	enum hf_client client;
-	enum hf_hook_scope scope;
-	const char *variable; /* that moves it; NULL: none */
-	const char *beside;   /* put behind that variable's value */
-	const char *path;     /* below the home or project directory */
-} places[] = {
-	{ HF_CLIENT_CLAUDE, HF_SCOPE_USER, "CLAUDE_CONFIG_DIR", "settings.json", ".claude/settings.json" },
-	{ HF_CLIENT_CLAUDE, HF_SCOPE_PROJECT, NULL, NULL, ".claude/settings.json" },
-	{ HF_CLIENT_CLAUDE, HF_SCOPE_LOCAL, NULL, NULL, ".claude/settings.local.json" },
-	{ HF_CLIENT_CODEX, HF_SCOPE_USER, "CODEX_HOME", "hooks.json", ".codex/hooks.json" },
-	{ HF_CLIENT_CODEX, HF_SCOPE_PROJECT, NULL, NULL, ".codex/hooks.json" },
-	{ HF_CLIENT_COPILOT, HF_SCOPE_USER, "COPILOT_HOME", "hooks/holdfast.json", ".copilot/hooks/holdfast.json" },
-	{ HF_CLIENT_COPILOT, HF_SCOPE_PROJECT, NULL, NULL, ".github/hooks/holdfast.json" },
-	{ HF_CLIENT_GEMINI, HF_SCOPE_USER, "GEMINI_CLI_HOME", ".gemini/settings.json", ".gemini/settings.json" },
-	{ HF_CLIENT_GEMINI, HF_SCOPE_PROJECT, NULL, NULL, ".gemini/settings.json" },
-};
-
-#define N_PLACES (sizeof(places) / sizeof(places[0]))
-
-/* A file of settings, and the directory that a symlink must not lead out of. */
-struct found {
-	char *root;
-	char *path;
-	size_t root_len;
-};
-
-static void found_done(struct found *found)
-{
-	free(found->root);
-	free(found->path);
-}
-
-static const char *directory_of(const struct place *place, const struct hf_settings_opts *opts, const char **ret_rest,
-				struct hf_err *err)
-{
-	const char *moved = place->variable ? getenv(place->variable) : NULL, *home = getenv("HOME");
-
-	*ret_rest = place->path;
-	if (place->scope != HF_SCOPE_USER)
-		return opts->project ? opts->project : ".";
-	if (moved && moved[0]) {
-		*ret_rest = place->beside;
-		return moved;
-	}
-	if (!home || home[0] != '/') {
-		(void)FAIL(err, -EINVAL, "settings", hf_client_word(place->client), "HOME is no absolute path");
-		return NULL;
-	}
-	return home;
-}
-
-static int find(const struct place *place, const struct hf_settings_opts *opts, struct found *ret, struct hf_err *err)
-{
-	const char *rest, *directory = directory_of(place, opts, &rest, err);
-
-	if (!directory)
-		return -EINVAL;
-	ret->root = realpath(directory, NULL);
-	if (!ret->root)
-		return FAIL_SYS(err, "open", directory);
-	ret->root_len = strlen(ret->root);
-	if (asprintf(&ret->path, "%s/%s", ret->root, rest) < 0) {
-		ret->path = NULL;
-		return hf_fail_sys(err, ENOMEM, "malloc", directory);
-	}
-	return 0;
-}
-
-static const struct place *place_of(const struct hf_settings_opts *opts, struct hf_err *err)
-{
-	for (size_t i = 0; i < N_PLACES; i++)
-		if (places[i].client == opts->client && places[i].scope == opts->scope)
-			return &places[i];
-	(void)FAIL(err, -EINVAL, "settings", hf_client_word(opts->client), "it has no such settings");
-	return NULL;
-}
 
 static int check_opts(const struct hf_settings_opts *opts, struct hf_err *err)
 {
@@ -106,8 +27,8 @@ static int check_opts(const struct hf_settings_opts *opts, struct hf_err *err)
 /* -- a report -------------------------------------------------------------------------------------- */
 
 struct memory {
-	struct found found;
-	struct found other;
+	struct hf_found found;
+	struct hf_found other;
 	struct hf_buf text;
 };
 
@@ -116,8 +37,8 @@ void hf_settings_report_done(struct hf_settings_report *report)
 	struct memory *memory = report->memory;
 
 	if (memory) {
-		found_done(&memory->found);
-		found_done(&memory->other);
+		hf_found_done(&memory->found);
+		hf_found_done(&memory->other);
 		hf_buf_done(&memory->text);
 		free(memory);
 	}
@@ -126,13 +47,13 @@ void hf_settings_report_done(struct hf_settings_report *report)
 
 static int begin(const struct hf_settings_opts *opts, struct hf_settings_report *report, struct hf_err *err)
 {
-	const struct place *place;
+	const struct hf_place *place;
 	struct memory *memory;
 	int r = check_opts(opts, err);
 
 	if (r < 0)
 		return r;
-	place = place_of(opts, err);
+	place = hf_place_of(opts, err);
 	if (!place)
 		return -EINVAL;
 	memory = calloc(1, sizeof(*memory));
@@ -140,7 +61,7 @@ static int begin(const struct hf_settings_opts *opts, struct hf_settings_report 
 		return hf_fail_sys(err, ENOMEM, "malloc", "settings");
 	memory->text = (struct hf_buf)HF_BUF_INIT;
 	*report = (struct hf_settings_report){ .path = "", .other = "", .text = "", .memory = memory };
-	r = find(place, opts, &memory->found, err);
+	r = hf_place_find(place, opts, &memory->found, err);
 	if (r == 0)
 		report->path = memory->found.path;
 	return r;
@@ -239,24 +160,23 @@ int hf_hook_settings(const struct hf_settings_opts *opts, struct hf_settings_rep
 }
 
 /* Has another file that the client reads here our hooks? Copilot also reads the project's settings of Claude. */
-static int find_other(const struct hf_settings_opts *opts, const struct place *place, struct found *ret)
+static int find_other(const struct hf_settings_opts *opts, const struct hf_place *place, struct hf_found *ret)
 {
-	for (size_t i = 0; i < N_PLACES; i++) {
-		const struct place *other = &places[i];
+	for (const struct hf_place *other = NULL; (other = hf_place_next(other));) {
 		const struct hf_settings_want want = want_of(opts);
 		AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
-		AUTO(found_done) struct found found = { 0 };
+		AUTO(hf_found_done) struct hf_found found = { 0 };
 		int same, is_copy = opts->client == HF_CLIENT_COPILOT && other->client == HF_CLIENT_CLAUDE &&
 				    other->scope == HF_SCOPE_PROJECT;
 
 		if (other == place || (other->client != opts->client && !is_copy))
 			continue;
-		if (find(other, opts, &found, NULL) < 0 || read_path(found.path, &text, NULL) < 0 || text.len == 0 ||
+		if (hf_place_find(other, opts, &found, NULL) < 0 || read_path(found.path, &text, NULL) < 0 || text.len == 0 ||
 		    hf_settings_check(other->client, &text, 0, found.path, NULL) < 0 ||
 		    hf_settings_count(&want, &text, &same, found.path, NULL) <= 0)
 			continue;
 		*ret = found;
-		found = (struct found){ 0 };
+		found = (struct hf_found){ 0 };
 		return 1;
 	}
 	return 0;
@@ -345,7 +265,7 @@ static int make(void *arg, struct hf_file *file, struct hf_err *err)
 }
 
 /* The directories between root and file, readable as the user's umask says, and by the user in any case. */
-static int make_directories(const struct found *found, struct hf_err *err)
+static int make_directories(const struct hf_found *found, struct hf_err *err)
 {
 	for (char *slash = found->path + found->root_len; (slash = strchr(slash + 1, '/'));) {
 		int r;
@@ -415,7 +335,7 @@ static int is_superfluous(const struct hf_settings_opts *opts, struct hf_setting
 {
 	struct memory *memory = report->memory;
 
-	if (!find_other(opts, place_of(opts, NULL), &memory->other))
+	if (!find_other(opts, hf_place_of(opts, NULL), &memory->other))
 		return 0;
 	report->other = memory->other.path;
 	return opts->scope != HF_SCOPE_USER && read_path(report->path, &memory->text, NULL) == 0 &&

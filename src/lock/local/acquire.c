@@ -14,7 +14,6 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/lock/local/queue/channel.h"
-#include "hf/lock/local/deadlock/deadlock.h"
 #include "hf/lock/local/queue/grant.h"
 #include "hf/lock/local/record/guard.h"
 #include "hf/lock/local/record/holders.h"
@@ -22,20 +21,12 @@
 #include "hf/lock/local/queue/queue.h"
 #include "hf/lock/local/queue/wait.h"
 #include "hf/proc/judge.h"
-#include "hf/sys/fd/noinherit.h"
 
 /*
  * Bound on leaving the queue after a timeout. If it is exceeded, the entry is skipped later, because
  * its channel has no reader.
  */
 #define LEAVE_WAIT_NS (200 * HF_MSEC)
-
-static void attempt_done(struct hf_attempt *a)
-{
-	for (nfds_t i = 0; i < a->n_watch; i++)
-		if (i != HF_WATCH_CANCEL)
-			hf_noinherit_close(&a->watch[i].fd);
-}
 
 /* The holder that is the same owner as the request's, or NULL. */
 static struct hf_lock_holder *own_holder(struct hf_guard *guard,
@@ -246,77 +237,6 @@ static int refuse(struct hf_guard *guard, struct hf_attempt *a, struct hf_holder
 		    a->request->lock.name, "%.*s", 250, text);
 }
 
-/* Tickets that turn out to be in use, before we give up. */
-#define MAX_TICKETS 16
-
-/* Takes a place and makes its channel. -EEXIST: another waiter has that ticket. */
-static int take_place(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
-{
-	int r = hf_queue_join(guard, &a->entry, err);
-
-	if (r == 0)
-		r = hf_guard_write(guard, err);
-	if (r < 0)
-		return r;
-	r = hf_channel_make(guard, a->entry.ticket, &a->watch[HF_WATCH_CHANNEL].fd, err);
-	if (r == -EEXIST)
-		hf_queue_skip(guard, &a->entry);
-	else if (r < 0)
-		hf_queue_leave(guard, &a->entry);
-	return r;
-}
-
-static int join(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
-{
-	int r = -EEXIST;
-
-	hf_noinherit_close(&a->watch[HF_WATCH_CHANNEL].fd);
-	a->entry.since_ns = hf_local_now(a->locks);
-	/* Nobody waits, so what channels there are were left by processes that were killed. */
-	if (guard->record.first == guard->record.next)
-		hf_channel_recall(a->locks, guard->dir, guard->key, &guard->record, 1);
-	for (int i = 0; i < MAX_TICKETS && r == -EEXIST; i++) {
-		r = take_place(guard, a, err);
-		/* An older record was put back, and knows nothing of the waiters. */
-		if (r == -EEXIST)
-			hf_channel_recall(a->locks, guard->dir, guard->key, &guard->record, 0);
-	}
-	if (r == -EEXIST)
-		return hf_fail_sys(err, EEXIST, "mkfifo", guard->name);
-	if (r < 0)
-		return r;
-	a->queued = 1;
-	a->suspect_pause_ns = hf_deadlock_first_ns;
-	a->suspect = hf_mono_in(a->suspect_pause_ns);
-	return 0;
-}
-
-static int check_deadlock(struct hf_attempt *a, struct hf_err *err)
-{
-	char cycle[2 * HF_EVIDENCE_MAX];
-
-	a->suspect_pause_ns *= HF_DEADLOCK_GROWS;
-	if (a->suspect_pause_ns > HF_DEADLOCK_PAUSE_MAX_NS)
-		a->suspect_pause_ns = HF_DEADLOCK_PAUSE_MAX_NS;
-	a->suspect = hf_mono_in(a->suspect_pause_ns);
-	if (!hf_deadlock_check(a->locks, &a->request->lock, &a->entry, cycle, sizeof(cycle)))
-		return 0;
-	hf_lock_event(a->locks->journal, HF_EV_LOCK_DEADLOCK, &a->request->lock,
-		      (struct hf_field[]){ HF_FIELD_TEXT("cycle", cycle) }, 1);
-	return FAIL(err, HF_E_DEADLOCK, "wait", a->request->lock.name, "%s", cycle);
-}
-
-/* 1 we were given the lock, 0 look again, negative: give up. */
-static int sleep_on(struct hf_attempt *a, struct hf_err *err)
-{
-	enum hf_woken woken;
-	int r = 0;
-
-	while (r == 0 && (woken = hf_attempt_sleep(a)) == HF_WOKEN_SUSPECT)
-		r = check_deadlock(a, err);
-	return r < 0 ? r : woken == HF_WOKEN_GRANTED;
-}
-
 /* Does the owner still live? */
 static int check_owner(const struct hf_attempt *a, struct hf_err *err)
 {
@@ -376,7 +296,7 @@ static int enter_or_queue(struct hf_guard *guard, struct hf_attempt *a,
 	if (may_not_wait(a))
 		return refuse(guard, a, ret_blocker, err);
 	if (!a->queued)
-		r = join(guard, a, err);
+		r = hf_attempt_join(guard, a, err);
 	return r < 0 ? r : hf_attempt_watch(guard, a) ? 0 : 2;
 }
 
@@ -415,7 +335,7 @@ static uint32_t to_ttl_ms(int64_t ns)
 int hf_local_acquire(struct hf_store *store, const struct hf_lock_request *request,
 		     uint64_t *ret_token, struct hf_holder *ret_blocker, struct hf_err *err)
 {
-	AUTO(attempt_done) struct hf_attempt a = { .locks = hf_local_of(store), .request = request,
+	AUTO(hf_attempt_done) struct hf_attempt a = { .locks = hf_local_of(store), .request = request,
 					      .n_watch = HF_WATCH_FIRST };
 	char key[HF_NAME_KEY_MAX];
 	int r;
@@ -440,7 +360,7 @@ int hf_local_acquire(struct hf_store *store, const struct hf_lock_request *reque
 		.slots = request->slots,
 	};
 	while ((r = look_once(&a, ret_blocker, err)) == 0 || r == 2) {
-		r = r == 0 ? sleep_on(&a, err) : 0;
+		r = r == 0 ? hf_attempt_sleep(&a, err) : 0;
 		if (r != 0)
 			break;
 		hf_attempt_stop_watching(&a);

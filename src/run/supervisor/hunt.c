@@ -16,6 +16,7 @@
 #include "hf/exec/ptable.h"
 #include "hf/proc/here.h"
 #include "hf/run/supervisor/hunt.h"
+#include "hf/run/supervisor/hunt_marks.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
@@ -26,36 +27,8 @@
 #define CHASE_LOOKS   500 /* on a busy machine that time may pass without a look */
 #define CHASE_PIDS    256 /* the newest ones, at most so many at once */
 
-/* The limit marks of one session on record. */
-struct marks {
-	uint64_t own, around;
-	int hunted;  /* it is inside the one that is hunted */
-	int is_self; /* it is the one that is hunted */
-};
-
-struct hunt {
-	struct hf_sessions *sessions;
-	const char *session; /* its name */
-	struct hf_cgroup group;
-	struct hf_here here;
-	char mark[HF_MARK_MAX];
-	uint64_t only;    /* the token of the run that is known to be unfinished; 0: not known */
-	uint64_t token;   /* our own */
-	uint64_t limit;   /* the limit mark of that run; 0: it has none, or is not known */
-	uint64_t name;    /* what all limit marks of the name have in common; for when it is not known */
-	struct marks *others; /* of all sessions on record */
-	size_t n_others, room;
-	int others_read;           /* in this round */
-	struct hf_victims victims; /* were sent SIGKILL */
-	unsigned killed;           /* how many of them */
-	unsigned living;  /* found in this round */
-	unsigned refused; /* how many of those this user may not signal */
-	int is_shared;    /* one of those has a mark that another session has as well */
-	int32_t survivor; /* one of them, for the message */
-};
-
 /* A process that was proven: kill it, and remember that it was there. */
-static void strike(struct hunt *hunt, int pidfd, int32_t pid)
+static void strike(struct hf_hunt *hunt, int pidfd, int32_t pid)
 {
 	struct hf_stat st = { 0 };
 
@@ -70,7 +43,7 @@ static void strike(struct hunt *hunt, int pidfd, int32_t pid)
 }
 
 /* One of the processes on record, by its identity. */
-static void hunt_identity(struct hunt *hunt, const struct hf_proc_id *id)
+static void hunt_identity(struct hf_hunt *hunt, const struct hf_proc_id *id)
 {
 	AUTO_FD pidfd = -1;
 
@@ -94,7 +67,7 @@ static ssize_t read_children(int32_t pid, char *text)
  * does that forks and exits faster than the table is read. Such a one is struck here: the
  * newest stands last. 1 also where the kernel has no list.
  */
-static int is_childless(struct hunt *hunt, int32_t pid)
+static int is_childless(struct hf_hunt *hunt, int32_t pid)
 {
 	AUTO_FREE char *first = malloc(2 * CHILDREN_MAX);
 	char *second = first ? first + CHILDREN_MAX : NULL;
@@ -132,7 +105,7 @@ static int is_childless(struct hunt *hunt, int32_t pid)
  * while it lives, whatever the tree does comes back to it. So it goes last, when nobody is
  * left below it: even one without mark and group cannot be missed.
  */
-static int hunt_below(struct hunt *hunt, const struct hf_proc_id *keeper)
+static int hunt_below(struct hf_hunt *hunt, const struct hf_proc_id *keeper)
 {
 	AUTO(hf_ptable_done) struct hf_ptable scan = { 0 };
 	AUTO_FD keeper_fd = -1;
@@ -171,7 +144,7 @@ static int hunt_below(struct hunt *hunt, const struct hf_proc_id *keeper)
 /* One that the group lists: the pidfd first, its group after, not exited last. */
 static void hunt_member(void *arg, int32_t pid)
 {
-	struct hunt *hunt = arg;
+	struct hf_hunt *hunt = arg;
 	AUTO_FD pidfd = pid == getpid() ? -1 : hf_sys.pidfd_open(pid, 0);
 
 	if (pidfd >= 0 && hf_cgroup_has(&hunt->group, pid) && hf_pidfd_exited(pidfd) == 0)
@@ -180,111 +153,25 @@ static void hunt_member(void *arg, int32_t pid)
 
 /* -- marks ---------------------------------------------------------------------------- */
 
-static int note_marks(void *arg, const char *name)
-{
-	struct hunt *hunt = arg;
-	struct hf_session_record record;
-
-	/* The limits of another boot are gone. */
-	if (hf_session_load(hunt->sessions, name, &record, NULL) < 0 || !record.mark ||
-	    strcmp(record.keeper.boot_id, hunt->here.boot_id) != 0)
-		return 0;
-	if (hunt->n_others == hunt->room) {
-		size_t room = hunt->room * 2 + 16;
-		struct marks *more = realloc(hunt->others, room * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		hunt->others = more;
-		hunt->room = room;
-	}
-	hunt->others[hunt->n_others++] = (struct marks){ record.mark, record.around, 0,
-							   strcmp(name, hunt->session) == 0 };
-	return 0;
-}
-
-/* A mark of the run itself? Of one that is not known, every mark of its name. */
-static int is_own_mark(const struct hunt *hunt, uint64_t mark)
-{
-	return hunt->only ? mark == hunt->limit : hf_limit_mark_name_of(mark) == hunt->name;
-}
-
-static int is_inner_mark(const struct hunt *hunt, uint64_t mark)
-{
-	for (size_t i = 0; i < hunt->n_others; i++)
-		if (hunt->others[i].hunted && hunt->others[i].own == mark)
-			return 1;
-	return 0;
-}
-
-/* Reads which sessions are inside the one that is hunted, and inside those. */
-static int read_others(struct hunt *hunt)
-{
-	int r, found = 1;
-
-	hunt->n_others = 0;
-	hunt->others_read = 1;
-	r = hf_session_each(hunt->sessions, 0, note_marks, hunt, NULL);
-	while (r == 0 && found) {
-		found = 0;
-		for (size_t i = 0; i < hunt->n_others; i++) {
-			struct marks *marks = &hunt->others[i];
-
-			if (marks->hunted || !marks->around ||
-			    !(is_own_mark(hunt, marks->around) || is_inner_mark(hunt, marks->around)))
-				continue;
-			marks->hunted = found = 1;
-		}
-	}
-	return r;
-}
-
-/* Is it the limit mark of the run, or of a session inside it? 1, 0 or -errno. */
-static int is_hunted_mark(struct hunt *hunt, uint64_t mark)
-{
-	int r;
-
-	if (!mark || (hunt->only && !hunt->limit))
-		return 0;
-	if (is_own_mark(hunt, mark))
-		return 1;
-	r = hunt->others_read ? 0 : read_others(hunt);
-	return r < 0 ? r : is_inner_mark(hunt, mark);
-}
-
-/*
- * Does another session on record, not inside this one, have the same limit mark? Marks are hashes. Then a
- * process with it may be that session's, and the mark proves nothing. 1, 0 or -errno.
- */
-static int is_shared_mark(struct hunt *hunt, uint64_t mark)
-{
-	int r = hunt->others_read ? 0 : read_others(hunt);
-
-	for (size_t i = 0; r == 0 && i < hunt->n_others; i++)
-		if (hunt->others[i].own == mark && !hunt->others[i].is_self && !hunt->others[i].hunted)
-			return 1;
-	return r;
-}
-
 /*
  * One that bears a mark of an earlier run. Its limit mark is proof whatever its user is, unless another session has the same. Any
  * user can write any environment, so a foreign process with that mark alone is not killed; it
  * may be of the tree all the same.
  */
-static int hunt_marked_one(struct hunt *hunt, int32_t pid)
+static int hunt_marked_one(struct hf_hunt *hunt, int32_t pid)
 {
 	AUTO_FD pidfd = -1;
 	uint32_t uid;
 	uint64_t mark = hf_limit_mark_of(pid);
-	int named, shared, limit = is_hunted_mark(hunt, mark);
+	int named, shared, limit = hf_hunt_is_hunted_mark(hunt, mark);
 
 	if (limit < 0 || (!limit && !hf_mark_found(pid, hunt->mark, hunt->only, hunt->token)))
 		return limit;
 	/* Seen by number; proven only now. */
 	pidfd = hf_sys.pidfd_open(pid, 0);
 	mark = pidfd < 0 ? 0 : hf_limit_mark_of(pid);
-	limit = is_hunted_mark(hunt, mark);
-	shared = limit > 0 ? is_shared_mark(hunt, mark) : 0;
+	limit = hf_hunt_is_hunted_mark(hunt, mark);
+	shared = limit > 0 ? hf_hunt_is_shared_mark(hunt, mark) : 0;
 	if (limit < 0 || shared < 0)
 		return limit < 0 ? limit : shared;
 	named = pidfd >= 0 && hf_mark_found(pid, hunt->mark, hunt->only, hunt->token);
@@ -306,7 +193,7 @@ static int hunt_marked_one(struct hunt *hunt, int32_t pid)
 	return 0;
 }
 
-static int hunt_marked(struct hunt *hunt)
+static int hunt_marked(struct hf_hunt *hunt)
 {
 	AUTO(hf_ptable_done) struct hf_ptable scan = { 0 };
 	int r = hf_ptable_read(&scan);
@@ -337,7 +224,7 @@ static int32_t newest_pid(void)
  * One that forks and exits faster than the table is read is never found in it. But it always has
  * one of the newest numbers, which are few and quickly looked at.
  */
-static int chase_newest(struct hunt *hunt)
+static int chase_newest(struct hf_hunt *hunt)
 {
 	struct hf_mono end = hf_mono_in(CHASE_NS);
 	int32_t seen = newest_pid();
@@ -359,18 +246,18 @@ static int chase_newest(struct hunt *hunt)
 }
 
 /* Is the caller itself below what would be killed? 1, 0 or -errno. */
-static int is_inside(struct hunt *hunt)
+static int is_inside(struct hf_hunt *hunt)
 {
 	if (hf_mark_found((int32_t)getpid(), hunt->mark, hunt->only, hunt->token) ||
 	    (hunt->group.fd >= 0 && hf_cgroup_has(&hunt->group, (int32_t)getpid())))
 		return 1;
-	return is_hunted_mark(hunt, hf_limit_mark_in(hf_limit_own()));
+	return hf_hunt_is_hunted_mark(hunt, hf_limit_mark_in(hf_limit_own()));
 }
 
 /* -- the whole ------------------------------------------------------------------------- */
 
 /* One round. 0 or what it failed with. */
-static int hunt_all(struct hunt *hunt, const struct hf_session_record *old)
+static int hunt_all(struct hf_hunt *hunt, const struct hf_session_record *old)
 {
 	int r;
 
@@ -397,7 +284,7 @@ static int hunt_all(struct hunt *hunt, const struct hf_session_record *old)
 	return r;
 }
 
-static int hunt_to_the_end(struct hunt *hunt, const struct hf_session_record *old)
+static int hunt_to_the_end(struct hf_hunt *hunt, const struct hf_session_record *old)
 {
 	struct hf_mono limit = hf_mono_in(PATIENCE_NS);
 	int quiet = 0;
@@ -418,7 +305,7 @@ static int hunt_to_the_end(struct hunt *hunt, const struct hf_session_record *ol
 	}
 }
 
-static int say_survivor(const struct hunt *hunt, const char *name, struct hf_err *err)
+static int say_survivor(const struct hf_hunt *hunt, const char *name, struct hf_err *err)
 {
 	uint32_t uid = 0;
 
@@ -438,7 +325,7 @@ static int say_survivor(const struct hunt *hunt, const char *name, struct hf_err
 int hf_remains_end(struct hf_sessions *sessions, const char *name,
 		   const struct hf_session_record *old, uint64_t token, struct hf_err *err)
 {
-	struct hunt hunt = { .sessions = sessions,
+	struct hf_hunt hunt = { .sessions = sessions,
 			     .session = name,
 			     .group = HF_CGROUP_INIT,
 			     /* What an earlier run was told to leave running is not of this one. */

@@ -1,7 +1,7 @@
 /*
  * run/supervisor/supervise.c - the supervisor: in front of the keeper, with the terminal.
  *
- * It passes signals on, gives the keeper's answer back, and is what remains when the
+ * It passes signals on (relay.c), gives the keeper's answer back, and is what remains when the
  * keeper is killed (takeover.c). A keeper that is only stopped cannot renew the lease; that
  * is noticed here too, by looking at the lock once in a lease.
  */
@@ -26,7 +26,6 @@
 #include "hf/run/options.h"
 #include "hf/run/supervisor/supervise.h"
 #include "hf/sys/calls.h"
-#include "hf/sys/fd/fdpass.h"
 #include "hf/sys/io.h"
 #include "hf/sys/fd/poll.h"
 
@@ -35,169 +34,6 @@
 
 /* For a look at the lease. */
 #define LOOK_NS (100 * HF_MSEC)
-
-/* -- from and to the keeper --------------------------------------------------------- */
-
-static void order(struct hf_supervisor *s, int sig, int from_terminal, pid_t group)
-{
-	struct hf_link_order order = { .signal = sig, .from_terminal = from_terminal, .group = group };
-
-	(void)send(s->link, &order, sizeof(order), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-/* 1 and *ret_fd (or -1); 0 when there is none now. */
-static int receive(struct hf_supervisor *s, struct hf_link_news *ret, int *ret_fd)
-{
-	return hf_recv_fd(s->link, ret, sizeof(*ret), MSG_DONTWAIT, ret_fd) == sizeof(*ret);
-}
-
-static void suspend(struct hf_supervisor *s)
-{
-	hf_terminal_restore(&s->terminal);
-	(void)raise(SIGSTOP);
-	/* Continued: the terminal is ours again. */
-	hf_terminal_raw(&s->terminal);
-	order(s, SIGCONT, 0, 0);
-}
-
-/* The stored options are in force: the lease to watch and the place to free are theirs. */
-static void take_terms(struct hf_supervisor *s, const struct hf_link_news *news)
-{
-	s->terms = news->terms;
-	s->o.ttl_ns = s->terms.ttl_ns;
-	s->o.grace_ns = s->terms.grace_ns;
-	s->o.max_active = s->terms.max_active;
-	s->o.group = s->terms.group;
-	s->look = hf_mono_in(s->o.ttl_ns);
-	memcpy(s->resumed, news->report.resumed, sizeof(s->resumed));
-	/* In the background the caller is another process, and is told by hf_run_start. */
-	if (s->o.resumed && !s->detached)
-		s->o.resumed(s->o.resumed_arg, s->resumed);
-}
-
-static void hear(struct hf_supervisor *s)
-{
-	struct hf_link_news news;
-	int fd;
-
-	while (receive(s, &news, &fd)) {
-		switch (news.kind) {
-		case HF_LINK_RESUMED:
-			take_terms(s, &news);
-			break;
-		case HF_LINK_STARTED:
-			memcpy(news.report.resumed, s->resumed, sizeof(s->resumed));
-			if (s->started)
-				s->started(s->arg, &news);
-			s->started = NULL;
-			break;
-		case HF_LINK_TERMINAL:
-			hf_terminal_take(&s->terminal, fd);
-			atomic_store(&s->gate->has_pty, fd >= 0);
-			break;
-		case HF_LINK_KEEPER:
-			s->keeper = news.report.pid;
-			s->keeper_fd = fd;
-			break;
-		case HF_LINK_SUSPENDED:
-			suspend(s);
-			break;
-		case HF_LINK_ENDED:
-		default:
-			s->last = news;
-			break;
-		}
-	}
-}
-
-/* Only those does a terminal send. */
-static int is_of_terminal(int sig)
-{
-	return sig == SIGINT || sig == SIGQUIT || sig == SIGHUP || sig == SIGTSTP || sig == SIGCONT ||
-	       sig == SIGTTIN || sig == SIGTTOU || sig == SIGWINCH;
-}
-
-/* Stops us and the command, never the one without the other. */
-static void stop_both(struct hf_supervisor *s, int sig, int from_terminal)
-{
-	sigset_t set;
-
-	atomic_store(&s->gate->passing, 0);
-	if (!from_terminal) {
-		order(s, SIGTSTP, 0, 0);
-		(void)raise(SIGSTOP);
-	} else {
-		/* The command has it. The kernel knows whether it stops anybody: not without a shell above. */
-		sigemptyset(&set);
-		sigaddset(&set, sig);
-		(void)raise(sig);
-		(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
-		(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	}
-	atomic_store(&s->gate->passing, 1);
-}
-
-static void pass_signal(struct hf_supervisor *s, int sig, int from_terminal)
-{
-	switch (sig) {
-	case SIGCHLD:
-	case SIGPIPE:
-	case SIGXFSZ:
-		/* Ours alone: a child, or a write that failed. */
-		return;
-	case SIGTSTP:
-	case SIGTTIN:
-	case SIGTTOU:
-		stop_both(s, sig, from_terminal);
-		return;
-	case SIGWINCH:
-		hf_terminal_resize(&s->terminal);
-		break;
-	case SIGTERM:
-	case SIGINT:
-	case SIGHUP:
-	case SIGQUIT:
-		/* The keeper is still waiting for the lock, deep in a call, and will not have it:
-		 * there is nothing to be stopped but itself. */
-		if (hf_gate_decide(s->gate, HF_GATE_ABORTED)) {
-			s->aborted = sig;
-			(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGKILL);
-		}
-		if (s->aborted)
-			return;
-		break;
-	default:
-		break;
-	}
-	order(s, sig, from_terminal, 0);
-	/* A keeper that is stopped could not act on it. */
-	(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGCONT);
-}
-
-static void pass_signals(struct hf_supervisor *s)
-{
-	struct signalfd_siginfo info;
-
-	/* The keeper waits with its judgement while one is on its way (hear_all in poll.c). */
-	atomic_store(&s->gate->passing, 1);
-	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
-		int sig = (int)info.ssi_signo;
-
-		pass_signal(s, sig, info.ssi_code == SI_KERNEL && is_of_terminal(sig));
-	}
-	atomic_store(&s->gate->passing, 0);
-}
-
-/* What was typed; a key that interrupts is told to the keeper before the command can act on it. */
-static void pass_keys(struct hf_supervisor *s)
-{
-	pid_t group = 0;
-	int sig = hf_terminal_read(&s->terminal, &group);
-
-	if (sig)
-		order(s, sig, 1, group);
-	hf_terminal_copy(&s->terminal);
-}
 
 /* -- its lease ---------------------------------------------------------------------- */
 
@@ -258,10 +94,10 @@ static void watch_keeper(struct hf_supervisor *s)
 			until = hf_mono_earlier(until, hf_mono_in(LOOK_IN_FRONT_NS));
 		(void)hf_poll_until(fds, n, until);
 		if (fds[2].revents)
-			pass_signals(s);
+			hf_relay_signals(s);
 		if (n > 3 && fds[3].revents)
-			pass_keys(s);
-		hear(s);
+			hf_relay_keys(s);
+		hf_relay_news(s);
 		if (s->last.kind == HF_LINK_ENDED && s->last.report.outcome != HF_OUTCOME_NONE)
 			return;
 		if (fds[0].revents & POLLIN)
@@ -323,7 +159,7 @@ static void hear_of_keeper(struct hf_supervisor *s)
 
 	while (s->keeper_fd < 0 && !(fd.revents & POLLHUP)) {
 		(void)hf_sys.poll(&fd, 1, -1);
-		hear(s);
+		hf_relay_news(s);
 	}
 }
 
@@ -433,7 +269,7 @@ static int supervise(struct hf_supervisor *s, const struct hf_start *start, cons
 
 	if (r == 0) {
 		watch_keeper(s);
-		hear(s);
+		hf_relay_news(s);
 		if (s->last.kind != HF_LINK_ENDED)
 			hf_take_over(s); /* and the keeper is reaped */
 		else

@@ -67,6 +67,15 @@ void hf_take_over(struct hf_supervisor *supervisor);
 /* Sleeps until the keeper has exited, and reaps it if it is ours. */
 void hf_await_keeper(struct hf_supervisor *supervisor);
 
+/* The keeper's news that have come. */
+void hf_relay_news(struct hf_supervisor *supervisor);
+
+/* Signals that have come go to the keeper, or stop us and the command together. */
+void hf_relay_signals(struct hf_supervisor *supervisor);
+
+/* What was typed; a key that interrupts is told to the keeper before the command can act on it. */
+void hf_relay_keys(struct hf_supervisor *supervisor);
+
 /* Takes the pty and hands keys over from now on. A later one replaces it; -1: there is none now. */
 void hf_terminal_take(struct hf_terminal *terminal, int pty);
 

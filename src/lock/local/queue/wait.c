@@ -1,5 +1,5 @@
 /*
- * lock/local/queue/wait.c - what a waiter sleeps on.
+ * lock/local/queue/wait.c - a waiter: its place in the queue, and what it sleeps on.
  *
  * What is watched makes a lost wake-up impossible even when processes die at any point:
  *
@@ -25,6 +25,8 @@
 #include <limits.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/lock/local/deadlock/deadlock.h"
 #include "hf/lock/local/queue/channel.h"
 #include "hf/lock/local/queue/grant.h"
 #include "hf/lock/local/record/holders.h"
@@ -33,6 +35,7 @@
 #include "hf/lock/local/queue/wait.h"
 #include "hf/proc/judge.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/fd/noinherit.h"
 #include "hf/sys/fd/poll.h"
 
 /* For a process that cannot be watched: of another namespace, or we have no descriptors left. */
@@ -182,17 +185,102 @@ static int sleep_once(struct hf_attempt *a, int *ret_n)
 	return n != -EINTR;
 }
 
-enum hf_woken hf_attempt_sleep(struct hf_attempt *a)
+enum woken {
+	WOKEN_LOOK,    /* something watched happened, or it is time */
+	WOKEN_GRANTED, /* we were given the lock */
+	WOKEN_SUSPECT, /* nothing happened: is it a deadlock? If not, sleep on */
+};
+
+static enum woken sleep_until_woken(struct hf_attempt *a)
 {
 	int n;
 
 	while (!sleep_once(a, &n))
 		;
 	if ((n <= 0 || a->watch[HF_WATCH_CHANNEL].revents != 0) && hf_attempt_read_channel(a))
-		return HF_WOKEN_GRANTED;
+		return WOKEN_GRANTED;
 	/* Where it is time for something else as well, that comes first. */
 	return n == 0 && hf_mono_left(a->suspect) == 0 && hf_mono_left(a->look_at) > 0 &&
 			       (a->request->wait_ns < 0 || hf_mono_left(a->deadline) > 0)
-		       ? HF_WOKEN_SUSPECT
-		       : HF_WOKEN_LOOK;
+		       ? WOKEN_SUSPECT
+		       : WOKEN_LOOK;
+}
+
+static int check_deadlock(struct hf_attempt *a, struct hf_err *err)
+{
+	char cycle[2 * HF_EVIDENCE_MAX];
+
+	a->suspect_pause_ns *= HF_DEADLOCK_GROWS;
+	if (a->suspect_pause_ns > HF_DEADLOCK_PAUSE_MAX_NS)
+		a->suspect_pause_ns = HF_DEADLOCK_PAUSE_MAX_NS;
+	a->suspect = hf_mono_in(a->suspect_pause_ns);
+	if (!hf_deadlock_check(a->locks, &a->request->lock, &a->entry, cycle, sizeof(cycle)))
+		return 0;
+	hf_lock_event(a->locks->journal, HF_EV_LOCK_DEADLOCK, &a->request->lock,
+		      (struct hf_field[]){ HF_FIELD_TEXT("cycle", cycle) }, 1);
+	return FAIL(err, HF_E_DEADLOCK, "wait", a->request->lock.name, "%s", cycle);
+}
+
+int hf_attempt_sleep(struct hf_attempt *a, struct hf_err *err)
+{
+	enum woken woken;
+	int r = 0;
+
+	while (r == 0 && (woken = sleep_until_woken(a)) == WOKEN_SUSPECT)
+		r = check_deadlock(a, err);
+	return r < 0 ? r : woken == WOKEN_GRANTED;
+}
+
+/* -- its place ---------------------------------------------------------------------- */
+
+/* Tickets that turn out to be in use, before we give up. */
+#define MAX_TICKETS 16
+
+/* Takes a place and makes its channel. -EEXIST: another waiter has that ticket. */
+static int take_place(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
+{
+	int r = hf_queue_join(guard, &a->entry, err);
+
+	if (r == 0)
+		r = hf_guard_write(guard, err);
+	if (r < 0)
+		return r;
+	r = hf_channel_make(guard, a->entry.ticket, &a->watch[HF_WATCH_CHANNEL].fd, err);
+	if (r == -EEXIST)
+		hf_queue_skip(guard, &a->entry);
+	else if (r < 0)
+		hf_queue_leave(guard, &a->entry);
+	return r;
+}
+
+int hf_attempt_join(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err)
+{
+	int r = -EEXIST;
+
+	hf_noinherit_close(&a->watch[HF_WATCH_CHANNEL].fd);
+	a->entry.since_ns = hf_local_now(a->locks);
+	/* Nobody waits, so what channels there are were left by processes that were killed. */
+	if (guard->record.first == guard->record.next)
+		hf_channel_recall(a->locks, guard->dir, guard->key, &guard->record, 1);
+	for (int i = 0; i < MAX_TICKETS && r == -EEXIST; i++) {
+		r = take_place(guard, a, err);
+		/* An older record was put back, and knows nothing of the waiters. */
+		if (r == -EEXIST)
+			hf_channel_recall(a->locks, guard->dir, guard->key, &guard->record, 0);
+	}
+	if (r == -EEXIST)
+		return hf_fail_sys(err, EEXIST, "mkfifo", guard->name);
+	if (r < 0)
+		return r;
+	a->queued = 1;
+	a->suspect_pause_ns = hf_deadlock_first_ns;
+	a->suspect = hf_mono_in(a->suspect_pause_ns);
+	return 0;
+}
+
+void hf_attempt_done(struct hf_attempt *a)
+{
+	for (nfds_t i = 0; i < a->n_watch; i++)
+		if (i != HF_WATCH_CANCEL)
+			hf_noinherit_close(&a->watch[i].fd);
 }

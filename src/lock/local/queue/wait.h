@@ -1,4 +1,4 @@
-/* lock/local/queue/wait.h - one acquisition under way: between acquire.c and wait.c. */
+/* lock/local/queue/wait.h - one acquisition under way: its place and its sleep, used by acquire.c. */
 #ifndef LOCK_LOCAL_QUEUE_WAIT_H
 #define LOCK_LOCAL_QUEUE_WAIT_H
 
@@ -39,14 +39,11 @@ struct hf_attempt {
 /* Decides what to sleep on. Returns 0 when there is no need to sleep: look again. */
 int hf_attempt_watch(struct hf_guard *guard, struct hf_attempt *a);
 
-enum hf_woken {
-	HF_WOKEN_LOOK,    /* something watched happened, or it is time */
-	HF_WOKEN_GRANTED, /* we were given the lock */
-	HF_WOKEN_SUSPECT, /* nothing happened: is it a deadlock? If not, sleep on */
-};
+/* Takes a place in the queue and makes its channel. Returns 0 or negative. */
+int hf_attempt_join(struct hf_guard *guard, struct hf_attempt *a, struct hf_err *err);
 
-/* Sleeps until something happens. */
-enum hf_woken hf_attempt_sleep(struct hf_attempt *a);
+/* Sleeps until something happens. 1 we were given the lock, 0 look again, negative: it would be for ever (HF_E_DEADLOCK). */
+int hf_attempt_sleep(struct hf_attempt *a, struct hf_err *err);
 
 /* Reads what came through the channel. 1 when our token did. */
 int hf_attempt_read_channel(struct hf_attempt *a);
@@ -59,5 +56,8 @@ uint64_t hf_attempt_overdue(const struct hf_attempt *a);
 
 /* No longer watches anything but our channel; what that was is closed later. */
 void hf_attempt_stop_watching(struct hf_attempt *a);
+
+/* Closes what it watched, but the caller's descriptor. */
+void hf_attempt_done(struct hf_attempt *a);
 
 #endif
