@@ -5,6 +5,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/hook/settings.h"
+#include "hf/hook/settings_text.h"
 #include "hf/hook/spans.h"
 
 #define TAKEN_MAX 1000 /* handlers of ours in one text; each is found from the beginning again */
@@ -22,133 +23,6 @@ static int no_memory(const char *path, struct hf_err *err)
 static void free_json(json_t **value)
 {
 	json_decref(*value);
-}
-
-/* -- how the text is written ---------------------------------------------------------------- */
-
-struct style {
-	char unit[17];   /* of indentation */
-	const char *eol; /* "\n" or "\r\n" */
-};
-
-static struct style style_of(const struct hf_buf *text, size_t root)
-{
-	const char *line = memchr(text->s, '\n', text->len);
-	struct style style = { "  ", line && line > text->s && line[-1] == '\r' ? "\r\n" : "\n" };
-	struct hf_item item = { 0 };
-	size_t n = 0;
-
-	if (hf_item_next(text->s, text->len, root, &item) <= 0)
-		return style;
-	while (n < item.key_at && (text->s[item.key_at - n - 1] == ' ' || text->s[item.key_at - n - 1] == '\t'))
-		n++;
-	if (n > 0 && n < sizeof(style.unit) && n < item.key_at && text->s[item.key_at - n - 1] == '\n') {
-		memcpy(style.unit, text->s + item.key_at - n, n);
-		style.unit[n] = '\0';
-	}
-	return style;
-}
-
-static void add_indent(struct hf_buf *out, const struct style *style, unsigned depth)
-{
-	while (depth-- > 0)
-		hf_buf_add_text(out, style->unit);
-}
-
-/* The value as a person writes it: a line for each member. 0 or -ENOMEM. */
-static int add_value(struct hf_buf *out, json_t *value, const struct style *style, unsigned depth)
-{
-	AUTO_FREE char *text = json_dumps(value, JSON_INDENT(1));
-
-	if (!text)
-		return -ENOMEM;
-	for (const char *line = text; line;) {
-		const char *end = strchrnul(line, '\n');
-		size_t inner = strspn(line, " ");
-
-		if (line != text) {
-			hf_buf_add_text(out, style->eol);
-			add_indent(out, style, depth + (unsigned)inner);
-			line += inner;
-		}
-		hf_buf_add(out, line, (size_t)(end - line));
-		line = *end ? end + 1 : NULL;
-	}
-	return out->err;
-}
-
-/* -- two kinds of change ---------------------------------------------------------------------- */
-
-/* Replaces from..to by `len` bytes. */
-static int splice(struct hf_buf *text, size_t from, size_t to, const char *bytes, size_t len)
-{
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	struct hf_buf old;
-
-	hf_buf_add(&out, text->s, from);
-	hf_buf_add(&out, bytes, len);
-	hf_buf_add(&out, text->s + to, text->len - to);
-	if (out.err)
-		return out.err;
-	old = *text;
-	*text = out;
-	out = old;
-	return 0;
-}
-
-static int put_first(struct hf_buf *text, size_t open, const char *key, json_t *value, const struct style *style,
-		     unsigned depth)
-{
-	AUTO(hf_buf_done) struct hf_buf in = HF_BUF_INIT;
-	struct hf_item item = { 0 };
-	int has = hf_item_next(text->s, text->len, open, &item) > 0;
-	int r;
-
-	if (has) {
-		hf_buf_add_text(&in, style->eol);
-		add_indent(&in, style, depth);
-	}
-	if (key)
-		hf_buf_add_format(&in, "\"%s\": ", key);
-	r = add_value(&in, value, style, depth);
-	if (has)
-		hf_buf_add_char(&in, ',');
-	return r < 0 ? r : splice(text, open + 1, open + 1, in.s, in.len);
-}
-
-static size_t begin_of(const struct hf_item *item)
-{
-	return item->key_end ? item->key_at : item->at;
-}
-
-static int is_blank(const struct hf_buf *text, size_t from, size_t to)
-{
-	while (from < to && strchr(" \t\r\n", text->s[from]) && text->s[from])
-		from++;
-	return from >= to;
-}
-
-/* Takes an item out, with the comma that goes with it. Comments around it stay. */
-static int take_item(struct hf_buf *text, size_t open, const struct hf_item *item)
-{
-	size_t from = begin_of(item), to = item->end, comma = item->next;
-	int is_first = item->after == open + 1, r = 0;
-
-	if (is_first && is_blank(text, open + 1, from))
-		from = open + 1;
-	if (is_first && comma < text->len && text->s[comma] == ',') {
-		if (is_blank(text, to, comma))
-			to = comma + 1;
-		else
-			r = splice(text, comma, comma + 1, "", 0);
-	} else if (!is_first && is_blank(text, item->after, from)) {
-		from = item->after - 1;
-	} else if (!is_first) {
-		r = splice(text, from, to, "", 0);
-		from = item->after - 1;
-		to = item->after;
-	}
-	return r < 0 ? r : splice(text, from, to, "", 0);
 }
 
 /* -- finding ours ------------------------------------------------------------------------------ */
@@ -236,8 +110,8 @@ static int each_handler(const struct hf_buf *text, handler_fn *fn, void *arg, co
 /* Is that all its container has? */
 static int is_only(const struct hf_buf *text, size_t open, const struct hf_item *item)
 {
-	return item->after == open + 1 && is_blank(text, open + 1, begin_of(item)) && item->next < text->len &&
-	       text->s[item->next] != ',' && is_blank(text, item->end, item->next);
+	return item->after == open + 1 && hf_text_is_blank(text, open + 1, hf_item_begin(item)) && item->next < text->len &&
+	       text->s[item->next] != ',' && hf_text_is_blank(text, item->end, item->next);
 }
 
 static int begins_line(const struct hf_buf *text, size_t open)
@@ -260,9 +134,9 @@ static int is_empty(enum hf_client client, const struct hf_buf *text)
 
 	if (hf_item_next(text->s, text->len, root, &item) > 0)
 		return client == HF_CLIENT_COPILOT && hf_item_is(text->s, &item, "version") && is_only(text, root, &item) &&
-		       is_blank(text, item.next + 1, text->len);
+		       hf_text_is_blank(text, item.next + 1, text->len);
 	close = hf_span_skip(text->s, text->len, root + 1);
-	return is_blank(text, root + 1, close) && is_blank(text, close + 1, text->len);
+	return hf_text_is_blank(text, root + 1, close) && hf_text_is_blank(text, close + 1, text->len);
 }
 
 int hf_settings_take(enum hf_client client, struct hf_buf *text, int *ret_empty, const char *path, struct hf_err *err)
@@ -283,7 +157,7 @@ int hf_settings_take(enum hf_client client, struct hf_buf *text, int *ret_empty,
 		       begins_line(text, place.open[level]))
 			level--;
 		made = level == 0 && begins_line(text, place.open[0]);
-		if (take_item(text, place.open[level], &place.item[level]) < 0)
+		if (hf_text_take_item(text, place.open[level], &place.item[level]) < 0)
 			return no_memory(path, err);
 	}
 	*ret_empty = r == 0 && made && is_empty(client, text);
@@ -300,7 +174,7 @@ static json_t *entries_of(enum hf_client client, json_t *handlers)
 
 int hf_settings_make(const struct hf_settings_want *want, struct hf_buf *out, struct hf_err *err)
 {
-	const struct style style = { "  ", "\n" };
+	const struct hf_style style = { "  ", "\n" };
 	AUTO(free_json) json_t *events = hf_settings_handlers(want);
 	AUTO(free_json) json_t *hooks = json_object();
 	AUTO(free_json) json_t *root = NULL;
@@ -314,13 +188,13 @@ int hf_settings_make(const struct hf_settings_want *want, struct hf_buf *out, st
 	root = want->client == HF_CLIENT_COPILOT ? json_pack("{si sO}", "version", 1, "hooks", hooks)
 						 : json_pack("{sO}", "hooks", hooks);
 	if (r == 0)
-		r = root ? add_value(out, root, &style, 0) : -ENOMEM;
+		r = root ? hf_text_add_value(out, root, &style, 0) : -ENOMEM;
 	hf_buf_add_text(out, style.eol);
 	return r < 0 || out->err ? no_memory("settings", err) : 0;
 }
 
 static int put_event(const struct hf_settings_want *want, struct hf_buf *text, const char *event, json_t *handlers,
-		     const struct style *style, const char *path, struct hf_err *err)
+		     const struct hf_style *style, const char *path, struct hf_err *err)
 {
 	AUTO(free_json) json_t *entries = entries_of(want->client, handlers);
 	AUTO(free_json) json_t *hooks = json_pack("{sO}", event, entries);
@@ -333,18 +207,18 @@ static int put_event(const struct hf_settings_want *want, struct hf_buf *text, c
 		return no_memory(path, err);
 	r = hf_item_find(text->s, text->len, root, "hooks", &member);
 	if (r == 0)
-		return put_first(text, root, "hooks", hooks, style, 1);
+		return hf_text_put_first(text, root, "hooks", hooks, style, 1);
 	if (r < 0 || text->s[member.at] != '{')
 		return bad(path, r < 0 ? "it has \"hooks\" twice" : "its \"hooks\" are no object", err);
 	root = member.at;
 	r = hf_item_find(text->s, text->len, root, event, &member);
 	if (r == 0)
-		return put_first(text, root, event, entries, style, 2);
+		return hf_text_put_first(text, root, event, entries, style, 2);
 	if (r < 0 || text->s[member.at] != '[')
 		return bad(path, r < 0 ? "it has an event of its hooks twice" : "an event of its hooks has no list", err);
 	for (i = json_array_size(entries), r = 0; r == 0 && i-- > 0;) {
 		entry = json_array_get(entries, i);
-		r = put_first(text, member.at, NULL, entry, style, 3);
+		r = hf_text_put_first(text, member.at, NULL, entry, style, 3);
 	}
 	return r;
 }
@@ -354,7 +228,7 @@ int hf_settings_put(const struct hf_settings_want *want, struct hf_buf *text, co
 	AUTO(free_json) json_t *events = hf_settings_handlers(want);
 	const char *names[16], *event;
 	json_t *handlers;
-	struct style style;
+	struct hf_style style;
 	int same, empty = 0, r, n = 0;
 
 	if (!events)
@@ -370,7 +244,7 @@ int hf_settings_put(const struct hf_settings_want *want, struct hf_buf *text, co
 		hf_buf_reset(text);
 		return hf_settings_make(want, text, err) < 0 ? -ENOMEM : 1;
 	}
-	style = style_of(text, root_of(text));
+	style = hf_style_of(text, root_of(text));
 	json_object_foreach(events, event, handlers)
 		names[n++] = event;
 	/* Each goes to the beginning: the last one first. */

@@ -120,6 +120,8 @@ int hf_sites_open(struct hf_work *work, struct hf_err *err);
 /* Proves all tokens and sets the phase APPLY, under their guards. HF_E_STALE and the like. */
 int hf_work_begin_apply(struct hf_work *work, struct hf_err *err);
 
+/* -- conclude.c ------------------------------------------------------------------------ */
+
 /* The record, the event (unless `told`) and the end of the intent, once every operation is done. */
 void hf_work_conclude(struct hf_work *work, int told);
 

@@ -1,7 +1,6 @@
 /* plan/enter/enter.c - the parent's side: making a plan ready to be entered, and its end. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +16,6 @@
 #include "hf/plan/sandbox/use.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
-#include "hf/sys/mode.h"
-
-#define REST_MS   30000 /* a sync of what a command wrote may take its time */
-#define ENDING_NS (500 * HF_MSEC)
 
 void hf_enter_free(struct hf_enter *enter)
 {
@@ -78,107 +73,6 @@ static struct hf_enter *new_entry(struct hf_plans *plans, unsigned flags)
 char *const *hf_enter_environment(const struct hf_enter *enter)
 {
 	return enter->environment;
-}
-
-/* -- one overlay ------------------------------------------------------------------- */
-
-/* The upper directory's mode is what the target's root shows inside. */
-static int open_upper(int sandbox_fd, int target_fd, int fresh, struct hf_layer *layer,
-		      struct hf_err *err)
-{
-	struct stat st;
-
-	if ((hf_mkdir_at(sandbox_fd, HF_SANDBOX_UPPER, 0700) < 0 && errno != EEXIST) ||
-	    (hf_mkdir_at(sandbox_fd, HF_SANDBOX_WORK, 0700) < 0 && errno != EEXIST))
-		return FAIL_SYS(err, "mkdirat", layer->sandbox);
-	layer->upper = hf_open_at(sandbox_fd, HF_SANDBOX_UPPER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	layer->work = hf_open_at(sandbox_fd, HF_SANDBOX_WORK, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (layer->upper < 0 || layer->work < 0)
-		return hf_fail_sys(err, layer->upper < 0 ? -layer->upper : -layer->work, "openat",
-				   layer->sandbox);
-	if (hf_sys.fstatat(target_fd, "", &st, AT_EMPTY_PATH) < 0)
-		return FAIL_SYS(err, "fstat", layer->target);
-	layer->dev = st.st_dev;
-	layer->ino = st.st_ino;
-	if (!fresh)
-		return 0;
-	/* Root may sandbox another user's directory, which must go on being that user's inside. */
-	if (geteuid() == 0 && (st.st_uid != 0 || st.st_gid != 0) &&
-	    hf_sys.fchown(layer->upper, st.st_uid, st.st_gid) < 0)
-		return FAIL_SYS(err, "fchown", layer->sandbox);
-	if (hf_sys.fchmod(layer->upper, st.st_mode & 07777) < 0)
-		return FAIL_SYS(err, "fchmod", layer->sandbox);
-	return 0;
-}
-
-static int prepare_layer(struct hf_enter *enter, struct hf_sandbox_record *s, struct hf_err *err)
-{
-	size_t i = enter->inside.n;
-	struct hf_layer *layer = &enter->layers[i];
-	AUTO(hf_buf_done) struct hf_buf path = HF_BUF_INIT;
-	AUTO_FD target = -1;
-	int r = hf_target_open(&s->target, &target, err);
-
-	if (r == 0)
-		r = hf_target_check(enter->plans, &s->target, err);
-	if (r == 0)
-		r = hf_sandbox_dir(enter->plan_fd, s->name, 1, &enter->helper.sandboxes[i], err);
-	if (r < 0)
-		return r;
-	hf_sandbox_path(enter->plans, enter->record.name, s->name, "", &path);
-	enter->paths[i] = path.err ? NULL : strdup(path.s);
-	if (!enter->paths[i])
-		return hf_fail_sys(err, ENOMEM, "memory", s->name);
-	layer->target = s->target.path;
-	layer->sandbox = enter->paths[i];
-	r = open_upper(enter->helper.sandboxes[i], target, !s->entered, layer, err);
-	if (r < 0)
-		return r;
-	if (!s->entered) {
-		/* What others change from now on is a conflict; what they did before is seen inside. */
-		r = hf_t0_take(&s->t0, err);
-		if (r < 0)
-			return r;
-		enter->targets[i] = fd_take(&target);
-	}
-	enter->inside.n = enter->helper.n = i + 1;
-	return 0;
-}
-
-/* Outer before inner: a shorter path is never below a longer one. */
-static int by_length(const void *a, const void *b)
-{
-	size_t x = strlen((*(struct hf_sandbox_record *const *)a)->target.path);
-	size_t y = strlen((*(struct hf_sandbox_record *const *)b)->target.path);
-
-	return (x > y) - (x < y);
-}
-
-static int prepare_layers(struct hf_enter *enter, struct hf_err *err)
-{
-	struct hf_sandbox_record *order[HF_PLAN_SANDBOXES_MAX];
-	struct hf_here here;
-	size_t n = 0;
-	int r = hf_here_read(&here, err);
-
-	for (size_t i = 0; i < enter->record.n_sandboxes; i++) {
-		if (enter->record.sandboxes[i].strategy == HF_STRATEGY_OVERLAY)
-			order[n++] = &enter->record.sandboxes[i];
-		else
-			enter->entered |= HF_ENTERED_ELSEWHERE;
-	}
-	if (n > 0)
-		qsort(order, n, sizeof(*order), by_length);
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		r = prepare_layer(enter, order[i], err);
-		if (r == 0) {
-			hf_copy_text(order[i]->entered_boot, sizeof(order[i]->entered_boot),
-				     here.boot_id);
-			order[i]->entered = 1;
-		}
-	}
-	enter->inside.layers = enter->layers;
-	return r;
 }
 
 /* -- the plan ------------------------------------------------------------------------ */
@@ -246,7 +140,7 @@ static int open_inhabited(struct hf_enter *enter)
 /* Joins those inside, or settles what they left. 0 or an error. */
 static int join_or_settle(struct hf_enter *enter, struct hf_err *err)
 {
-	struct hf_mono until = hf_mono_in(REST_MS * HF_MSEC);
+	struct hf_mono until = hf_mono_in(HF_ENTER_REST_MS * HF_MSEC);
 
 	for (;;) {
 		int r = hf_plan_settle(enter->plans, &enter->record, hf_lock_token(enter->lock), err);
@@ -357,7 +251,7 @@ static int begin(struct hf_enter *enter, const char *plan, struct hf_err *err)
 	if (r == 0)
 		r = check_state(enter, err); /* settling may have found it torn */
 	if (r == 0)
-		r = prepare_layers(enter, err);
+		r = hf_enter_prepare_layers(enter, err);
 	if (r == 0)
 		r = prepare_child(enter, err);
 	if (r < 0)
@@ -393,56 +287,6 @@ int hf_enter_begin(struct hf_plans *plans, const char *plan, unsigned flags, int
 
 /* -- the parent ----------------------------------------------------------------------- */
 
-static void note_told(struct hf_enter *enter)
-{
-	struct hf_enter_told told = { 0 };
-
-	hf_auto_close(&enter->report[1]);
-	hf_auto_close(&enter->channel[1]);
-	if (hf_sys.read(enter->report[0], &told, sizeof(told)) != sizeof(told))
-		told.helper = 0;
-	enter->helper_pid = told.helper;
-	if (told.landlocked)
-		enter->entered |= HF_ENTERED_LANDLOCK;
-	if (told.root_only) {
-		enter->entered |= HF_ENTERED_ROOT;
-		hf_copy_text(enter->why, sizeof(enter->why), "user namespaces are not to be had");
-	}
-	if (told.helper || enter->inside.n == 0)
-		return;
-	enter->entered |= HF_ENTERED_NO_RENAME;
-	if (told.without.step[0])
-		(void)snprintf(enter->why, sizeof(enter->why), "%s: %s", told.without.step,
-			       told.without.sys == EBUSY ?
-				       "another filter listens already, as in a sandbox in a sandbox" :
-				       strerrordesc_np(told.without.sys));
-}
-
-static void start_one(struct hf_enter *enter, size_t i, const struct hf_t0 *t0)
-{
-	struct hf_census_children *children = enter->children;
-	pid_t pid = 0;
-
-	if (hf_census_start(enter->targets[i], enter->helper.sandboxes[i], t0, children ? &pid : NULL) == 0 && pid > 0)
-		children->pids[children->n++] = pid;
-}
-
-static void start_census(struct hf_enter *enter)
-{
-	if (enter->flags & HF_PLAN_ENTER_NO_CENSUS)
-		return;
-	for (size_t i = 0; i < enter->inside.n; i++) {
-		const struct hf_sandbox_record *s = NULL;
-
-		for (size_t k = 0; k < enter->record.n_sandboxes; k++)
-			if (enter->record.sandboxes[k].target.path == enter->layers[i].target)
-				s = &enter->record.sandboxes[k];
-		if (s && enter->targets[i] >= 0)
-			start_one(enter, i, &s->t0);
-		hf_auto_close(&enter->targets[i]);
-	}
-}
-
 unsigned hf_enter_flags(const struct hf_enter *enter, char why[HF_PLAN_WHY_MAX])
 {
 	hf_copy_text(why, HF_PLAN_WHY_MAX, enter->why);
@@ -458,70 +302,4 @@ void hf_enter_keep_children(struct hf_enter *enter, struct hf_census_children *c
 pid_t hf_enter_helper(const struct hf_enter *enter)
 {
 	return enter->helper_pid;
-}
-
-int hf_enter_mounted(struct hf_enter *enter, pid_t pid, const struct hf_inside_fail *fail,
-		     struct hf_err *err)
-{
-	if (fail)
-		return hf_inside_error(fail, enter->record.name, err);
-	note_told(enter);
-	struct hf_field fields[] = { HF_FIELD_INT("leader", pid),
-				     HF_FIELD_BOOL("joined", enter->entered & HF_ENTERED_JOINED),
-				     HF_FIELD_TEXT("without", "directory renames") };
-	if (!(enter->flags & HF_PLAN_ENTER_QUIET))
-		hf_plan_event(enter->plans, HF_EV_PLAN_ENTERED, enter->record.name, fields,
-			      enter->entered & HF_ENTERED_NO_RENAME ? 3 : 2);
-	hf_plan_unlock(&enter->lock);
-	start_census(enter);
-	return 0;
-}
-
-/* No helper, or it was killed: is a process left inside? */
-static void settle_here(struct hf_enter *enter)
-{
-	AUTO(hf_plan_record_done) struct hf_plan_record record = HF_PLAN_RECORD_INIT;
-	AUTO(hf_plan_unlock) struct hf_lock *lock = NULL;
-	struct hf_mono until = hf_mono_in(ENDING_NS);
-	int r;
-
-	hf_auto_close(&enter->helper.in_fd);
-	r = hf_plan_lock(enter->plans, enter->record.name, HF_SEC, &lock, NULL);
-	/* The process that has the plan's lock now settles it. */
-	if (r == HF_E_BUSY || r == HF_E_TIMEOUT)
-		return;
-	if (r == 0)
-		r = hf_plan_load(enter->plans, enter->record.name, &record, NULL);
-	/* A helper that has told its end may still be on its way out of the namespaces. */
-	while (r == 0 &&
-	       (r = hf_plan_settle(enter->plans, &record, hf_lock_token(lock), NULL)) == HF_E_IN_USE &&
-	       hf_mono_left(until) > 0) {
-		hf_pause(2 * HF_MSEC);
-		r = 0;
-	}
-	if (r < 0)
-		enter->entered |= HF_ENTERED_LEFT;
-}
-
-void hf_enter_end(struct hf_enter *enter)
-{
-	char word = HF_HELPER_ENDED;
-	ssize_t n = 0;
-
-	if (enter->inside.n > 0) {
-		/* The lock is the helper's alone from here on. */
-		if (!(enter->entered & HF_ENTERED_NO_RENAME)) {
-			struct pollfd fd = { .fd = enter->channel[0], .events = POLLIN };
-
-			hf_auto_close(&enter->helper.in_fd);
-			(void)!send(enter->channel[0], &word, 1, MSG_NOSIGNAL);
-			while (hf_sys.poll(&fd, 1, REST_MS) < 0 && errno == EINTR)
-				;
-			n = recv(enter->channel[0], &word, 1, MSG_DONTWAIT);
-		}
-		if (n == 1 && word == HF_HELPER_LEFT)
-			enter->entered |= HF_ENTERED_LEFT;
-		else if (n != 1 || word == HF_HELPER_FAILED)
-			settle_here(enter);
-	}
 }

@@ -4,6 +4,8 @@
 
 #include "hf/plan/enter/enter.h"
 
+#define HF_ENTER_REST_MS 30000 /* a sync of what a command wrote may take its time */
+
 struct hf_enter {
 	struct hf_plans *plans;
 	struct hf_plan_record record;
@@ -32,5 +34,8 @@ struct hf_enter_told {
 	int landlocked;
 	struct hf_inside_fail without; /* why it has no helper */
 };
+
+/* Makes the overlays ready to be mounted, outer before inner. Those of other strategies are elsewhere. */
+int hf_enter_prepare_layers(struct hf_enter *enter, struct hf_err *err);
 
 #endif

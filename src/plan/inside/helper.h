@@ -34,6 +34,9 @@ enum hf_helper_word {
 /* Installs the filter in the calling process. The listener, or -errno. */
 int hf_helper_filter(void);
 
+/* Answers one rename that the kernel asks for. serve.c */
+void hf_helper_serve(int listener);
+
 /* The process's life. Does not return. */
 _Noreturn void hf_helper_main(const struct hf_helper *helper);
 

@@ -4,7 +4,6 @@
 #include <linux/capability.h>
 #include <linux/openat2.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -16,7 +15,6 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
-#include "hf/plan/sandbox/apart.h"
 #include "hf/plan/enter/confine.h"
 #include "hf/plan/inside/namespace.h"
 #include "hf/sys/calls.h"
@@ -28,120 +26,6 @@ int hf_inside_failed(struct hf_inside_fail *fail, const char *step, const char *
 	hf_copy_text(fail->step, sizeof(fail->step), step);
 	hf_copy_text(fail->subject, sizeof(fail->subject), subject);
 	return -fail->sys;
-}
-
-/* -- id maps ---------------------------------------------------------------------- */
-
-/* The next word of a line; *at goes behind it. */
-static int next_word(const char **at)
-{
-	*at += strspn(*at, " ");
-	size_t len = strcspn(*at, " \n");
-
-	*at += len;
-	return (int)len;
-}
-
-/* "inside outside count" for each extent becomes "inside inside count". */
-static int read_map(const char *path, char out[HF_INSIDE_MAP_MAX])
-{
-	char text[HF_INSIDE_MAP_MAX];
-	ssize_t n = hf_read_file(AT_FDCWD, path, text, sizeof(text) - 1);
-	size_t len = 0;
-
-	if (n < 0)
-		return (int)n;
-	text[n] = '\0';
-	for (const char *at = text; *at; at += *at == '\n') {
-		int inside = next_word(&at);
-		const char *first = at - inside;
-		int outside = next_word(&at);
-		int count = next_word(&at);
-
-		if (outside == 0 || count == 0)
-			return -EINVAL;
-		len += (size_t)snprintf(out + len, HF_INSIDE_MAP_MAX - len, "%.*s %.*s %.*s\n", inside,
-					first, inside, first, count, at - count);
-		if (len >= HF_INSIDE_MAP_MAX)
-			return -E2BIG;
-	}
-	return 0;
-}
-
-int hf_inside_read_maps(struct hf_inside *inside, struct hf_err *err)
-{
-	int r = read_map("/proc/self/uid_map", inside->uid_map);
-
-	if (r == 0)
-		r = read_map("/proc/self/gid_map", inside->gid_map);
-	return r < 0 ? hf_fail_sys(err, -r, "uid_map", "/proc/self") : 0;
-}
-
-static int write_file(const char *path, const char *text)
-{
-	AUTO_FD fd = hf_open_at(AT_FDCWD, path, O_WRONLY, 0);
-	ssize_t n = fd < 0 ? -1 : hf_sys.write(fd, text, strlen(text));
-
-	if (fd < 0)
-		errno = -fd;
-	return n == (ssize_t)strlen(text) ? 0 : -1;
-}
-
-/* Only a process outside may write a map of more than the own id. */
-static _Noreturn void map_writer(const struct hf_inside *inside, pid_t child, int go)
-{
-	char path[64], byte;
-
-	if (read(go, &byte, 1) != 1)
-		_exit(1);
-	(void)snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)child);
-	if (write_file(path, inside->uid_map) < 0)
-		_exit(1);
-	(void)snprintf(path, sizeof(path), "/proc/%d/gid_map", (int)child);
-	_exit(write_file(path, inside->gid_map) < 0);
-}
-
-/* All ids of ours, by a process that stays outside. 0; 1: it may not; -errno. */
-static int map_all(const struct hf_inside *inside, struct hf_inside_fail *fail)
-{
-	pid_t self = getpid(), writer;
-	int go[2];
-
-	if (pipe2(go, O_CLOEXEC) < 0)
-		return hf_inside_failed(fail, "pipe", "id maps");
-	writer = hf_apart_fork();
-	if (writer == 0) {
-		(void)close(go[1]);
-		map_writer(inside, self, go[0]);
-	}
-	(void)close(go[0]);
-	if (writer < 0 || hf_sys.unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) {
-		int r = hf_inside_failed(fail, writer < 0 ? "fork" : "unshare", "user namespace");
-
-		(void)close(go[1]);
-		if (writer > 0)
-			(void)hf_apart_reap(writer);
-		return r;
-	}
-	(void)!write(go[1], "g", 1);
-	(void)close(go[1]);
-	return hf_apart_reap(writer) == 0 ? 0 : 1;
-}
-
-static int map_own(uid_t uid, gid_t gid, struct hf_inside_fail *fail)
-{
-	char map[64];
-
-	/* Needed before gid_map, and absent only in kernels before 3.19. */
-	if (write_file("/proc/self/setgroups", "deny") < 0 && errno != ENOENT)
-		return hf_inside_failed(fail, "setgroups", "user namespace");
-	(void)snprintf(map, sizeof(map), "%u %u 1", (unsigned)uid, (unsigned)uid);
-	if (write_file("/proc/self/uid_map", map) < 0)
-		return hf_inside_failed(fail, "uid_map", "user namespace");
-	(void)snprintf(map, sizeof(map), "%u %u 1", (unsigned)gid, (unsigned)gid);
-	if (write_file("/proc/self/gid_map", map) < 0)
-		return hf_inside_failed(fail, "gid_map", "user namespace");
-	return 0;
 }
 
 static int new_namespaces(const struct hf_inside *inside, struct hf_inside_fail *fail)
@@ -159,12 +43,12 @@ static int new_namespaces(const struct hf_inside *inside, struct hf_inside_fail 
 		return 0;
 	}
 	if (inside->uid_map[0]) {
-		r = map_all(inside, fail);
-		return r == 1 ? map_own(uid, gid, fail) : r;
+		r = hf_inside_map_all(inside, fail);
+		return r == 1 ? hf_inside_map_own(uid, gid, fail) : r;
 	}
 	if (hf_sys.unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
 		return hf_inside_failed(fail, "unshare", "user namespace");
-	return map_own(uid, gid, fail);
+	return hf_inside_map_own(uid, gid, fail);
 }
 
 int hf_inside_new_user(struct hf_inside_fail *fail)
@@ -174,7 +58,7 @@ int hf_inside_new_user(struct hf_inside_fail *fail)
 
 	if (hf_sys.unshare(CLONE_NEWUSER) < 0)
 		return hf_inside_failed(fail, "unshare", "user namespace");
-	return map_own(uid, gid, fail);
+	return hf_inside_map_own(uid, gid, fail);
 }
 
 static int join(const struct hf_inside *inside, struct hf_inside_fail *fail)

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "hf/plan/registry/registry.h"
 
@@ -49,6 +50,10 @@ struct hf_inside_fail {
 
 /* Reads our own id maps as maps of a namespace with the same numbers. For root. */
 int hf_inside_read_maps(struct hf_inside *inside, struct hf_err *err);
+
+/* The ids of a new user namespace: all extents that were read, or the caller's own two. In the child. id_maps.c */
+int hf_inside_map_all(const struct hf_inside *inside, struct hf_inside_fail *fail);
+int hf_inside_map_own(uid_t uid, gid_t gid, struct hf_inside_fail *fail);
 
 /*
  * Makes or joins the namespaces and mounts the overlays. Returns 0 or -errno with *fail filled.

@@ -175,8 +175,16 @@ void hf_keeper_reap_child(struct hf_keeper *keeper, const struct hf_child *child
 struct hf_watched hf_keeper_watch(struct hf_keeper *keeper, const struct hf_child *child,
 				  const struct hf_limits *limits);
 
-/* Takes what has come in, without sleeping. */
+/* Takes what has come in, without sleeping: both of these. listen.c */
 void hf_keeper_listen(struct hf_keeper *keeper);
+void hf_keeper_take_signals(struct hf_keeper *keeper);
+void hf_keeper_take_orders(struct hf_keeper *keeper);
+
+/* There is a reason to end. Signals first; then the record and the event, once for each reason that counts (L8). */
+void hf_keeper_end(struct hf_keeper *keeper, enum hf_cause cause, int64_t grace_ns);
+
+/* Carries out what the state machine says (ending.h). */
+void hf_keeper_act(struct hf_keeper *keeper, enum hf_act what);
 
 /* Sleeps between attempts. Returns 0, or 1 when the session is to end. */
 int hf_keeper_sleep(struct hf_keeper *keeper, int64_t ns);

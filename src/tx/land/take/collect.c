@@ -8,18 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/tx/land/git/git.h"
 #include "hf/tx/land/candidate/land.h"
 #include "hf/tx/land/take/touched.h"
 
 /* REJECTED, its plan kept. */
-static int reject(struct hf_land_work *work, struct hf_err *err, const char *text)
+int hf_land_reject(struct hf_land_work *work, struct hf_err *err, const char *text)
 {
 	int r = hf_landing_become(work->landings, &work->landing, HF_LAND_REJECTED, err,
 				  "%.160s; the sandbox is kept: holdfast plan diff %.40s", text, work->landing.plan);
@@ -27,12 +25,12 @@ static int reject(struct hf_land_work *work, struct hf_err *err, const char *tex
 	return r < 0 ? r : 1;
 }
 
-static int reject_said(struct hf_land_work *work, const char *what, const struct hf_buf *said, struct hf_err *err)
+int hf_land_reject_said(struct hf_land_work *work, const char *what, const struct hf_buf *said, struct hf_err *err)
 {
 	char text[200];
 
 	(void)snprintf(text, sizeof(text), "%s: %.120s", what, said->len ? said->s : "git failed without a word");
-	return reject(work, err, text);
+	return hf_land_reject(work, err, text);
 }
 
 static struct hf_git inside(const struct hf_land_work *work, struct hf_buf *out, struct hf_buf *said)
@@ -82,15 +80,15 @@ static int check_under_way(struct hf_land_work *work, struct hf_err *err)
 	git.in_len = sizeof(heads) - 1;
 	r = hf_git(&git, err, "cat-file", "--batch-check=%(objecttype)", NULL);
 	if (r != 0)
-		return r < 0 ? r : reject_said(work, "its repository cannot be read", &said, err);
+		return r < 0 ? r : hf_land_reject_said(work, "its repository cannot be read", &said, err);
 	/* What is missing is said with its name; what is there is "commit". */
 	if (strstr(out.s, "commit\n"))
-		return reject(work, err, "a merge, rebase or cherry-pick was begun and not ended");
+		return hf_land_reject(work, err, "a merge, rebase or cherry-pick was begun and not ended");
 	git.in = NULL;
 	r = hf_git(&git, err, "ls-files", "--unmerged", "-z", NULL);
 	if (r != 0)
-		return r < 0 ? r : reject_said(work, "its index cannot be read", &said, err);
-	return out.len ? reject(work, err, "it has unmerged paths") : 0;
+		return r < 0 ? r : hf_land_reject_said(work, "its index cannot be read", &said, err);
+	return out.len ? hf_land_reject(work, err, "it has unmerged paths") : 0;
 }
 
 static void make_message(const struct hf_land_work *work, struct hf_buf *out)
@@ -129,7 +127,7 @@ static int add_touched(struct hf_land_work *work, const struct hf_touched *touch
 		size_t len = strlen(at);
 
 		if (len && at[len - 1] == '/')
-			return reject(work, err, "it holds another repository, which a commit cannot");
+			return hf_land_reject(work, err, "it holds another repository, which a commit cannot");
 		if (hf_touched_has(touched, at) || hf_touched_below(touched, at))
 			hf_buf_add(paths, at, len + 1);
 	}
@@ -152,7 +150,7 @@ static int add_also(struct hf_land_work *work, const struct hf_touched *touched,
 			return hf_fail_sys(err, ENOMEM, "memory", work->landing.name);
 		r = hf_git(&git, err, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", spec, NULL);
 		if (r > 0)
-			return reject_said(work, "--also", &said, err);
+			return hf_land_reject_said(work, "--also", &said, err);
 		if (r == 0)
 			r = add_touched(work, touched, &out, paths, err);
 	}
@@ -169,7 +167,7 @@ static int stage_rest(struct hf_land_work *work, const struct hf_touched *touche
 	int r = hf_git(&git, err, "ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard", NULL);
 
 	if (r > 0)
-		return reject_said(work, "its work tree cannot be read", &said, err);
+		return hf_land_reject_said(work, "its work tree cannot be read", &said, err);
 	if (r == 0)
 		r = add_touched(work, touched, &out, &paths, err);
 	if (r == 0)
@@ -182,7 +180,7 @@ static int stage_rest(struct hf_land_work *work, const struct hf_touched *touche
 	r = hf_git(&git, err, "update-index", "--add", "--remove", "-z", "--stdin", NULL);
 	if (r > 0 && work->failures++ < HF_LAND_TRIES)
 		return -EAGAIN;
-	return r > 0 ? reject_said(work, "what it left cannot be added", &said, err) : r;
+	return r > 0 ? hf_land_reject_said(work, "what it left cannot be added", &said, err) : r;
 }
 
 static int commit_rest(struct hf_land_work *work, const struct hf_touched *touched, struct hf_err *err)
@@ -212,85 +210,7 @@ static int commit_rest(struct hf_land_work *work, const struct hf_touched *touch
 	r = hf_git(&git, err, "commit", "--quiet", "--no-gpg-sign", "--cleanup=whitespace", "-F", "-", NULL);
 	if (r > 0 && work->failures++ < HF_LAND_TRIES)
 		return -EAGAIN;
-	return r > 0 ? reject_said(work, "what it left cannot be committed (a hook?)", &said, err) : r;
-}
-
-/* -- what cannot land ------------------------------------------------------------------ */
-
-/* Is it what git LFS puts in a file's place? Its content is elsewhere, and would not come along. */
-static int is_lfs_pointer(const struct hf_land_work *work, const char *oid, struct hf_err *err)
-{
-	static const char head[] = "version https://git-lfs.github.com/spec/";
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	struct hf_git git = { .dir = work->landing.common, .out = &out };
-	int r = hf_git(&git, err, "cat-file", "-s", oid, NULL);
-
-	if (r != 0 || out.len > 4) /* a number below 1000, and its newline */
-		return r < 0 ? r : 0;
-	r = hf_git(&git, err, "cat-file", "blob", oid, NULL);
-	return r < 0 ? r : r == 0 && strncmp(out.s, head, sizeof(head) - 1) == 0;
-}
-
-static int uses_lfs(const struct hf_land_work *work)
-{
-	AUTO_FREE char *path = NULL;
-	struct stat st;
-
-	if (asprintf(&path, "%s/lfs", work->landing.common) < 0)
-		path = NULL;
-	return path && hf_sys.fstatat(AT_FDCWD, path, &st, 0) == 0;
-}
-
-/* ":OLDMODE NEWMODE OLDOID NEWOID S", NUL, path, NUL, for each change between base and tip. */
-static int check_change(struct hf_land_work *work, const struct hf_touched *touched, const char *row, const char *path,
-			int lfs, struct hf_err *err)
-{
-	char text[200], oid[HF_LAND_OID_MAX];
-	const char *at = row;
-	int r;
-
-	if (strncmp(row + 1, "160000", 6) == 0 || strncmp(row + 8, "160000", 6) == 0) {
-		(void)snprintf(text, sizeof(text), "it changes the submodule or nested repository %.100s", path);
-		return reject(work, err, text);
-	}
-	if (!hf_touched_has(touched, path) &&
-	    hf_land_paths_add(&work->landing.outside, path, strlen(path), "outside") < 0)
-		return hf_fail_sys(err, ENOMEM, "memory", path);
-	if (!lfs || strncmp(row + 8, "100", 3) != 0)
-		return 0;
-	for (int i = 0; i < 3 && at; i++)
-		at = strchr(at + 1, ' ');
-	if (!at || strcspn(at + 1, " ") >= sizeof(oid))
-		return 0;
-	(void)snprintf(oid, sizeof(oid), "%.*s", (int)strcspn(at + 1, " "), at + 1);
-	r = is_lfs_pointer(work, oid, err);
-	(void)snprintf(text, sizeof(text), "it changes %.80s, whose content git LFS keeps in the sandbox only", path);
-	return r > 0 ? reject(work, err, text) : r;
-}
-
-static int check_changes(struct hf_land_work *work, const struct hf_touched *touched, struct hf_err *err)
-{
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
-	struct hf_git git = { .dir = work->landing.common, .out = &out, .said = &said };
-	int lfs = uses_lfs(work);
-	int r = hf_git(&git, err, "diff-tree", "-r", "-z", "--no-renames", "--raw", "--full-index", work->landing.base,
-		       work->landing.tip, NULL);
-
-	if (r != 0)
-		return r < 0 ? r : reject_said(work, "its changes cannot be read", &said, err);
-	work->landing.files = 0;
-	hf_land_paths_done(&work->landing.outside);
-	for (const char *at = out.s; r == 0 && at < out.s + out.len;) {
-		const char *path = at + strlen(at) + 1;
-
-		if (at[0] != ':' || strlen(at) < 16 || path >= out.s + out.len)
-			break;
-		r = check_change(work, touched, at, path, lfs, err);
-		work->landing.files++;
-		at = path + strlen(path) + 1;
-	}
-	return r;
+	return r > 0 ? hf_land_reject_said(work, "what it left cannot be committed (a hook?)", &said, err) : r;
 }
 
 /* -- the whole -------------------------------------------------------------------------- */
@@ -323,14 +243,14 @@ static int nothing_to_land(struct hf_land_work *work, struct hf_err *err)
 	if (r < 0)
 		return r;
 	if (r)
-		return reject(work, err, "HEAD is where it began, but another branch of the sandbox has new commits");
+		return hf_land_reject(work, err, "HEAD is where it began, but another branch of the sandbox has new commits");
 	hf_copy_text(work->landing.commit, sizeof(work->landing.commit), work->landing.base);
 	work->landing.commits = 0;
 	work->landing.files = 0;
 	r = hf_land_prove(work, err);
 	if (r != 0)
 		return r;
-	return reject(work, err, "it made nothing, and the commit that it began with is not part of the branch (rewritten?)");
+	return hf_land_reject(work, err, "it made nothing, and the commit that it began with is not part of the branch (rewritten?)");
 }
 
 static int count_commits(struct hf_land_work *work, struct hf_err *err)
@@ -381,7 +301,7 @@ int hf_land_collect(struct hf_land_work *work, struct hf_err *err)
 	if (r == 0)
 		r = hf_git_oid(&git, "HEAD^{commit}", tip, err);
 	if (r > 0)
-		return reject(work, err, "the agent left no repository with a commit");
+		return hf_land_reject(work, err, "the agent left no repository with a commit");
 	if (r == 0)
 		r = check_under_way(work, err);
 	if (r == 0)
@@ -400,15 +320,15 @@ int hf_land_collect(struct hf_land_work *work, struct hf_err *err)
 		return nothing_to_land(work, err);
 	r = hf_land_export(work, landing->plan, tip, landing->base, &said, err);
 	if (r != 0)
-		return r < 0 ? r : reject_said(work, "its commits cannot be taken", &said, err);
+		return r < 0 ? r : hf_land_reject_said(work, "its commits cannot be taken", &said, err);
 	/* From here on the real repository is asked, which the agent has not touched. */
 	git = (struct hf_git){ .dir = landing->common };
 	r = hf_git(&git, err, "merge-base", "--is-ancestor", landing->base, tip, NULL);
 	if (r != 0)
 		return r < 0 ? r :
-			       reject(work, err, "its history no longer contains the commit that it began with (rewritten?)");
+			       hf_land_reject(work, err, "its history no longer contains the commit that it began with (rewritten?)");
 	hf_copy_text(landing->tip, sizeof(landing->tip), tip);
-	r = check_changes(work, &touched, err);
+	r = hf_land_check_changes(work, &touched, err);
 	if (r == 0)
 		r = count_commits(work, err);
 	return r != 0 ? r : keep(work, err);

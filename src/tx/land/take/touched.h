@@ -32,4 +32,11 @@ int hf_touched_has(const struct hf_touched *touched, const char *path);
 int hf_touched_below(const struct hf_touched *touched, const char *dir);
 void hf_touched_done(struct hf_touched *touched);
 
+/* The landing is rejected, its sandbox kept, with the reason on record. 1, or an error. collect.c */
+int hf_land_reject(struct hf_land_work *work, struct hf_err *err, const char *text);
+int hf_land_reject_said(struct hf_land_work *work, const char *what, const struct hf_buf *said, struct hf_err *err);
+
+/* Is there a change that cannot land? 0; 1 it is rejected; an error. check.c */
+int hf_land_check_changes(struct hf_land_work *work, const struct hf_touched *touched, struct hf_err *err);
+
 #endif
