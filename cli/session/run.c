@@ -2,36 +2,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "hf/base/cleanup.h"
 #include "hf/view/lock.h"
 #include "hf/view/session.h"
 #include "hf/view/tx.h"
 #include "holdfast/hook.h"
 #include "lock/lock.h"
-#include "session/run_in.h"
+#include "session/run.h"
 #include "session/session.h"
 
 #define NOT_GIVEN UINT64_MAX /* beyond what a number on the command line can be */
-
-struct run {
-	struct cli *cli;
-	const char *name;
-	struct lock_options lock;
-	struct hf_run_opts o;
-	/* -1: not given; 0 then says that there is to be none. */
-	int64_t deadline_ns, idle_ns, hang_ns, grace_ns, verify_ns, every_ns, backoff_ns, backoff_max_ns;
-	uint64_t max_runs, max_depth, max_active, log_max;
-	const char *tree_word, *term_word;
-	char **env; /* to be freed, with what env_set has */
-	size_t n_set;
-	char **env_set; /* "NAME=VALUE" made of --env NAME */
-	int detach, resume, leave_running, log, hooks;
-	char **hooked; /* the command with our hooks */
-	struct run_in in;
-	struct hf_tx_opts tx;
-};
 
 static int check_words(struct run *run)
 {
@@ -181,149 +161,6 @@ static void fill_options(struct run *run, char **command)
 	o->log_max = run->log_max == NOT_GIVEN ? 0 : run->log_max ? run->log_max : HF_RUN_LOG_UNLIMITED;
 }
 
-/* -- what came of it -------------------------------------------------------------- */
-
-struct busy {
-	const struct run *run;
-	json_t *object; /* with --json */
-	uint64_t token; /* of the holder that was in the way */
-	int known;
-};
-
-static void say_session(void *arg, const struct hf_session_info *info)
-{
-	AUTO(hf_buf_done) struct hf_buf age = HF_BUF_INIT;
-	struct busy *busy = arg;
-
-	/* One that has ended is not what holds the name now, unless it did so a moment ago. */
-	if (info->outcome != HF_OUTCOME_NONE && info->token != busy->token)
-		return;
-	hf_view_duration(&age, info->age_ns);
-	if (info->outcome != HF_OUTCOME_NONE)
-		cli_say(busy->run->cli, "session '%s' has just ended: %s", info->name, info->cause);
-	else if (info->state == HF_SESSION_STARTING && !info->command[0])
-		cli_say(busy->run->cli, "session '%s' is just starting", info->name);
-	else if (info->state == HF_SESSION_UNREADABLE)
-		cli_say(busy->run->cli, "session '%s' runs, for %s; its record is damaged", info->name, age.s);
-	else
-		cli_say(busy->run->cli, "session '%s' is %s, for %s, attempt %u: %s", info->name,
-			hf_session_word(info->state), age.s, info->attempt, info->command);
-	if (busy->object)
-		cli_set(busy->object, "session", hf_view_session(info));
-	busy->known = 1;
-}
-
-static int skip(struct run *run, const struct hf_run_report *report, const struct hf_err *err)
-{
-	struct lock_context lock = { 0 };
-
-	if (lock_open(run->cli, &lock) == HF_EXIT_DONE)
-		lock_journal_timeout(&lock, HF_EV_LOCK_SKIPPED, run->name,
-				     err->code == HF_E_BUSY ? 0 : run->lock.wait_ns, &report->blocker,
-				     err);
-	lock_close(&lock);
-	cli_say(run->cli, "skipped: session '%s': %s", run->name, err->detail);
-	return HF_EXIT_DONE;
-}
-
-/* The name is taken: by which process, since when, with what command, and what to do about it. */
-static int say_busy(struct run *run, const struct hf_run_report *report, const struct hf_err *err)
-{
-	AUTO(session_close) struct session_context context = { 0 };
-	int status = (int)run->lock.busy_status;
-	struct busy busy = { .run = run, .token = report->blocker.token };
-
-	if (run->lock.on_timeout == ON_TIMEOUT_SKIP)
-		return skip(run, report, err);
-	if (run->cli->json)
-		busy.object = hf_view_conflict(HF_LOCK_KIND_NAME, run->name, &report->blocker, err, status);
-	if (session_open(run->cli, &context) != HF_EXIT_DONE ||
-	    hf_session_look(context.sessions, run->name, say_session, &busy, NULL) < 0 || !busy.known)
-		cli_say(run->cli, "'%s' is locked, but not by a session", run->name);
-	cli_say(run->cli, "held by %s", err->detail);
-	if (busy.known)
-		cli_say(run->cli, "wait with -w 30s or 'holdfast wait %s', look with 'holdfast ps' and "
-				  "'holdfast logs %s', end it with 'holdfast stop %s'",
-			run->name, run->name, run->name);
-	else
-		cli_say(run->cli, "wait with -w 30s, see 'holdfast why %s', or end it with 'holdfast lock "
-				  "break %s --reason TEXT'",
-			run->name, run->name);
-	if (busy.object)
-		cli_print_json(busy.object);
-	return status;
-}
-
-static int fail(struct run *run, int r, const struct hf_run_report *report, const struct hf_err *err)
-{
-	int status;
-
-	if (r == HF_E_BUSY || r == HF_E_TIMEOUT)
-		return say_busy(run, report, err);
-	status = cli_fail(run->cli, err);
-	if (r == HF_E_LIMIT)
-		return (int)run->lock.busy_status;
-	return status == HF_EXIT_OS ? HF_EXIT_AROUND : status;
-}
-
-static int tell(const struct run *run, const struct hf_run_report *report, const struct hf_tx_report *landed)
-{
-	int status = report->exit_status;
-
-	if (report->outcome == HF_OUTCOME_VERIFY_FAILED)
-		status = (int)run->lock.busy_status;
-	if (run->cli->json || run->in.result) {
-		json_t *object = hf_view_report(run->name, report, status);
-
-		hf_view_set(&object, "landed", hf_view_landed(landed));
-		if (!object)
-			cli_die_oom();
-		if (run_in_result(&run->in, object) != HF_EXIT_DONE && status == HF_EXIT_DONE)
-			status = HF_EXIT_AROUND;
-		if (run->cli->json)
-			cli_print_json(object);
-		else
-			json_decref(object);
-	}
-	if (report->outlived > 0)
-		cli_say(run->cli, "session '%s': %u %s outlived the command and %s ended: %s", run->name,
-			report->outlived, report->outlived == 1 ? "process" : "processes",
-			report->outlived == 1 ? "was" : "were", report->outlived_names);
-	switch (report->outcome) {
-	case HF_OUTCOME_NONE:
-		if (!run->cli->json) {
-			cli_print_shown(run->name);
-			printf(" runs in the background: pid %d, attempt %u\n", (int)report->pid,
-			       report->attempt);
-		}
-		break;
-	case HF_OUTCOME_FAILED:
-		/* It was not the command that failed, but what comes after it. */
-		if (landed->plan[0] && report->exit_status == HF_EXIT_AROUND)
-			cli_say(run->cli, "session '%s': failed: %s", run->name, report->cause);
-		break;
-	case HF_OUTCOME_SUCCEEDED:
-		/* The status says it; a wrapper that talks about it is in the way. */
-		break;
-	case HF_OUTCOME_VERIFY_FAILED:
-	case HF_OUTCOME_TIMED_OUT:
-	case HF_OUTCOME_STOPPED:
-	case HF_OUTCOME_LOST_LOCK:
-	case HF_OUTCOME_ABANDONED:
-	case HF_OUTCOME_NOT_STARTED:
-	case HF_OUTCOME_INTERRUPTED:
-	case HF_OUTCOME_GAVE_UP:
-	case HF_OUTCOME_CONFLICT:
-	case HF_OUTCOME_DECLINED:
-	default:
-		cli_say(run->cli, "session '%s': %s: %s", run->name, hf_outcome_word(report->outcome),
-			report->cause);
-		break;
-	}
-	run_in_tell(&run->in, report, landed);
-	return status;
-}
-
 static int start(struct run *run, char **command)
 {
 	struct hf_run_report report = { 0 };
@@ -338,7 +175,7 @@ static int start(struct run *run, char **command)
 	r = run->detach ? hf_tx_start(state, run->name, &run->o, &run->tx, &report, &err)
 			: hf_tx_supervise(state, run->name, &run->o, &run->tx, &report, &landed, &err);
 	cli_keep_status(run->cli);
-	return r < 0 ? fail(run, r, &report, &err) : tell(run, &report, &landed);
+	return r < 0 ? run_fail(run, r, &report, &err) : run_tell(run, &report, &landed);
 }
 
 int cmd_run(struct cli *cli, int argc, char **argv)

@@ -174,7 +174,7 @@ static json_t *entries_of(enum hf_client client, json_t *handlers)
 
 int hf_settings_make(const struct hf_settings_want *want, struct hf_buf *out, struct hf_err *err)
 {
-	const struct hf_style style = { "  ", "\n" };
+	const struct hf_text_style style = { "  ", "\n" };
 	AUTO(free_json) json_t *events = hf_settings_handlers(want);
 	AUTO(free_json) json_t *hooks = json_object();
 	AUTO(free_json) json_t *root = NULL;
@@ -194,7 +194,7 @@ int hf_settings_make(const struct hf_settings_want *want, struct hf_buf *out, st
 }
 
 static int put_event(const struct hf_settings_want *want, struct hf_buf *text, const char *event, json_t *handlers,
-		     const struct hf_style *style, const char *path, struct hf_err *err)
+		     const struct hf_text_style *style, const char *path, struct hf_err *err)
 {
 	AUTO(free_json) json_t *entries = entries_of(want->client, handlers);
 	AUTO(free_json) json_t *hooks = json_pack("{sO}", event, entries);
@@ -228,7 +228,7 @@ int hf_settings_put(const struct hf_settings_want *want, struct hf_buf *text, co
 	AUTO(free_json) json_t *events = hf_settings_handlers(want);
 	const char *names[16], *event;
 	json_t *handlers;
-	struct hf_style style;
+	struct hf_text_style style;
 	int same, empty = 0, r, n = 0;
 
 	if (!events)
@@ -244,7 +244,7 @@ int hf_settings_put(const struct hf_settings_want *want, struct hf_buf *text, co
 		hf_buf_reset(text);
 		return hf_settings_make(want, text, err) < 0 ? -ENOMEM : 1;
 	}
-	style = hf_style_of(text, root_of(text));
+	style = hf_text_style_of(text, root_of(text));
 	json_object_foreach(events, event, handlers)
 		names[n++] = event;
 	/* Each goes to the beginning: the last one first. */

@@ -5,10 +5,10 @@
 #include "hf/base/cleanup.h"
 #include "hf/hook/settings_text.h"
 
-struct hf_style hf_style_of(const struct hf_buf *text, size_t root)
+struct hf_text_style hf_text_style_of(const struct hf_buf *text, size_t root)
 {
 	const char *line = memchr(text->s, '\n', text->len);
-	struct hf_style style = { "  ", line && line > text->s && line[-1] == '\r' ? "\r\n" : "\n" };
+	struct hf_text_style style = { "  ", line && line > text->s && line[-1] == '\r' ? "\r\n" : "\n" };
 	struct hf_item item = { 0 };
 	size_t n = 0;
 
@@ -23,13 +23,13 @@ struct hf_style hf_style_of(const struct hf_buf *text, size_t root)
 	return style;
 }
 
-static void add_indent(struct hf_buf *out, const struct hf_style *style, unsigned depth)
+static void add_indent(struct hf_buf *out, const struct hf_text_style *style, unsigned depth)
 {
 	while (depth-- > 0)
 		hf_buf_add_text(out, style->unit);
 }
 
-int hf_text_add_value(struct hf_buf *out, json_t *value, const struct hf_style *style, unsigned depth)
+int hf_text_add_value(struct hf_buf *out, json_t *value, const struct hf_text_style *style, unsigned depth)
 {
 	AUTO_FREE char *text = json_dumps(value, JSON_INDENT(1));
 
@@ -66,7 +66,7 @@ int hf_text_splice(struct hf_buf *text, size_t from, size_t to, const char *byte
 	return 0;
 }
 
-int hf_text_put_first(struct hf_buf *text, size_t open, const char *key, json_t *value, const struct hf_style *style,
+int hf_text_put_first(struct hf_buf *text, size_t open, const char *key, json_t *value, const struct hf_text_style *style,
 		      unsigned depth)
 {
 	AUTO(hf_buf_done) struct hf_buf in = HF_BUF_INIT;

@@ -12,21 +12,21 @@
 #include "hf/hook/spans.h"
 
 /* How the text is written. */
-struct hf_style {
+struct hf_text_style {
 	char unit[17];   /* of indentation */
 	const char *eol; /* "\n" or "\r\n" */
 };
 
-struct hf_style hf_style_of(const struct hf_buf *text, size_t root);
+struct hf_text_style hf_text_style_of(const struct hf_buf *text, size_t root);
 
 /* The value as a person writes it: a line for each member. */
-int hf_text_add_value(struct hf_buf *out, json_t *value, const struct hf_style *style, unsigned depth);
+int hf_text_add_value(struct hf_buf *out, json_t *value, const struct hf_text_style *style, unsigned depth);
 
 /* Replaces from..to by `len` bytes. */
 int hf_text_splice(struct hf_buf *text, size_t from, size_t to, const char *bytes, size_t len);
 
 /* Puts a member directly behind the bracket. `key` NULL: into an array. */
-int hf_text_put_first(struct hf_buf *text, size_t open, const char *key, json_t *value, const struct hf_style *style,
+int hf_text_put_first(struct hf_buf *text, size_t open, const char *key, json_t *value, const struct hf_text_style *style,
 		      unsigned depth);
 
 /* Takes an item out, with the comma that goes with it. Comments around it stay. */

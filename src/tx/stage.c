@@ -3,44 +3,14 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/tx/branch.h"
-
-#define PLAN_NS (10 * HF_SEC) /* for the plan's lock: another process may be looking at it */
-
-int hf_tx_plan_name(const char *name, char out[HF_NAME_MAX + 1], struct hf_err *err)
-{
-	if (strlen(name) + strlen(HF_PLAN_OF_RUN) > HF_NAME_MAX)
-		return FAIL(err, HF_E_NAME, "name", name, "with a sandbox it has at most %zu bytes", HF_NAME_MAX - strlen(HF_PLAN_OF_RUN));
-	(void)snprintf(out, HF_NAME_MAX + 1, "%s%s", HF_PLAN_OF_RUN, name);
-	return 0;
-}
-
-int hf_tx_open_plans(struct hf_tx *tx, struct hf_err *err)
-{
-	if (tx->plans)
-		return 0;
-	/* It works without its journal. */
-	if (hf_journal_open(tx->state, NULL, &tx->journal, NULL) < 0)
-		tx->journal = NULL;
-	return hf_plans_open(tx->state, tx->journal, &tx->plans, err);
-}
-
-void hf_tx_confine(struct hf_tx *tx, struct hf_plans *plans)
-{
-	tx->confine.flags = (tx->o.flags & HF_TX_READONLY_REST ? HF_CONFINE_READONLY : 0) |
-			    (tx->o.flags & HF_TX_NO_NETWORK ? HF_CONFINE_NO_NETWORK : 0);
-	tx->confine.write = tx->o.write;
-	hf_plans_confine(plans, tx->confine.flags ? &tx->confine : NULL);
-}
 
 void hf_tx_event(const struct hf_tx *tx, enum hf_event event, const struct hf_field *fields, size_t n)
 {
@@ -59,145 +29,6 @@ void hf_tx_say(const struct hf_tx *tx, const char *format, ...)
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	tx->given->say(tx->given->arg, text);
-}
-
-/* -- making the plan ----------------------------------------------------------------- */
-
-/* The last part of the path, where it can be a name; unique in the plan. */
-static void sandbox_name(const struct hf_tx *tx, size_t i, char out[HF_NAME_MAX + 1])
-{
-	const char *slash = strrchr(tx->o.dirs[i], '/'), *leaf = slash ? slash + 1 : tx->o.dirs[i];
-	size_t at = hf_name_sanitize(leaf, strlen(leaf), out, 64);
-
-	if (at >= 64)
-		at = 63;
-	out[at] = '\0';
-	for (size_t k = 0; k < i; k++) {
-		const char *other = strrchr(tx->o.dirs[k], '/');
-
-		if (other && strcmp(other + 1, leaf) == 0) {
-			(void)snprintf(out + at, HF_NAME_MAX + 1 - at, "-%zu", i + 1);
-			return;
-		}
-	}
-}
-
-static int add_sandboxes(struct hf_tx *tx, struct hf_err *err)
-{
-	struct hf_plan_add_opts opts = { .size = sizeof(opts),
-					 .strategy = tx->o.strategy,
-					 .flags = tx->is_tried ? 0 : HF_PLAN_ADD_UNTRIED,
-					 .wait_ns = PLAN_NS };
-
-	for (size_t i = 0; i < tx->o.n_dirs; i++) {
-		struct hf_plan_added added;
-		char name[HF_NAME_MAX + 1];
-		int r;
-
-		sandbox_name(tx, i, name);
-		r = hf_plan_add(tx->plans, tx->plan, name, tx->o.dirs[i], &opts, &added, err);
-		if (r < 0)
-			return r;
-		if (!added.same_path && !tx->is_told)
-			hf_tx_say(tx, "%s is a %s%s%s; the command works there", tx->o.dirs[i], hf_strategy_word(added.strategy),
-			    added.why[0] ? ": " : "", added.why);
-	}
-	return 0;
-}
-
-static int has_landing_options(const struct hf_tx_options *o)
-{
-	return o->message || o->also || o->land_merge || o->base;
-}
-
-static int make_plan(struct hf_tx *tx, struct hf_err *err)
-{
-	struct hf_plan_new_opts opts = { .size = sizeof(opts), .session = tx->name };
-	int r = hf_plan_new(tx->plans, tx->plan, &opts, err);
-
-	if (r < 0)
-		return r;
-	r = tx->lands ? hf_tx_branch_begin(tx, err) : add_sandboxes(tx, err);
-	if (r == HF_E_NO_OVERLAY && tx->is_automatic && !has_landing_options(&tx->o)) {
-		hf_tx_say(tx, "plain files are committed, nothing lands on the branch: landing needs an overlay, and there is none here");
-		if (err)
-			err->code = 0;
-		tx->lands = tx->is_automatic = 0;
-		r = hf_plan_new(tx->plans, tx->plan, &opts, err);
-		if (r == 0)
-			r = add_sandboxes(tx, err);
-	}
-	if (r < 0) {
-		(void)!hf_plan_rm(tx->plans, tx->plan, HF_PLAN_RM_DISCARD, NULL);
-		return r;
-	}
-	tx->is_made = 1;
-	return 0;
-}
-
-/* A helper that was told its end may still be on its way out of the namespaces. */
-static int remove_plan(struct hf_tx *tx, struct hf_err *err)
-{
-	struct hf_mono until = hf_mono_in(2 * HF_SEC);
-	int r;
-
-	while ((r = hf_plan_rm(tx->plans, tx->plan, HF_PLAN_RM_DISCARD, err)) == HF_E_IN_USE && hf_mono_left(until) > 0)
-		hf_pause(2 * HF_MSEC);
-	return r == HF_E_NO_PLAN ? 0 : r;
-}
-
-struct looked {
-	enum hf_plan_state state;
-	int dirty;
-};
-
-static void look(void *arg, const struct hf_plan_info *info)
-{
-	struct looked *looked = arg;
-
-	looked->state = info->state;
-	looked->dirty = info->dirty != 0 && info->state != HF_PLAN_COMMITTED && info->state != HF_PLAN_ROLLED_BACK &&
-			info->state != HF_PLAN_CLEANED;
-}
-
-/* 1 with *ret filled, 0: there is none, or an error. */
-static int look_at_plan(struct hf_tx *tx, struct looked *ret, struct hf_err *err)
-{
-	int r = hf_plan_recover(tx->plans, tx->plan, PLAN_NS, err);
-
-	if (r >= 0)
-		r = hf_plan_look(tx->plans, tx->plan, look, ret, err);
-	return r == HF_E_NO_PLAN ? 0 : r < 0 ? r : 1;
-}
-
-/* Work that succeeded is not thrown away because its name is used again. */
-static int is_precious(enum hf_outcome last)
-{
-	return last == HF_OUTCOME_CONFLICT || last == HF_OUTCOME_DECLINED || last == HF_OUTCOME_SUCCEEDED;
-}
-
-/* What the run before left: gone on in, refused, or dropped. */
-static int settle_kept(struct hf_tx *tx, const struct hf_stage_session *session, struct hf_err *err)
-{
-	struct looked kept = { 0 };
-	int r = look_at_plan(tx, &kept, err);
-
-	if (r <= 0)
-		return r;
-	if (session->resumed && (kept.state == HF_PLAN_ACTIVE || kept.state == HF_PLAN_CREATED)) {
-		tx->is_made = 1;
-		return 0;
-	}
-	if (session->resumed && kept.dirty)
-		return FAIL(err, HF_E_PLAN_STATE, "plan", tx->plan, "it is %s; see 'holdfast plan show %s'", hf_plan_state_word(kept.state), tx->plan);
-	if (kept.dirty && is_precious(session->last))
-		return FAIL(err, HF_E_DIRTY, "plan", tx->plan,
-			    "the last run succeeded, and its changes were not committed; see 'holdfast plan diff %s', then 'plan commit', "
-			    "'plan rm --discard', or 'run %s --resume'", tx->plan, tx->name);
-	if (kept.dirty)
-		hf_tx_say(tx, "the sandbox that the last run left is dropped");
-	r = hf_tx_branch_forget(tx, err);
-	return r < 0 ? r : remove_plan(tx, err);
 }
 
 /* -- the callbacks, in their order ------------------------------------------------------ */
@@ -225,7 +56,7 @@ static int check(const struct hf_tx *tx, const struct hf_stage_session *session,
 			    "a landing has one directory, an overlay, and neither --merge, --ask nor --commit");
 	if (tx->o.write && !(tx->o.flags & HF_TX_READONLY_REST))
 		return FAIL(err, -EINVAL, "arguments", tx->name, "everything is writable without --readonly-rest");
-	if (!tx->lands && has_landing_options(&tx->o))
+	if (!tx->lands && hf_tx_has_landing_options(&tx->o))
 		return FAIL(err, -EINVAL, "arguments", tx->name,
 			    "--message, --also, --base and --land-merge are for a landing on git, and this run commits files");
 	if (session->o->flags & HF_RUN_LEAVE_RUNNING)
@@ -261,8 +92,8 @@ static int admit(void *arg, const struct hf_stage_session *session, struct hf_er
 	tx->token = session->token;
 	tx->retries = tx->o.retry;
 	memcpy(tx->shared->report.plan, tx->plan, sizeof(tx->plan));
-	r = settle_kept(tx, session, err);
-	return r == 0 && !tx->is_made ? make_plan(tx, err) : r;
+	r = hf_tx_settle_kept(tx, session, err);
+	return r == 0 && !tx->is_made ? hf_tx_make_plan(tx, err) : r;
 }
 
 static int begin(void *arg, uint32_t attempt, struct hf_err *err)
@@ -275,9 +106,9 @@ static int begin(void *arg, uint32_t attempt, struct hf_err *err)
 	if (!tx->is_made) {
 		r = tx->lands ? hf_tx_branch_forget(tx, err) : 0;
 		if (r == 0)
-			r = remove_plan(tx, err);
+			r = hf_tx_remove_plan(tx, err);
 		if (r == 0)
-			r = make_plan(tx, err);
+			r = hf_tx_make_plan(tx, err);
 	}
 	tx->is_made = 0;
 	tx->shared->report = (struct hf_tx_report){ 0 };
@@ -292,7 +123,7 @@ static int ready(void *arg, struct hf_err *err)
 	int r;
 
 	tx->shared->fail.sys = 0;
-	r = hf_enter_begin(tx->plans, tx->plan, 0, PLAN_NS, &tx->enter, err);
+	r = hf_enter_begin(tx->plans, tx->plan, 0, HF_TX_PLAN_NS, &tx->enter, err);
 	if (r == 0)
 		hf_enter_keep_children(tx->enter, &tx->children);
 	return r;
@@ -364,9 +195,9 @@ static int entered(void *arg, pid_t pid, int result, struct hf_tree *tree, struc
 		return r;
 	tx->is_tried = 1;
 	err->code = 0;
-	r = remove_plan(tx, err);
+	r = hf_tx_remove_plan(tx, err);
 	if (r == 0)
-		r = make_plan(tx, err);
+		r = hf_tx_make_plan(tx, err);
 	tx->is_made = 0;
 	return r < 0 ? r : HF_STAGE_AGAIN;
 }
@@ -393,9 +224,8 @@ static int end(void *arg, enum hf_outcome outcome)
 	struct hf_field fields[] = { HF_FIELD_INT("token", (int64_t)tx->token),
 				     HF_FIELD_INT("attempt", tx->attempt), HF_FIELD_TEXT("plan", tx->plan),
 				     HF_FIELD_TEXT("outcome", hf_outcome_word(outcome)) };
-	struct looked kept = { 0 };
 
-	/* Who lost the lock has nothing to say about the plan: its successor has one of that name. */
+	/* After the lock is lost the plan is not ours: the next holder has one of that name. */
 	if (outcome == HF_OUTCOME_LOST_LOCK)
 		return 0;
 	end_census(tx);
@@ -406,8 +236,8 @@ static int end(void *arg, enum hf_outcome outcome)
 	} else {
 		/* One that cannot be looked at is not thrown away. */
 		tx->drop = tx->o.keep == HF_TX_KEEP_NEVER && outcome != HF_OUTCOME_SUCCEEDED;
-		if (!tx->drop && look_at_plan(tx, &kept, NULL) == 1)
-			tx->drop = !kept.dirty;
+		if (!tx->drop)
+			tx->drop = hf_tx_plan_is_clean(tx);
 	}
 	tx->shared->report.kept = !tx->drop;
 	if (!tx->drop)
@@ -430,7 +260,7 @@ static void done(void *arg)
 	struct hf_tx *tx = arg;
 
 	if (tx->drop)
-		(void)remove_plan(tx, NULL);
+		(void)hf_tx_remove_plan(tx, NULL);
 	tx->drop = 0;
 }
 

@@ -3,6 +3,7 @@
  *
  *     tx.c        the public starts; what the supervisor reports
  *     stage.c     the keeper's part: a plan for each attempt, entering it, keeping or dropping it
+ *     plan.c      that plan: made, looked at, removed
  *     branch.c    the same over a git work tree: the change lands on a branch
  *     landing.c   the commit, in a child of the keeper, and what came of it
  *     settle.c    the same when keeper or supervisor were killed
@@ -71,6 +72,25 @@ struct hf_tx {
 
 /* The callbacks (run/stage.h), with `tx` as their argument. */
 void hf_tx_fill_stage(struct hf_tx *tx, struct hf_stage *ret);
+
+/* -- plan.c -------------------------------------------------------------------------- */
+
+#define HF_TX_PLAN_NS (10 * HF_SEC) /* for the plan's lock: another process may be looking at it */
+
+/* Makes the plan of the next attempt. */
+int hf_tx_make_plan(struct hf_tx *tx, struct hf_err *err);
+
+/* Removes it with its changes. 0 also when there is none. */
+int hf_tx_remove_plan(struct hf_tx *tx, struct hf_err *err);
+
+/* What the run before left: gone on in, refused, or dropped. */
+int hf_tx_settle_kept(struct hf_tx *tx, const struct hf_stage_session *session, struct hf_err *err);
+
+/* Is it there, and holds no change that is not committed? */
+int hf_tx_plan_is_clean(struct hf_tx *tx);
+
+/* Are there options that only a landing has? */
+int hf_tx_has_landing_options(const struct hf_tx_options *o);
 
 /* Opens plans and journal in the calling process. */
 int hf_tx_open_plans(struct hf_tx *tx, struct hf_err *err);

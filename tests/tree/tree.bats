@@ -154,7 +154,7 @@ compiles() {
 }
 
 @test "no source file is longer than 600 lines" {
-    run awk 'FNR > 600 { print FILENAME; nextfile }' src/*/*.[ch] src/*/*/*.[ch] cli/*.[ch] include/holdfast/*.h
+    run find src cli include -name '*.[ch]' ! -path '*/layer/*' -exec awk 'FNR > 600 { print FILENAME; nextfile }' {} +
     [ -z "$output" ] || { echo "$output"; return 1; }
 }
 

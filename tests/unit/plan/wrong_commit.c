@@ -52,5 +52,6 @@ static int unguarded(int (*action)(void *arg), void *arg)
 #define hf_lock_guarded_many(locks, claims, n, fn, arg, err)  ((void)(claims), (void)(n), unguarded(fn, arg))
 #define hf_lock_check(lock, err)                              ((void)(err), 0)
 
+#include "../../../src/plan/commit/conclude.c"
 #include "../../../src/plan/commit/carry_out.c"
 #include "../../../src/plan/commit/commit.c"

@@ -9,6 +9,8 @@
 #ifndef TX_LAND_CANDIDATE_LAND_H
 #define TX_LAND_CANDIDATE_LAND_H
 
+#include <jansson.h>
+
 #include "hf/base/buf.h"
 #include "hf/plan/registry/registry.h"
 #include "holdfast/land.h"
@@ -135,5 +137,13 @@ void hf_land_sandbox_name(const struct hf_land_place *place, size_t i, char out[
 int hf_land_new_plan(struct hf_landings *landings, const char *plan, const struct hf_land_place *place,
 		     struct hf_err *err);
 void hf_land_remove_plan(struct hf_landings *landings, const char *plan);
+
+/* -- fields.c ------------------------------------------------------------------------ */
+
+/* The record as an object. NULL: no memory. */
+json_t *hf_landing_encode(struct hf_landing *landing);
+
+/* Fills *ret, which was initialized with the name. NULL, or what is wrong with the object. */
+const char *hf_landing_decode(const json_t *root, struct hf_landing *ret);
 
 #endif

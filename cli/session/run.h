@@ -1,0 +1,32 @@
+/* cli/session/run.h - the options of `run`, and what is said of its end. */
+#ifndef CLI_SESSION_RUN_H
+#define CLI_SESSION_RUN_H
+
+#include "lock/lock.h"
+#include "session/run_in.h"
+
+struct run {
+	struct cli *cli;
+	const char *name;
+	struct lock_options lock;
+	struct hf_run_opts o;
+	/* -1: not given; 0 then says that there is to be none. */
+	int64_t deadline_ns, idle_ns, hang_ns, grace_ns, verify_ns, every_ns, backoff_ns, backoff_max_ns;
+	uint64_t max_runs, max_depth, max_active, log_max;
+	const char *tree_word, *term_word;
+	char **env; /* to be freed, with what env_set has */
+	size_t n_set;
+	char **env_set; /* "NAME=VALUE" made of --env NAME */
+	int detach, resume, leave_running, log, hooks;
+	char **hooked; /* the command with our hooks */
+	struct run_in in;
+	struct hf_tx_opts tx;
+};
+
+/* It was not run, or not to its end: says why, and what to do. The exit status. */
+int run_fail(struct run *run, int r, const struct hf_run_report *report, const struct hf_err *err);
+
+/* Says and prints what it came to. The exit status. */
+int run_tell(const struct run *run, const struct hf_run_report *report, const struct hf_tx_report *landed);
+
+#endif

@@ -1,0 +1,177 @@
+/* tx/plan.c - the plan of a transactional run: made, looked at, kept from the run before, removed. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hf/base/fail.h"
+#include "hf/sys/io.h"
+#include "hf/tx/branch.h"
+
+int hf_tx_plan_name(const char *name, char out[HF_NAME_MAX + 1], struct hf_err *err)
+{
+	if (strlen(name) + strlen(HF_PLAN_OF_RUN) > HF_NAME_MAX)
+		return FAIL(err, HF_E_NAME, "name", name, "with a sandbox it has at most %zu bytes", HF_NAME_MAX - strlen(HF_PLAN_OF_RUN));
+	(void)snprintf(out, HF_NAME_MAX + 1, "%s%s", HF_PLAN_OF_RUN, name);
+	return 0;
+}
+
+int hf_tx_open_plans(struct hf_tx *tx, struct hf_err *err)
+{
+	if (tx->plans)
+		return 0;
+	/* It works without its journal. */
+	if (hf_journal_open(tx->state, NULL, &tx->journal, NULL) < 0)
+		tx->journal = NULL;
+	return hf_plans_open(tx->state, tx->journal, &tx->plans, err);
+}
+
+void hf_tx_confine(struct hf_tx *tx, struct hf_plans *plans)
+{
+	tx->confine.flags = (tx->o.flags & HF_TX_READONLY_REST ? HF_CONFINE_READONLY : 0) |
+			    (tx->o.flags & HF_TX_NO_NETWORK ? HF_CONFINE_NO_NETWORK : 0);
+	tx->confine.write = tx->o.write;
+	hf_plans_confine(plans, tx->confine.flags ? &tx->confine : NULL);
+}
+
+/* The last part of the path, where it can be a name; unique in the plan. */
+static void sandbox_name(const struct hf_tx *tx, size_t i, char out[HF_NAME_MAX + 1])
+{
+	const char *slash = strrchr(tx->o.dirs[i], '/'), *leaf = slash ? slash + 1 : tx->o.dirs[i];
+	size_t at = hf_name_sanitize(leaf, strlen(leaf), out, 64);
+
+	if (at >= 64)
+		at = 63;
+	out[at] = '\0';
+	for (size_t k = 0; k < i; k++) {
+		const char *other = strrchr(tx->o.dirs[k], '/');
+
+		if (other && strcmp(other + 1, leaf) == 0) {
+			(void)snprintf(out + at, HF_NAME_MAX + 1 - at, "-%zu", i + 1);
+			return;
+		}
+	}
+}
+
+static int add_sandboxes(struct hf_tx *tx, struct hf_err *err)
+{
+	struct hf_plan_add_opts opts = { .size = sizeof(opts),
+					 .strategy = tx->o.strategy,
+					 .flags = tx->is_tried ? 0 : HF_PLAN_ADD_UNTRIED,
+					 .wait_ns = HF_TX_PLAN_NS };
+
+	for (size_t i = 0; i < tx->o.n_dirs; i++) {
+		struct hf_plan_added added;
+		char name[HF_NAME_MAX + 1];
+		int r;
+
+		sandbox_name(tx, i, name);
+		r = hf_plan_add(tx->plans, tx->plan, name, tx->o.dirs[i], &opts, &added, err);
+		if (r < 0)
+			return r;
+		if (!added.same_path && !tx->is_told)
+			hf_tx_say(tx, "%s is a %s%s%s; the command works there", tx->o.dirs[i], hf_strategy_word(added.strategy),
+			    added.why[0] ? ": " : "", added.why);
+	}
+	return 0;
+}
+
+int hf_tx_has_landing_options(const struct hf_tx_options *o)
+{
+	return o->message || o->also || o->land_merge || o->base;
+}
+
+int hf_tx_make_plan(struct hf_tx *tx, struct hf_err *err)
+{
+	struct hf_plan_new_opts opts = { .size = sizeof(opts), .session = tx->name };
+	int r = hf_plan_new(tx->plans, tx->plan, &opts, err);
+
+	if (r < 0)
+		return r;
+	r = tx->lands ? hf_tx_branch_begin(tx, err) : add_sandboxes(tx, err);
+	if (r == HF_E_NO_OVERLAY && tx->is_automatic && !hf_tx_has_landing_options(&tx->o)) {
+		hf_tx_say(tx, "plain files are committed, nothing lands on the branch: landing needs an overlay, and there is none here");
+		if (err)
+			err->code = 0;
+		tx->lands = tx->is_automatic = 0;
+		r = hf_plan_new(tx->plans, tx->plan, &opts, err);
+		if (r == 0)
+			r = add_sandboxes(tx, err);
+	}
+	if (r < 0) {
+		(void)!hf_plan_rm(tx->plans, tx->plan, HF_PLAN_RM_DISCARD, NULL);
+		return r;
+	}
+	tx->is_made = 1;
+	return 0;
+}
+
+/* A helper that was told its end may still be on its way out of the namespaces. */
+int hf_tx_remove_plan(struct hf_tx *tx, struct hf_err *err)
+{
+	struct hf_mono until = hf_mono_in(2 * HF_SEC);
+	int r;
+
+	while ((r = hf_plan_rm(tx->plans, tx->plan, HF_PLAN_RM_DISCARD, err)) == HF_E_IN_USE && hf_mono_left(until) > 0)
+		hf_pause(2 * HF_MSEC);
+	return r == HF_E_NO_PLAN ? 0 : r;
+}
+
+struct looked {
+	enum hf_plan_state state;
+	int dirty;
+};
+
+static void look(void *arg, const struct hf_plan_info *info)
+{
+	struct looked *looked = arg;
+
+	looked->state = info->state;
+	looked->dirty = info->dirty != 0 && info->state != HF_PLAN_COMMITTED && info->state != HF_PLAN_ROLLED_BACK &&
+			info->state != HF_PLAN_CLEANED;
+}
+
+/* 1 with *ret filled, 0: there is none, or an error. */
+static int look_at_plan(struct hf_tx *tx, struct looked *ret, struct hf_err *err)
+{
+	int r = hf_plan_recover(tx->plans, tx->plan, HF_TX_PLAN_NS, err);
+
+	if (r >= 0)
+		r = hf_plan_look(tx->plans, tx->plan, look, ret, err);
+	return r == HF_E_NO_PLAN ? 0 : r < 0 ? r : 1;
+}
+
+/* Work that succeeded is not thrown away because its name is used again. */
+static int is_precious(enum hf_outcome last)
+{
+	return last == HF_OUTCOME_CONFLICT || last == HF_OUTCOME_DECLINED || last == HF_OUTCOME_SUCCEEDED;
+}
+
+int hf_tx_settle_kept(struct hf_tx *tx, const struct hf_stage_session *session, struct hf_err *err)
+{
+	struct looked kept = { 0 };
+	int r = look_at_plan(tx, &kept, err);
+
+	if (r <= 0)
+		return r;
+	if (session->resumed && (kept.state == HF_PLAN_ACTIVE || kept.state == HF_PLAN_CREATED)) {
+		tx->is_made = 1;
+		return 0;
+	}
+	if (session->resumed && kept.dirty)
+		return FAIL(err, HF_E_PLAN_STATE, "plan", tx->plan, "it is %s; see 'holdfast plan show %s'", hf_plan_state_word(kept.state), tx->plan);
+	if (kept.dirty && is_precious(session->last))
+		return FAIL(err, HF_E_DIRTY, "plan", tx->plan,
+			    "the last run succeeded, and its changes were not committed; see 'holdfast plan diff %s', then 'plan commit', "
+			    "'plan rm --discard', or 'run %s --resume'", tx->plan, tx->name);
+	if (kept.dirty)
+		hf_tx_say(tx, "the sandbox that the last run left is dropped");
+	r = hf_tx_branch_forget(tx, err);
+	return r < 0 ? r : hf_tx_remove_plan(tx, err);
+}
+
+int hf_tx_plan_is_clean(struct hf_tx *tx)
+{
+	struct looked kept = { 0 };
+
+	return look_at_plan(tx, &kept, NULL) == 1 && !kept.dirty;
+}
