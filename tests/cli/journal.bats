@@ -280,7 +280,7 @@ held() { ! flock -n "$HOLDFAST_DIR/journal/events.jsonl" true; }
     cmp a b
     [ "$(wc -l <a)" -eq 3 ]
     [ "$(hf journal tail -n1 --json | jq -r .text)" = "number 3" ]
-    for i in $(seq 12); do hf journal emit note; done
+    for i in $(seq 12); do hf journal emit note text=more; done
     [ "$(hf journal tail | wc -l)" -eq 10 ]
     for bad in "" 25:00 2026-13-01 2026-02-30 "2026-01-01 7" later 1h30 -5m; do
         expect 2 hf journal query --since "$bad"
