@@ -71,6 +71,7 @@ HF_C_BEGIN
 	X(RUN_COMMITTED)            \
 	X(RUN_CONFLICT)             \
 	X(RUN_KEPT)                 \
+	X(RUN_MOVED)                \
 	X(KEEP_ON)                  \
 	X(KEEP_ENDED)               \
 	X(STOP_BLOCKED)             \

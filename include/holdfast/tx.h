@@ -35,6 +35,11 @@
  * the conflict list: HF_OUTCOME_CONFLICT, exit status 1, nothing changed, the sandbox kept. With `retry` the command then runs
  * again in a new sandbox.
  *
+ * Verified again. If other files of a target changed while the verifier ran, it runs again, in the same sandbox mounted anew, before
+ * anything is committed: what lands was verified with what is there. That costs a look at each entry of the target. A target that changes
+ * each time (6 times) is a conflict "changed-while-verified" with one such path. Of a git directory HEAD and the refs count, not the index.
+ * A clone or copy shows nothing of what others do, and is verified once; so are files that HF_TX_MERGE merges.
+ *
  * Landing. Over a git work tree the unit is the change, not the file (land.h), unless hf_tx_opts.land is HF_TX_LAND_OFF: after success the change is rebased onto the branch as it
  * is now, verified in that form, and becomes the branch. What the verifier then refuses, or a textual conflict, is kept as the candidate
  * of the session's name: hf_land tries again, hf_land_drop gives it up, and the next run of the name is refused until then.

@@ -112,6 +112,8 @@ static const struct hf_event_info rows[] = {
 	    REQUIRED("kind", TEXT)),
 	ROW(RUN_KEPT, run_kept, 1, "the sandbox of a transactional run was kept as a plan",
 	    REQUIRED("token", INT), REQUIRED("attempt", INT), REQUIRED("plan", TEXT), REQUIRED("outcome", TEXT)),
+	ROW(RUN_MOVED, run_moved, 1, "a transactional run was verified and not yet committed: its targets changed meanwhile, so it is verified again",
+	    REQUIRED("token", INT), REQUIRED("attempt", INT), REQUIRED("path", TEXT)),
 	ROW(KEEP_ON, keep_on, 1, "work mode was switched on: the client is asked to go on when it wants to stop",
 	    REQUIRED("ttl_ms", INT), REQUIRED("max", INT), REQUIRED("until", BOOL)),
 	ROW(KEEP_ENDED, keep_ended, 1, "work mode ended, and why",

@@ -57,7 +57,10 @@ struct hf_stage_session {
 /* What entered() may say besides 0 and an error: it was made ready in another way; try once more. */
 #define HF_STAGE_AGAIN 1
 
-/* What landed() may say besides 0: what lies under it has changed, so verify again, then land again. */
+/*
+ * What landed() may say besides 0: what lies under it has changed, so verify again, then land again. Its result is that of an
+ * attempt for which this was done too often.
+ */
 #define HF_STAGE_VERIFY 1
 
 struct hf_stage {

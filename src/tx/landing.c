@@ -50,6 +50,7 @@ static void copy_figures(struct hf_tx_report *to, const struct hf_plan_report *f
 	to->deleted = from->deleted;
 	to->bytes = from->bytes;
 	to->same = from->same;
+	to->n_conflicts = to->n_listed = 0;
 }
 
 static enum hf_tx_step commit(struct hf_tx *tx, struct hf_plans *plans)
@@ -60,14 +61,24 @@ static enum hf_tx_step commit(struct hf_tx *tx, struct hf_plans *plans)
 	int r;
 
 	opts.flags = tx->o.flags & HF_TX_MERGE ? HF_PLAN_COMMIT_MERGE : 0;
+	if (tx->verify)
+		hf_plans_set_verified(plans, &tx->verified);
 	r = hf_plan_commit(plans, tx->plan, &opts, &report, &tx->shared->err);
-
-	if (r == 0)
+	if (r == HF_PLAN_MOVED)
+		hf_copy_text(tx->shared->moved, sizeof(tx->shared->moved), tx->verified.moved);
+	else if (r == 0)
 		copy_figures(&tx->shared->report, &report);
 	else
 		list_conflicts(&tx->shared->report, &report);
 	hf_plan_report_done(&report);
-	return r < 0 ? HF_TX_STEP_FAILED : HF_TX_STEP_COMMITTED;
+	return r < 0 ? HF_TX_STEP_FAILED : r == HF_PLAN_MOVED ? HF_TX_STEP_MOVED : HF_TX_STEP_COMMITTED;
+}
+
+static int is_agreed(struct hf_tx *tx, struct hf_plans *plans)
+{
+	if (tx->o.commit == HF_TX_COMMIT_ASK && !tx->shared->is_agreed)
+		tx->shared->is_agreed = tx->given->ask(tx->given->arg, plans, tx->plan) == 1;
+	return tx->o.commit != HF_TX_COMMIT_ASK || tx->shared->is_agreed;
 }
 
 void hf_tx_land(void *arg)
@@ -85,7 +96,7 @@ void hf_tx_land(void *arg)
 		hf_tx_confine(tx, plans);
 		if (tx->o.commit == HF_TX_COMMIT_NEVER)
 			step = HF_TX_STEP_LEFT;
-		else if (tx->o.commit == HF_TX_COMMIT_ASK && tx->given->ask(tx->given->arg, plans, tx->plan) != 1)
+		else if (!is_agreed(tx, plans))
 			step = HF_TX_STEP_DECLINED;
 		else
 			step = tx->lands ? hf_tx_branch_land(tx, plans, journal) : commit(tx, plans);
@@ -138,6 +149,25 @@ static struct hf_result judge_failed(const struct hf_tx *tx)
 	return hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "what it made was not committed: %s", text);
 }
 
+/* What was verified is not what is there. The result is for a target that never comes to rest. */
+static int judge_moved(struct hf_tx *tx, struct hf_result *result)
+{
+	struct hf_field fields[] = { HF_FIELD_INT("token", (int64_t)tx->token), HF_FIELD_INT("attempt", tx->attempt),
+				     HF_FIELD_TEXT("path", tx->shared->moved) };
+
+	struct hf_tx_report *report = &tx->shared->report;
+	struct hf_tx_conflict *first = &report->conflicts[0];
+
+	*first = (struct hf_tx_conflict){ .kind = "changed-while-verified" };
+	hf_copy_text(first->path, sizeof(first->path), tx->shared->moved);
+	report->n_conflicts = report->n_listed = 1;
+	hf_tx_event(tx, HF_EV_RUN_MOVED, fields, 3);
+	hf_tx_say(tx, "%s changed while it was verified; it is verified again with what is there now", tx->shared->moved);
+	*result = hf_result_make(HF_OUTCOME_CONFLICT, HF_EXIT_NO, "nothing was committed: each time that it was verified the target changed meanwhile, the last time %.60s",
+				 tx->shared->moved);
+	return HF_STAGE_VERIFY;
+}
+
 /* The child did not say what it came to: it was killed, by us or by another process. */
 static int judge_silent(struct hf_tx *tx, enum hf_cause cause, struct hf_result *result)
 {
@@ -186,6 +216,8 @@ int hf_tx_landed(void *arg, enum hf_cause cause, struct hf_result *result)
 	case HF_TX_STEP_FAILED:
 		*result = judge_failed(tx);
 		return -EIO;
+	case HF_TX_STEP_MOVED:
+		return judge_moved(tx, result);
 	case HF_TX_STEP_NONE:
 	default:
 		return judge_silent(tx, cause, result);

@@ -111,6 +111,7 @@ static int begin(void *arg, uint32_t attempt, struct hf_err *err)
 			r = hf_tx_make_plan(tx, err);
 	}
 	tx->is_made = 0;
+	tx->shared->is_agreed = 0;
 	tx->shared->report = (struct hf_tx_report){ 0 };
 	memcpy(tx->shared->report.plan, tx->plan, sizeof(tx->plan));
 	hf_copy_text(tx->shared->report.branch, sizeof(tx->shared->report.branch), tx->branch);
@@ -123,7 +124,10 @@ static int ready(void *arg, struct hf_err *err)
 	int r;
 
 	tx->shared->fail.sys = 0;
-	r = hf_enter_begin(tx->plans, tx->plan, 0, HF_TX_PLAN_NS, &tx->enter, err);
+	/* Before the mount: what changes from now on it may not have seen. */
+	r = hf_t0_take(&tx->verified.since, err);
+	if (r == 0)
+		r = hf_enter_begin(tx->plans, tx->plan, 0, HF_TX_PLAN_NS, &tx->enter, err);
 	if (r == 0)
 		hf_enter_keep_children(tx->enter, &tx->children);
 	return r;

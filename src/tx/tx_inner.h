@@ -17,6 +17,7 @@
 
 #include <stdatomic.h>
 
+#include "hf/plan/commit/moved.h"
 #include "hf/plan/enter/confine.h"
 #include "hf/plan/enter/enter.h"
 #include "hf/run/stage.h"
@@ -30,12 +31,15 @@ enum hf_tx_step {
 	HF_TX_STEP_FAILED = 2,    /* `err` says why; nothing was changed */
 	HF_TX_STEP_DECLINED = 3,  /* the one that was asked said no */
 	HF_TX_STEP_LEFT = 4,      /* HF_TX_COMMIT_NEVER */
+	HF_TX_STEP_MOVED = 5,     /* a target changed while it was verified: `moved` */
 };
 
 /* Shared by supervisor, keeper and their children. */
 struct hf_tx_shared {
 	struct hf_inside_fail fail;  /* of the last child that entered; sys 0: none */
 	atomic_int step;             /* enum hf_tx_step; written last */
+	int is_agreed;               /* HF_TX_COMMIT_ASK: the answer was yes; it is not asked for twice */
+	char moved[HF_PLAN_MOVED_MAX];
 	struct hf_err err;
 	struct hf_tx_report report;
 };
@@ -54,6 +58,7 @@ struct hf_tx {
 	char branch[256];               /* that it lands on; "": it commits files, or is resumed */
 	char *verify;                   /* the session's verifier, for a landing; NULL: none */
 	int64_t verify_ns;
+	struct hf_verified verified;    /* what the command or the verifier entered last saw, and since when */
 	uint64_t token;
 	uint32_t attempt;
 	uint32_t retries;               /* left */

@@ -11,6 +11,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/plan/tree/dirtree.h"
+#include "hf/plan/commit/moved.h"
 #include "hf/plan/commit/work.h"
 
 static const struct hf_plan_commit_opts no_opts = { .size = sizeof(no_opts) };
@@ -179,6 +180,15 @@ static int commit_changes(struct hf_work *work, const struct hf_plan_commit_opts
 	return r;
 }
 
+static int has_deltas(const struct hf_work *work)
+{
+	for (size_t i = 0; i < work->n_units; i++)
+		if (work->units[i].deltas.n > 0)
+			return 1;
+	return 0;
+}
+
+/* 0, HF_PLAN_MOVED, or an error. */
 static int commit_plan(struct hf_work *work, const struct hf_plan_commit_opts *opts,
 		       struct hf_plan_report *report, struct hf_err *err)
 {
@@ -201,6 +211,8 @@ static int commit_plan(struct hf_work *work, const struct hf_plan_commit_opts *o
 		r = hf_work_find_deltas(work, opts->ignore, HF_DELTA_INSIDE, err);
 	if (r == 0)
 		r = check(work, opts, report, err);
+	if (r == 0 && work->plans->verified && has_deltas(work))
+		r = hf_moved(work, work->plans->verified, err);
 	if (r == 0)
 		r = commit_changes(work, opts, report, err);
 	if (r == 0)

@@ -33,6 +33,7 @@
 #define HF_SANDBOX_TREE  "c"
 
 struct hf_confine;
+struct hf_verified;
 
 struct hf_plans {
 	struct hf_state *state;
@@ -41,6 +42,7 @@ struct hf_plans {
 	int dirfd;                  /* plans/ */
 	pid_t process;              /* a forked child is refused */
 	const struct hf_confine *confine; /* NULL: entries are not confined; see confine.h */
+	struct hf_verified *verified; /* NULL: commits do not ask what changed since; see moved.h */
 };
 
 /* The moment from which changes of a target count as conflicts. */

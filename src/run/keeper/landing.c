@@ -108,17 +108,12 @@ struct hf_result hf_keeper_land(struct hf_keeper *k, const struct hf_result *ver
 	struct hf_result result = *verified;
 	int again = 1;
 
-	for (int i = 0; again; i++) {
+	for (int i = 0; again && result.outcome == HF_OUTCOME_SUCCEEDED; i++) {
 		struct hf_result before = result;
 
 		result = land_once(k, &before, &again);
-		if (!again)
-			break;
-		if (i == VERIFY_AGAIN_MAX)
-			return hf_result_make(HF_OUTCOME_CONFLICT, 1, "its targets go on changing: verified %d times, each time against what was no longer there", i + 1);
-		result = hf_keeper_verify(k);
-		if (result.outcome != HF_OUTCOME_SUCCEEDED)
-			break;
+		if (again && i < VERIFY_AGAIN_MAX)
+			result = hf_keeper_verify(k);
 	}
 	return result;
 }
