@@ -16,9 +16,15 @@ struct hf_cgroup {
 	int fd;                        /* the group's directory; -1: there is none */
 	uint64_t inode;
 	char path[HF_CGROUP_PATH_MAX]; /* absolute */
+	int is_tried;  /* a process was started in it, and lived */
+	/*
+	 * 1: processes are moved into it, not started in it. From Linux 6.14 on the kernel kills what is started in a group
+	 * (CLONE_INTO_CGROUP) that was killed more or less often than the starter's own group: it compares the two counts.
+	 */
+	int is_killed;
 };
 
-#define HF_CGROUP_INIT { -1, 0, "" }
+#define HF_CGROUP_INIT { -1, 0, "", 0, 0 }
 
 /* Opens the calling process's own group, below which sessions have theirs. -ENOTSUP, -EACCES, …: there is none here. */
 int hf_cgroup_own(struct hf_cgroup *ret);

@@ -1,6 +1,8 @@
 /* exec/spawn.c - fork, hold, exec. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -9,6 +11,7 @@
 
 #include "holdfast/exit.h"
 #include "hf/base/cleanup.h"
+#include "hf/base/parse.h"
 #include "hf/exec/marks.h"
 #include "hf/exec/spawn.h"
 #include "hf/sys/calls.h"
@@ -88,6 +91,48 @@ static pid_t fork_plain(const struct hf_spawn *spawn, struct hf_child *child)
 	return child->pid;
 }
 
+/* Has the kernel killed it when it was made? Such a process never runs: SIGKILL is pending, or it is dead already. */
+static int is_stillborn(pid_t pid)
+{
+	char path[32], text[4096];
+	uint64_t pending = 0;
+	const char *line;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	n = hf_read_file(AT_FDCWD, path, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	line = strstr(text, "\nSigPnd:\t");
+	if (strstr(text, "\nState:\tZ") || strstr(text, "\nState:\tX"))
+		return 1;
+	return line && hf_parse_hex64(line + 9, 16, &pending) == 0 && (pending & UINT64_C(1) << (SIGKILL - 1));
+}
+
+/* As fork(). The child is in its group when it is let go at the latest. */
+static pid_t start(const struct hf_spawn *spawn, struct hf_child *child)
+{
+	struct hf_cgroup *group = spawn->cgroup;
+	int in_group = group->fd >= 0 && !group->is_killed;
+
+	child->pid = hf_sys.clone_into(in_group ? group->fd : -1, &child->pidfd);
+	if (child->pid > 0 && in_group && !group->is_tried) {
+		group->is_tried = 1;
+		if (is_stillborn(child->pid)) {
+			group->is_killed = 1;
+			(void)waitid(P_PID, (id_t)child->pid, &(siginfo_t){ 0 }, WEXITED);
+			hf_auto_close(&child->pidfd);
+			return start(spawn, child);
+		}
+	}
+	if (child->pid < 0)
+		return fork_plain(spawn, child);
+	if (child->pid > 0 && !in_group && group->fd >= 0 && hf_cgroup_add(group, (int32_t)child->pid) < 0)
+		hf_cgroup_remove(group);
+	return child->pid;
+}
+
 int hf_spawn(const struct hf_spawn *spawn, struct hf_child *ret)
 {
 	AUTO(hf_child_done) struct hf_child child = HF_CHILD_INIT;
@@ -105,10 +150,7 @@ int hf_spawn(const struct hf_spawn *spawn, struct hf_child *ret)
 	child.report = ends[0];
 	report = ends[1];
 
-	child.pid = hf_sys.clone_into(spawn->cgroup->fd, &child.pidfd);
-	if (child.pid < 0)
-		child.pid = fork_plain(spawn, &child);
-	if (child.pid == 0) {
+	if (start(spawn, &child) == 0) {
 		(void)close(child.go);
 		child_main(spawn, parent, go, report);
 	}

@@ -358,6 +358,7 @@ void hf_tree_kill(struct hf_tree *tree)
 	 */
 	if (tree->group.fd >= 0) {
 		(void)hf_cgroup_each(&tree->group, count_member, tree);
+		tree->group.is_killed = 1;
 		if (hf_cgroup_kill(&tree->group) == 0 && !tree->group_struck) {
 			tree->group_struck = 1;
 			return;

@@ -179,3 +179,14 @@ place_was_free_in_time() {
     says "--max-active"
     [ ! -e ran ]
 }
+
+# The kernel may kill what is started in a cgroup that was killed once.
+@test "after processes of the command had to be killed, the verifier, the next attempt and a session inside run all the same" {
+    stubborn='(trap "" TERM; echo >>stubborn; exec sleep 60) & until [ -s stubborn ]; do sleep 0.02; done'
+    expect 0 hf run x --grace 200ms --verify 'echo verified' -- bash -c "$stubborn"
+    says verified
+    expect 0 hf run y --grace 200ms --every 10ms --max-runs 2 -- bash -c "echo attempt >>attempts; $stubborn"
+    [ "$(wc -l <attempts)" -eq 2 ]
+    expect 0 hf run z --grace 200ms --verify '"$HOLDFAST" run inner -- echo inside' -- bash -c "$stubborn"
+    says inside
+}
