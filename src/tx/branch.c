@@ -161,11 +161,8 @@ static enum hf_tx_step judge(struct hf_tx *tx, const struct hf_land_report *land
 		return HF_TX_STEP_COMMITTED;
 	}
 	list_paths(report, landed);
-	if (landed->state == HF_LAND_CONFLICT)
-		(void)FAIL(&tx->shared->err, HF_E_CONFLICT, "land", tx->name, "%s", landed->text);
-	else
-		(void)FAIL(&tx->shared->err, HF_E_LAND, "land", tx->name, "%s", landed->text);
-	return HF_TX_STEP_FAILED;
+	(void)FAIL(&tx->shared->err, landed->state == HF_LAND_CONFLICT ? HF_E_CONFLICT : HF_E_LAND, "land", tx->name, "%s", landed->text);
+	return landed->state == HF_LAND_CONFLICT ? HF_TX_STEP_FAILED : HF_TX_STEP_REFUSED;
 }
 
 enum hf_tx_step hf_tx_branch_land(struct hf_tx *tx, struct hf_plans *plans, struct hf_journal *journal)

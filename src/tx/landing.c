@@ -143,10 +143,17 @@ static struct hf_result judge_failed(const struct hf_tx *tx)
 		return judge_conflict(tx);
 	if (err->code == HF_E_STALE || err->code == HF_E_NOT_HELD)
 		return hf_judge_cause(HF_CAUSE_LOST, 0, "");
-	if (err->code == HF_E_LAND && tx->shared->report.commit[0])
-		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, HF_EXIT_NO, "not landed on %.60s: %s", tx->shared->report.branch, err->detail);
 	(void)hf_err_format(err, text, sizeof(text));
 	return hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "what it made was not committed: %s", text);
+}
+
+/* Refused by the verifier; or, where no commit of it could be kept, because of what the command left. */
+static struct hf_result judge_refused(const struct hf_tx *tx)
+{
+	const struct hf_tx_report *report = &tx->shared->report;
+
+	return hf_result_make(report->commit[0] ? HF_OUTCOME_VERIFY_FAILED : HF_OUTCOME_FAILED, HF_EXIT_NO, "not landed on %.60s: %s",
+			      report->branch, tx->shared->err.detail);
 }
 
 /* What was verified is not what is there. The result is for a target that never comes to rest. */
@@ -215,6 +222,9 @@ int hf_tx_landed(void *arg, enum hf_cause cause, struct hf_result *result)
 		return -ECANCELED;
 	case HF_TX_STEP_FAILED:
 		*result = judge_failed(tx);
+		return -EIO;
+	case HF_TX_STEP_REFUSED:
+		*result = judge_refused(tx);
 		return -EIO;
 	case HF_TX_STEP_MOVED:
 		return judge_moved(tx, result);

@@ -32,6 +32,7 @@ enum hf_tx_step {
 	HF_TX_STEP_DECLINED = 3,  /* the one that was asked said no */
 	HF_TX_STEP_LEFT = 4,      /* HF_TX_COMMIT_NEVER */
 	HF_TX_STEP_MOVED = 5,     /* a target changed while it was verified: `moved` */
+	HF_TX_STEP_REFUSED = 6,   /* the candidate was rejected: `err` says why; its work is kept */
 };
 
 /* Shared by supervisor, keeper and their children. */
