@@ -126,6 +126,38 @@ load helper
     [ "$status" -eq 0 ] || { echo "$output"; return 1; }
 }
 
+# The recipes run in a repository whose tests pass, with an agent that makes one file and commits nothing.
+@test "the recipes of the README work as they stand" {
+    sed -n '/^```bash$/,/^```$/p' README.md | grep -v '^```' >"$BATS_TEST_TMPDIR/recipes.sh"
+    [ "$(grep -c '^holdfast' "$BATS_TEST_TMPDIR/recipes.sh")" -ge 8 ]
+    mkdir "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/app"
+    printf '#!/bin/sh\nset -e\n[ "$1" = -p ]\necho "$2" >"$(echo "$2" | tr -d " ")"\n' >"$BATS_TEST_TMPDIR/bin/claude"
+    chmod +x "$BATS_TEST_TMPDIR/bin/claude"
+    cd "$BATS_TEST_TMPDIR/app"
+    export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
+    git init -q -b main .
+    git config user.name u
+    git config user.email u@example.org
+    printf 'test:\n\ttest -f Makefile\ndeploy:\n\techo deployed >../deployed\n' >Makefile
+    git add Makefile
+    git commit -qm first
+    PATH="$BATS_TEST_TMPDIR/bin:$BUILD/cli:$PATH" run timeout 100 bash -e "$BATS_TEST_TMPDIR/recipes.sh"
+    [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+    # Three candidates, one commit each, and what the others left beside them.
+    [ "$(git rev-list --count main)" -eq 4 ] || { git log --oneline; echo "$output"; return 1; }
+    [ -f fixissue160 ]
+    [ "$(cat ../deployed)" = deployed ]
+}
+
+@test "the picture of the README is made from what the program prints" {
+    timeout 100 tools/picture "$BUILD/cli/holdfast" "$BATS_TEST_TMPDIR/picture.svg"
+    for words in "is running, for" "held by pid" "claude -p fix issue 160" ">124<" "(the deadline was" ">0<"; do
+        grep -qF "$words" "$BATS_TEST_TMPDIR/picture.svg" || { echo "$words"; cat "$BATS_TEST_TMPDIR/picture.svg"; return 1; }
+    done
+    grep -qF "docs/picture.svg" README.md
+    [ -s docs/picture.svg ]
+}
+
 @test "each verb of the CLI has its example in the README and its place in the manual" {
     "$BUILD/cli/holdfast" help | sed -nE 's/^  (lock|file|plan|land|journal|proc|name) ([a-z]+).*/\1 \2/p; s/^  (why|run|ps|stop|wait|logs|reap|doctor|version).*/\1/p' | sort -u >"$BATS_TEST_TMPDIR/verbs"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/verbs")" -ge 32 ]
