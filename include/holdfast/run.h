@@ -54,6 +54,13 @@
  * STOP are as always. With a controlling terminal the command is in the caller's process group, as a shell expects; without
  * one it has a group of its own, so that `kill 0` in it reaches nobody else.
  *
+ * Output. It is logged: the keeper copies it to the log and to the caller, byte for byte and at once. Where standard input and output
+ * are a terminal, the command has a pty of its own. A single stream that is a terminal stays the command's own and is not logged, so that
+ * what asks for a terminal finds that very one. Else there is a pipe for each of the two streams, or one for both where both are one
+ * file, so that their order stays. When the caller's reader goes away, the pipe is closed and the command learns it by SIGPIPE. When the caller's file
+ * cannot be written, a success becomes a failure. A log that cannot be written loses what came meanwhile and says so; it breaks nothing.
+ * HF_RUN_LEAVE_RUNNING in the foreground is not logged unless asked for: a pipe would end with its keeper.
+ *
  * Ownership: a context is freed by hf_sessions_free, before the state and journal it was
  * opened with. Threads: a context is used by one thread at a time.
  * Fork: hf_run_start starts the program holdfast-supervise and leaves no child behind: the supervisor belongs to init. It
@@ -119,9 +126,15 @@ enum hf_run_flags {
 	 */
 	HF_RUN_RESUME = 1 << 0,
 	HF_RUN_LEAVE_RUNNING = 1 << 1, /* what outlives the command is left alone */
-	HF_RUN_LOG = 1 << 2,           /* output also to the session's log; a start always logs */
+	/*
+	 * Every session has its output logged as well. With HF_RUN_LOG all of it is, also what went to a terminal of the
+	 * caller's that is only some of its streams, and when the caller's reader goes away the command goes on. Without, a
+	 * log changes nothing for the command and its caller (see Output below). HF_RUN_NO_LOG: no log.
+	 */
+	HF_RUN_LOG = 1 << 2,
 	/* Again and again, see every_ns, max_runs, until. An attempt that was interrupted is the last one. */
 	HF_RUN_LOOP = 1 << 3,
+	HF_RUN_NO_LOG = 1 << 4,
 };
 
 /* How the tree is held together. */
@@ -432,6 +445,25 @@ HF_API int hf_session_log(struct hf_sessions *sessions, const char *name, unsign
 
 /* Reads on. Returns how many bytes; 0: there are no more now. Does not block. */
 HF_API int hf_log_read(struct hf_log *log, void *to, size_t cap, struct hf_err *err) HF_MUST_CHECK;
+
+/* Where output came from. */
+enum hf_log_stream {
+	HF_LOG_UNKNOWN = 0, /* not recorded: an older log, or the command wrote to the log itself */
+	HF_LOG_OUT = 1,
+	HF_LOG_ERR = 2,
+	HF_LOG_BOTH = 3,    /* a terminal, or one pipe or file for both */
+};
+
+/* Output that came together. */
+struct hf_log_span {
+	struct hf_wall at;         /* when, to 5 ms; ns 0: not known */
+	uint32_t attempt;          /* 0: not known */
+	enum hf_log_stream stream;
+};
+
+/* As hf_log_read, but what is read is of one span, which is told. */
+HF_API int hf_log_read_span(struct hf_log *log, void *to, size_t cap, struct hf_log_span *ret_span,
+			    struct hf_err *err) HF_MUST_CHECK;
 
 /* Goes to where the last `lines` lines begin. Returns 0 or -errno. */
 HF_API int hf_log_tail(struct hf_log *log, uint64_t lines, struct hf_err *err) HF_MUST_CHECK;

@@ -32,6 +32,7 @@ const struct hf_option hf_options[] = {
 	{ "tree", "tree", HF_OPTION_TREE, OF(tree) },
 	{ "term", "term", HF_OPTION_TERM, OF(term) },
 	{ "log", "log", HF_OPTION_FLAG, HF_RUN_LOG },
+	{ "no_log", "no-log", HF_OPTION_FLAG, HF_RUN_NO_LOG },
 	{ "leave_running", "leave-running", HF_OPTION_FLAG, HF_RUN_LEAVE_RUNNING },
 	{ "loop", "loop", HF_OPTION_FLAG, HF_RUN_LOOP },
 	{ NULL, NULL, HF_OPTION_FLAG, 0 },
@@ -145,7 +146,7 @@ static int check_durations(const char *name, const struct hf_run_opts *o, struct
 
 int hf_options_check(const char *name, const struct hf_run_opts *o, struct hf_err *err)
 {
-	const unsigned flags = HF_RUN_RESUME | HF_RUN_LEAVE_RUNNING | HF_RUN_LOG | HF_RUN_LOOP;
+	const unsigned flags = HF_RUN_RESUME | HF_RUN_LEAVE_RUNNING | HF_RUN_LOG | HF_RUN_LOOP | HF_RUN_NO_LOG;
 	char key[HF_NAME_KEY_MAX];
 	int r = hf_name_key(name, name ? strlen(name) : 0, key, err);
 
@@ -158,6 +159,8 @@ int hf_options_check(const char *name, const struct hf_run_opts *o, struct hf_er
 		return r;
 	if (o->flags & ~flags || (unsigned)o->tree > HF_TREE_AUTO || (unsigned)o->term > HF_TERM_TREE)
 		return FAIL(err, -EINVAL, "arguments", name, "there is no such flag, tree or term");
+	if (o->flags & HF_RUN_LOG && o->flags & HF_RUN_NO_LOG)
+		return FAIL(err, -EINVAL, "arguments", name, "HF_RUN_LOG and HF_RUN_NO_LOG exclude each other");
 	if (o->log_max && o->log_max < HF_RUN_LOG_MIN)
 		return FAIL(err, -EINVAL, "arguments", name, "a log's limit is at least %d bytes",
 			    HF_RUN_LOG_MIN);
@@ -219,10 +222,18 @@ struct hf_run_opts hf_options_complete(const struct hf_run_opts *given)
 	return o;
 }
 
+unsigned hf_options_stored_flags(const struct hf_run_opts *given, const struct hf_run_opts *stored)
+{
+	unsigned not = given->flags & HF_RUN_LOG ? HF_RUN_NO_LOG : given->flags & HF_RUN_NO_LOG ? HF_RUN_LOG : 0;
+
+	return stored->flags & ~not;
+}
+
 void hf_options_merge(struct hf_run_opts *given, const struct hf_run_opts *stored)
 {
 	struct hf_run_opts old = *stored;
 
+	old.flags = hf_options_stored_flags(given, stored);
 	for (const struct hf_option *option = hf_options; option->key; option++) {
 		int64_t number = hf_option_number(option, given);
 

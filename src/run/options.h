@@ -49,6 +49,9 @@ struct hf_run_opts hf_options_complete(const struct hf_run_opts *given);
 /* `given` on top of `stored`, in place; the texts and words stay their owners'. `env` is not merged here. */
 void hf_options_merge(struct hf_run_opts *given, const struct hf_run_opts *stored);
 
+/* The stored flags that hold beside the given ones: of two that exclude each other, the given one counts. */
+unsigned hf_options_stored_flags(const struct hf_run_opts *given, const struct hf_run_opts *stored);
+
 /* ", deadline 1h, verify 'make test'" for what is given. */
 void hf_options_describe(const struct hf_run_opts *given, struct hf_buf *out);
 

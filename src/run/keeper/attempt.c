@@ -45,9 +45,16 @@ int hf_keeper_note(struct hf_keeper *k)
 /* A supervisor that was stopped does not take the pty now; the command need not wait for that. */
 #define TERMINAL_NS (2 * HF_SEC)
 
+int hf_keeper_logs(const struct hf_keeper *k)
+{
+	/* What is left running would lose its output with our end of a pipe. */
+	return !(k->o.flags & HF_RUN_NO_LOG) &&
+	       (k->detached || k->o.flags & HF_RUN_LOG || !(k->o.flags & HF_RUN_LEAVE_RUNNING));
+}
+
 int hf_keeper_wants_pty(const struct hf_keeper *k)
 {
-	return !k->detached && (k->o.flags & HF_RUN_LOG || k->o.idle_ns > 0) && isatty(STDIN_FILENO) &&
+	return !k->detached && (hf_keeper_logs(k) || k->o.idle_ns > 0) && isatty(STDIN_FILENO) &&
 	       isatty(STDOUT_FILENO);
 }
 
@@ -58,9 +65,10 @@ static int open_output(struct hf_keeper *k)
 	struct hf_mono limit = hf_mono_in(TERMINAL_NS);
 	int r;
 
-	if (k->output.log.fd < 0 && k->o.idle_ns == 0 && !k->own_session)
+	k->output.log.attempt = k->record.attempt;
+	if (!hf_log_is_on(&k->output.log) && k->o.idle_ns == 0 && !k->own_session)
 		return 0;
-	r = hf_output_open(&k->output, k->own_session);
+	r = hf_output_open(&k->output, k->own_session ? HF_OUTPUT_TERMINAL : HF_OUTPUT_PIPES);
 	if (r < 0 || k->output.terminal < 0)
 		return r;
 	if (ioctl(k->output.terminal, TIOCSCTTY, 0) < 0)
@@ -234,6 +242,10 @@ static struct hf_result finish(struct hf_keeper *k, const struct hf_watched *w)
 
 	tell_left_running(k);
 	tell_outlived(k, &w->outlived);
+	/* It would have learned that itself, had it had the caller's file (L14). */
+	if (result.outcome == HF_OUTCOME_SUCCEEDED && k->output.failed)
+		result = hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "its output could not be written: %s",
+					strerrordesc_np(k->output.failed));
 	if (result.outcome == HF_OUTCOME_SUCCEEDED && k->o.verify)
 		result = hf_keeper_verify(k);
 	return result;

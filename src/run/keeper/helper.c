@@ -80,8 +80,8 @@ struct hf_watched hf_keeper_helper(struct hf_keeper *k, const char *command, int
 	int r = 0;
 
 	/* Its output goes where the command's goes; a terminal of its own it does not get. */
-	if (k->output.log.fd >= 0)
-		r = hf_output_open(&k->output, 0);
+	if (hf_log_is_on(&k->output.log))
+		r = hf_output_open(&k->output, k->own_session && isatty(STDOUT_FILENO) ? HF_OUTPUT_SCREEN : HF_OUTPUT_PIPES);
 	if (r == 0 && staged)
 		r = hf_keeper_ready(k);
 	if (r == 0) {

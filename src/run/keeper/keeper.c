@@ -162,15 +162,33 @@ static int make_group(struct hf_keeper *k)
 	return r;
 }
 
+/* The log that was asked for is there before the command; one that was not begins with the first output. */
+static int begin_log(struct hf_keeper *k, struct hf_err *err)
+{
+	/* What outlives us goes on writing; nobody would read a pipe then. */
+	int direct = k->detached && k->o.flags & HF_RUN_LEAVE_RUNNING, asked = k->detached || k->o.flags & HF_RUN_LOG;
+	struct hf_log_plan plan = { .sessions = k->sessions,
+				    .name = k->name,
+				    .token = k->record.token,
+				    .max = direct || k->o.log_max == HF_RUN_LOG_UNLIMITED ? 0 : k->o.log_max,
+				    .keep = (k->o.flags & HF_RUN_RESUME) != 0 };
+
+	k->output.direct = direct;
+	k->output.alone = k->detached && !direct;
+	k->output.passive = !asked;
+	k->record.log = hf_log_run(k->sessions, k->name, k->record.token, plan.keep);
+	if (asked)
+		return hf_log_begin(&k->output.log, k->sessions, k->name, plan.token, plan.keep, plan.max, err);
+	hf_log_begin_later(&k->output.log, &plan);
+	return 0;
+}
+
 /*
  * Everything that a tree needs before its first process. What can fail comes first, and changes
  * nothing of the run before: its options and its log are still the session's then.
  */
 static int prepare(struct hf_keeper *k, struct hf_err *err)
 {
-	/* What outlives us goes on writing; nobody would read a pipe then. */
-	int bounded = k->o.log_max != HF_RUN_LOG_UNLIMITED &&
-		      !(k->detached && k->o.flags & HF_RUN_LEAVE_RUNNING);
 	int r;
 
 	(void)hf_mark_prefix(k->sessions->dir_inode, k->name, k->tree.mark);
@@ -183,7 +201,7 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 	k->record.hang_ns = k->o.hang_ns;
 	k->record.grace_ns = k->o.grace_ns > 0 ? k->o.grace_ns : 0;
 	k->record.loop = (k->o.flags & HF_RUN_LOOP) != 0;
-	k->record.logged = k->detached || (k->o.flags & HF_RUN_LOG) != 0;
+	k->record.logged = hf_keeper_logs(k);
 	k->record.outlived = 0;
 	k->record.outlived_names[0] = '\0';
 	if (k->o.tree != HF_TREE_WALK) {
@@ -193,13 +211,8 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 	}
 	r = hf_keeper_store(k, err);
 	if (r == 0 && k->record.logged)
-		r = hf_log_begin(&k->output.log, k->sessions, k->name, k->record.token,
-				 (k->o.flags & HF_RUN_RESUME) != 0, bounded ? k->o.log_max : 0, err);
-	if (r < 0)
-		return r;
-	k->output.direct = k->detached && !bounded;
-	k->output.alone = k->detached && bounded;
-	return 0;
+		r = begin_log(k, err);
+	return r;
 }
 
 /* -- the end ------------------------------------------------------------------------------- */

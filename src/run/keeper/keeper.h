@@ -100,6 +100,9 @@ int hf_keeper_is_orphan(const struct hf_keeper *keeper);
 /* Sets the name of the process. A waiter for this session's name in its own tree tells from it that it will never get it. */
 void hf_keeper_set_comm(const struct hf_keeper *keeper);
 
+/* Is its output logged? */
+int hf_keeper_logs(const struct hf_keeper *keeper);
+
 /* Is its output captured while the session is on a terminal? */
 int hf_keeper_wants_pty(const struct hf_keeper *keeper);
 

@@ -11,6 +11,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/run/keeper/output.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/io.h"
 
 /* More than any pipe holds; a process outside of the tree that was handed it and goes on writing is cut off. */
 #define DRAIN_TURNS 1024
@@ -23,7 +24,7 @@ void hf_output_init(struct hf_output *output)
 	for (int i = 0; i < 3; i++)
 		output->child[i] = -1;
 	for (int i = 0; i < 2; i++)
-		output->streams[i] = (struct hf_stream){ .from = -1, .to = i + 1 };
+		output->streams[i] = (struct hf_stream){ .from = -1, .to = i + 1, .stream = i ? HF_LOG_ERR : HF_LOG_OUT };
 	output->last = hf_mono_now();
 }
 
@@ -45,54 +46,100 @@ void hf_output_done(struct hf_output *output)
 	hf_log_writer_done(&output->log);
 }
 
-/* One pty for all three; its size and modes are those of the caller's terminal. */
-static int open_terminal(struct hf_output *output)
+/* A pty like the caller's terminal. The command's side, or -errno; ours is that of the first stream. */
+static int open_pty(struct hf_output *output, int raw_output)
 {
 	struct termios modes;
 	struct winsize size;
 	int ours, theirs;
 
-	if (tcgetattr(STDIN_FILENO, &modes) < 0 || ioctl(STDIN_FILENO, TIOCGWINSZ, &size) < 0 ||
-	    openpty(&ours, &theirs, NULL, &modes, &size) < 0)
+	if (tcgetattr(STDOUT_FILENO, &modes) < 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
+		return -errno;
+	if (raw_output)
+		modes.c_oflag &= ~(tcflag_t)OPOST;
+	if (openpty(&ours, &theirs, NULL, &modes, &size) < 0)
 		return -errno;
 	(void)fcntl(ours, F_SETFD, FD_CLOEXEC);
 	(void)fcntl(theirs, F_SETFD, FD_CLOEXEC);
 	output->streams[0].from = ours;
-	output->terminal = theirs;
-	output->on_pty = 1;
-	for (int i = 0; i < 3; i++)
-		output->child[i] = theirs;
-	return 0;
+	output->streams[0].stream = HF_LOG_BOTH;
+	return theirs;
 }
 
-/* Both streams through one, as if it were the file. */
-static int open_pipe(struct hf_output *output)
+static int open_pipe(struct hf_output *output, int i)
 {
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	output->streams[0].from = ends[0];
-	output->streams[0].to = -1;
-	output->child[1] = ends[1];
-	output->child[2] = fcntl(ends[1], F_DUPFD_CLOEXEC, 3);
+	output->streams[i].from = ends[0];
+	output->child[i + 1] = ends[1];
+	return 0;
+}
+
+/* Standard error is where the rest of the terminal is, unless the caller sent it elsewhere. */
+static int open_error(struct hf_output *output, int theirs)
+{
+	if (!isatty(STDERR_FILENO))
+		return open_pipe(output, 1);
+	output->child[2] = theirs;
+	return 0;
+}
+
+static int open_terminal(struct hf_output *output)
+{
+	int theirs = open_pty(output, 0);
+
+	if (theirs < 0)
+		return theirs;
+	output->terminal = theirs;
+	output->on_pty = 1;
+	output->child[0] = output->child[1] = theirs;
+	return open_error(output, theirs);
+}
+
+/* The caller's terminal, which is an ordinary one meanwhile, makes line ends what they are to be. */
+static int open_screen(struct hf_output *output)
+{
+	int theirs = open_pty(output, 1);
+
+	if (theirs < 0)
+		return theirs;
+	output->child[1] = theirs;
+	if (!isatty(STDERR_FILENO))
+		return open_pipe(output, 1);
+	output->child[2] = fcntl(theirs, F_DUPFD_CLOEXEC, 3);
 	return output->child[2] < 0 ? -errno : 0;
+}
+
+/* Are both streams of the caller's one file, in which their order can be seen? */
+static int is_one_file(void)
+{
+	struct stat out, err;
+
+	return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 && !S_ISCHR(out.st_mode) &&
+	       hf_is_same_file(&out, &err);
 }
 
 static int open_pipes(struct hf_output *output)
 {
-	for (int i = 0; i < 2; i++) {
-		int ends[2];
+	int together = output->alone || is_one_file(), r = 0;
 
-		if (pipe2(ends, O_CLOEXEC) < 0)
-			return -errno;
-		output->streams[i].from = ends[0];
-		output->child[i + 1] = ends[1];
+	for (int i = 0; r == 0 && i < (together ? 1 : 2); i++) {
+		output->streams[i].stream = together ? HF_LOG_BOTH : i ? HF_LOG_ERR : HF_LOG_OUT;
+		if (output->alone)
+			output->streams[i].to = -1;
+		if (!output->passive || !isatty(i + 1))
+			r = open_pipe(output, i);
 	}
-	return 0;
+	if (r == 0 && together && output->child[1] >= 0) {
+		output->child[2] = fcntl(output->child[1], F_DUPFD_CLOEXEC, 3);
+		r = output->child[2] < 0 ? -errno : 0;
+	}
+	return r;
 }
 
-int hf_output_open(struct hf_output *output, int terminal)
+int hf_output_open(struct hf_output *output, enum hf_output_kind kind)
 {
 	int r;
 
@@ -103,7 +150,7 @@ int hf_output_open(struct hf_output *output, int terminal)
 		output->child[2] = output->log.fd;
 		return 0;
 	}
-	r = terminal ? open_terminal(output) : output->alone ? open_pipe(output) : open_pipes(output);
+	r = kind == HF_OUTPUT_TERMINAL ? open_terminal(output) : kind == HF_OUTPUT_SCREEN ? open_screen(output) : open_pipes(output);
 	for (int i = 0; r == 0 && i < 2; i++)
 		if (output->streams[i].from >= 0)
 			(void)fcntl(output->streams[i].from, F_SETFL, O_NONBLOCK);
@@ -126,7 +173,7 @@ nfds_t hf_output_poll(const struct hf_output *output, struct pollfd *fds)
 }
 
 /* Passes on what is held, as far as the reader takes it without blocking us. */
-static void flush_held(struct hf_stream *s)
+static void flush_held(struct hf_output *output, struct hf_stream *s)
 {
 	struct pollfd ready = { .fd = s->to, .events = POLLOUT };
 
@@ -136,8 +183,12 @@ static void flush_held(struct hf_stream *s)
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			return;
 		if (n < 0) {
-			s->to = -1; /* its reader is gone; the log goes on */
+			if (errno != EPIPE && !output->on_pty)
+				output->failed = errno;
+			s->to = -1; /* its reader is gone; the log goes on, if it was asked for */
 			s->len = 0;
+			if (output->passive && !output->on_pty)
+				hf_auto_close(&s->from);
 			return;
 		}
 		s->at += (size_t)n;
@@ -161,12 +212,12 @@ static int fill(struct hf_output *output, struct hf_stream *s)
 		return 0;
 	}
 	output->last = hf_mono_now();
-	if (output->log.fd >= 0)
-		hf_log_write(&output->log, to, (size_t)n);
+	if (hf_log_is_on(&output->log))
+		hf_log_write(&output->log, s->stream, to, (size_t)n);
 	s->at = 0;
 	s->len = s->to >= 0 ? (size_t)n : 0;
 	/* Nobody reads it and nobody keeps it: the command is to learn that, as it would. */
-	if (s->to < 0 && output->log.fd < 0)
+	if (s->to < 0 && (!hf_log_is_on(&output->log) || (output->passive && !output->on_pty)))
 		hf_auto_close(&s->from);
 	return 1;
 }
@@ -181,7 +232,7 @@ void hf_output_pump(struct hf_output *output)
 			struct hf_stream *s = &output->streams[i];
 
 			if (s->len > 0)
-				flush_held(s);
+				flush_held(output, s);
 			if (s->len == 0 && s->from >= 0)
 				moved |= fill(output, s);
 		}

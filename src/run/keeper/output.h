@@ -3,9 +3,12 @@
  *
  * Without a log and an idle limit the command has the caller's own descriptors, and
  * nobody stands between. Else it writes to pipes (or to a pty, where the caller has a
- * terminal) and the keeper copies: to the log first, then to the caller. In the background
- * one pipe is for both, so that lines stay in their order; without a limit on the log, or
- * when a process may outlive the keeper, the command writes to the log itself.
+ * terminal) and the keeper copies: to the log first, then to the caller. Where both streams of the caller's are
+ * one file, one pipe is for both, so that lines stay in their order. When a process may outlive the keeper, the
+ * command writes to the log itself.
+ *
+ * A log that nobody asked for is passive: it changes nothing for the command and its caller. A stream that is a terminal stays the
+ * command's, a reader that goes away is the command's loss, and one that is slow is waited for.
  */
 #ifndef RUN_KEEPER_OUTPUT_H
 #define RUN_KEEPER_OUTPUT_H
@@ -21,6 +24,7 @@
 struct hf_stream {
 	int from;              /* our end; -1: closed */
 	int to;                /* 1 or 2; -1: closed by its reader */
+	enum hf_log_stream stream;
 	size_t at, len;        /* what of `held` is still to be written */
 	uint64_t taken;        /* by its reader, in all */
 	char held[HF_OUTPUT_CHUNK];
@@ -30,6 +34,8 @@ struct hf_output {
 	struct hf_log_writer log;    /* fd -1: none */
 	int direct;                  /* the command writes to the log itself */
 	int alone;                   /* the log is the only reader */
+	int passive;                 /* nobody asked for the log */
+	int failed;                  /* errno of what the caller's file could not take; 0: nothing */
 	int terminal;                /* the pty's side for the command; -1: none */
 	int on_pty;                  /* the command that runs has a pty */
 	struct hf_stream streams[2]; /* standard output (or the pty), standard error */
@@ -41,8 +47,15 @@ struct hf_output {
 void hf_output_init(struct hf_output *output);
 void hf_output_done(struct hf_output *output);
 
-/* Makes the ends for the next command: pipes, or a pty when `terminal`. 0 or -errno. */
-int hf_output_open(struct hf_output *output, int terminal);
+/* What a command gets for its output. */
+enum hf_output_kind {
+	HF_OUTPUT_PIPES,
+	HF_OUTPUT_TERMINAL, /* a pty for all three */
+	HF_OUTPUT_SCREEN,   /* a pty for output alone, which is no controlling terminal */
+};
+
+/* Makes the ends for the next command. 0 or -errno. */
+int hf_output_open(struct hf_output *output, enum hf_output_kind kind);
 
 /* The command has them; ours must not keep them open. */
 void hf_output_close_child(struct hf_output *output);

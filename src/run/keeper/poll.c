@@ -25,6 +25,7 @@
  */
 #define DRAIN_NS        (10 * HF_SEC)
 #define DRAIN_FORCED_NS HF_SEC
+#define DRAIN_PASSIVE_NS (INT64_MAX / 4)
 
 /*
  * While a command is watched, nothing waits longer for the record of the lock: a process that is stopped in
@@ -131,7 +132,8 @@ static void tell_killed(struct hf_keeper *k)
 /* What is still in the pipes. Its reader may be slow; lease and signals go on meanwhile. */
 static void drain(struct hf_keeper *k, int forced)
 {
-	int64_t patience = forced ? DRAIN_FORCED_NS : DRAIN_NS;
+	/* A reader that the command has to itself would be waited for by that, too, as long as it takes. */
+	int64_t patience = forced ? DRAIN_FORCED_NS : k->output.passive ? DRAIN_PASSIVE_NS : DRAIN_NS;
 	struct hf_mono limit = hf_mono_in(patience);
 	enum hf_cause over = k->over;
 	uint64_t taken, before = 0;

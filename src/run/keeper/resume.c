@@ -21,7 +21,7 @@ void hf_keeper_peek(struct hf_keeper *k, struct hf_state *state)
 	if (hf_stored_load(sessions, k->name, 0, 0, &stored, NULL) == 0) {
 		if (k->given.idle_ns == 0)
 			k->o.idle_ns = stored.o.idle_ns;
-		k->o.flags |= stored.o.flags & HF_RUN_LOG;
+		k->o.flags |= hf_options_stored_flags(&k->given, &stored.o);
 		hf_stored_done(&stored);
 	}
 	hf_sessions_free(sessions);

@@ -247,7 +247,7 @@ void hf_session_show(struct hf_sessions *sessions, const struct hf_session_recor
 		info.cwd = stored.o.cwd;
 		info.group = stored.o.group;
 	}
-	if (r->logged && hf_log_measure(sessions, r->name, &log) == 0) {
+	if (r->logged && hf_log_measure(sessions, r->name, r->log, &log) == 0) {
 		info.log_bytes = log.bytes;
 		info.log_dropped_bytes = log.dropped;
 	}

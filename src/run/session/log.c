@@ -15,6 +15,7 @@
 #include "hf/sys/mode.h"
 
 #define PREFIX   "log."
+#define INDEX    "idx."
 #define NAME_LEN 64
 
 /* -- names ------------------------------------------------------------------------ */
@@ -22,6 +23,12 @@
 static void part_name(const struct hf_log_part *part, char out[NAME_LEN])
 {
 	(void)snprintf(out, NAME_LEN, PREFIX "%llu.%llu", (unsigned long long)part->run,
+		       (unsigned long long)part->at);
+}
+
+static void index_name(const struct hf_log_part *part, char out[NAME_LEN])
+{
+	(void)snprintf(out, NAME_LEN, INDEX "%llu.%llu", (unsigned long long)part->run,
 		       (unsigned long long)part->at);
 }
 
@@ -92,11 +99,31 @@ static int make_part(int dirfd, const struct hf_log_part *part)
 	return hf_create_at(dirfd, name, O_RDWR | O_APPEND, 0600);
 }
 
+/* A log whose index cannot be made goes on without. */
+static int make_index(int dirfd, const struct hf_log_part *part)
+{
+	char name[NAME_LEN];
+
+	index_name(part, name);
+	return hf_create_at(dirfd, name, O_RDWR | O_APPEND, 0600);
+}
+
+int hf_log_open_index(int dirfd, const struct hf_log_part *part, int flags)
+{
+	char name[NAME_LEN];
+	int fd;
+
+	index_name(part, name);
+	return hf_open_private(dirfd, name, flags, name, &fd, NULL, NULL) == 0 ? fd : -1;
+}
+
 static void remove_part(int dirfd, const struct hf_log_part *part)
 {
 	char name[NAME_LEN];
 
 	part_name(part, name);
+	(void)hf_sys.unlinkat(dirfd, name, 0);
+	index_name(part, name);
 	(void)hf_sys.unlinkat(dirfd, name, 0);
 }
 
@@ -106,6 +133,7 @@ void hf_log_writer_done(struct hf_log_writer *log)
 {
 	hf_auto_close(&log->fd);
 	hf_auto_close(&log->dirfd);
+	hf_auto_close(&log->index.fd);
 }
 
 static void measure_part(struct hf_log_writer *log)
@@ -144,17 +172,55 @@ int hf_log_begin(struct hf_log_writer *log, struct hf_sessions *sessions, const 
 	if (keep && list.n > 0) {
 		log->part = last;
 		r = hf_log_open_part(log->dirfd, &last, O_RDWR | O_APPEND, &log->fd, err);
-		if (r == 0)
-			measure_part(log);
-		return r;
+		if (r < 0)
+			return r;
+		measure_part(log);
+		hf_log_index_take(&log->index, hf_log_open_index(log->dirfd, &last, O_RDWR | O_APPEND));
+		if (log->index.fd < 0)
+			hf_log_index_take(&log->index, make_index(log->dirfd, &last));
+		return 0;
 	}
 	/* Tokens rise; where a user has put another name here, this log is the newest all the same. */
 	log->part.run = last.run < token ? token : last.run + 1;
 	log->fd = make_part(log->dirfd, &log->part);
 	if (log->fd < 0)
 		return hf_fail_sys(err, -log->fd, "openat", "log");
+	hf_log_index_take(&log->index, make_index(log->dirfd, &log->part));
 	drop_runs(log->dirfd, &list, log->part.run);
 	return 0;
+}
+
+void hf_log_begin_later(struct hf_log_writer *log, const struct hf_log_plan *plan)
+{
+	log->plan = *plan;
+}
+
+int hf_log_is_on(const struct hf_log_writer *log)
+{
+	return log->fd >= 0 || log->plan.sessions;
+}
+
+/* There is output. 1 when there is a log to write it to. */
+static int begin_now(struct hf_log_writer *log)
+{
+	const struct hf_log_plan *plan = &log->plan;
+
+	if (log->fd >= 0)
+		return 1;
+	if (!plan->sessions)
+		return 0;
+	hf_auto_close(&log->dirfd);
+	return hf_log_begin(log, plan->sessions, plan->name, plan->token, plan->keep, plan->max, NULL) == 0;
+}
+
+uint64_t hf_log_run(struct hf_sessions *sessions, const char *name, uint64_t token, int keep)
+{
+	struct hf_log_list list;
+	AUTO_FD dirfd = -1;
+
+	if (keep && hf_session_dir(sessions, name, 0, &dirfd, NULL) == 0 && hf_log_list(dirfd, &list) == 0 && list.n > 0)
+		return list.parts[list.n - 1].run;
+	return token;
 }
 
 /*
@@ -182,6 +248,7 @@ static void rotate(struct hf_log_writer *log)
 	log->part = next;
 	log->size = 0;
 	log->full = 0;
+	hf_log_index_take(&log->index, make_index(log->dirfd, &next));
 }
 
 /* 1 when all of it was written. */
@@ -209,8 +276,12 @@ static void tell_lost(struct hf_log_writer *log)
 		log->lost = 0;
 }
 
-static void append(struct hf_log_writer *log, const char *bytes, size_t n)
+static void append(struct hf_log_writer *log, enum hf_log_stream stream, const char *bytes, size_t n)
 {
+	struct hf_log_span span = { .at = hf_wall_now(), .attempt = log->attempt, .stream = stream };
+
+	/* Before the bytes: a reader that has them knows what they are. */
+	hf_log_index_note(&log->index, log->part.at + log->size, &span);
 	tell_lost(log);
 	if (n > 0 && (log->lost > 0 || !put(log, bytes, n)))
 		log->lost += n;
@@ -222,7 +293,8 @@ static void append(struct hf_log_writer *log, const char *bytes, size_t n)
  */
 static size_t share(struct hf_log_writer *log, const char *bytes, size_t n)
 {
-	size_t room = log->size < log->part_max ? (size_t)(log->part_max - log->size) : 0;
+	uint64_t size = log->size + log->index.size + HF_LOG_MARKS_MAX;
+	size_t room = size < log->part_max ? (size_t)(log->part_max - size) : 0;
 	const char *end;
 
 	if (log->part_max == 0 || room >= n + HF_LOG_CHUNK)
@@ -234,23 +306,27 @@ static size_t share(struct hf_log_writer *log, const char *bytes, size_t n)
 	return (size_t)(end + 1 - bytes);
 }
 
-void hf_log_write(struct hf_log_writer *log, const char *bytes, size_t n)
+void hf_log_write(struct hf_log_writer *log, enum hf_log_stream stream, const char *bytes, size_t n)
 {
 	size_t here;
 
+	if (!begin_now(log)) {
+		log->lost += n;
+		return;
+	}
 	if (log->full)
 		rotate(log);
 	here = share(log, bytes, n);
-	append(log, bytes, here);
+	append(log, stream, bytes, here);
 	if (here == n)
 		return;
 	rotate(log);
-	append(log, bytes + here, n - here);
+	append(log, stream, bytes + here, n - here);
 }
 
 /* -- figures -------------------------------------------------------------------------- */
 
-int hf_log_measure(struct hf_sessions *sessions, const char *name, struct hf_log_figures *ret)
+int hf_log_measure(struct hf_sessions *sessions, const char *name, uint64_t run, struct hf_log_figures *ret)
 {
 	struct hf_log_figures figures = { .dropped = -1 };
 	struct hf_log_list list;
@@ -261,6 +337,11 @@ int hf_log_measure(struct hf_sessions *sessions, const char *name, struct hf_log
 		r = hf_log_list(dirfd, &list);
 	if (r < 0)
 		return r;
+	/* A run that put out nothing has no file. */
+	if (run != 0 && (list.n == 0 || list.parts[list.n - 1].run < run)) {
+		*ret = (struct hf_log_figures){ 0 };
+		return 0;
+	}
 	if (list.n == 0)
 		return -ENOENT;
 	for (size_t i = 0; i < list.n; i++) {

@@ -6,7 +6,8 @@
  * A log that has a limit is kept in two parts of half of it. Full, the older one is removed
  * and the next begun under the name of the byte it begins with: no file is ever renamed or
  * cut, so a reader that is anywhere in the output goes on there, and a crash at any
- * point leaves names that say what is there and how much was dropped before it.
+ * point leaves names that say what is there and how much was dropped before it. Beside each part is its index
+ * (log_index.h), which counts for the limit and goes with its part.
  */
 #ifndef RUN_SESSION_LOG_H
 #define RUN_SESSION_LOG_H
@@ -14,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hf/run/session/log_index.h"
 #include "hf/run/session/store.h"
 
 #define HF_LOG_CHUNK 16384 /* the most that is written at once; a part has room for two */
@@ -36,10 +38,21 @@ int hf_log_list(int dirfd, struct hf_log_list *ret);
 int hf_log_open_part(int dirfd, const struct hf_log_part *part, int flags, int *ret_fd,
 		     struct hf_err *err);
 
+/* Opens the index of a part; -1: there is none that can be used. */
+int hf_log_open_index(int dirfd, const struct hf_log_part *part, int flags);
+
 /* The log that is being written. */
 struct hf_log_writer {
 	int fd;            /* -1: none */
 	int dirfd;
+	struct hf_log_index index;
+	uint32_t attempt;  /* to which what is written belongs */
+	struct hf_log_plan {
+		struct hf_sessions *sessions; /* NULL: none; else it begins with the first output */
+		const char *name;
+		uint64_t token, max;
+		int keep;
+	} plan;
 	struct hf_log_part part;
 	uint64_t size;     /* of the part */
 	uint64_t part_max; /* 0: no limit */
@@ -47,7 +60,7 @@ struct hf_log_writer {
 	int full;          /* it ends with a line, and the next is to begin the next part */
 };
 
-#define HF_LOG_WRITER_INIT { .fd = -1, .dirfd = -1 }
+#define HF_LOG_WRITER_INIT { .fd = -1, .dirfd = -1, .index = HF_LOG_INDEX_INIT }
 
 /*
  * Begins the log of the run `token`, and drops all but the one before; with `keep` the newest
@@ -57,15 +70,27 @@ int hf_log_begin(struct hf_log_writer *log, struct hf_sessions *sessions, const 
 		 uint64_t token, int keep, uint64_t max, struct hf_err *err);
 void hf_log_writer_done(struct hf_log_writer *log);
 
-/* Writes at most HF_LOG_CHUNK. What cannot be written is lost, and said once there is room. */
-void hf_log_write(struct hf_log_writer *log, const char *bytes, size_t n);
+/*
+ * Begins it with the first output, as if by hf_log_begin: a command that says nothing costs no file. If it cannot be begun then, output
+ * is lost and told as for hf_log_write.
+ */
+void hf_log_begin_later(struct hf_log_writer *log, const struct hf_log_plan *plan);
+
+/* Is output to be logged? */
+int hf_log_is_on(const struct hf_log_writer *log);
+
+/* Which run's log the run `token` writes to: with `keep` the newest there is. */
+uint64_t hf_log_run(struct hf_sessions *sessions, const char *name, uint64_t token, int keep);
+
+/* Writes at most HF_LOG_CHUNK of one stream. What cannot be written is lost, and said once there is room. */
+void hf_log_write(struct hf_log_writer *log, enum hf_log_stream stream, const char *bytes, size_t n);
 
 struct hf_log_figures {
 	int64_t bytes, dropped; /* that are there, and that were before them */
 	struct hf_wall changed; /* when the newest part was written to */
 };
 
-/* Of the newest log. 0; -ENOENT when there is none; -errno. */
-int hf_log_measure(struct hf_sessions *sessions, const char *name, struct hf_log_figures *ret);
+/* Of the newest log, which is of the run `run` or a later one; else nothing was put out. 0; -ENOENT when there is none; -errno. */
+int hf_log_measure(struct hf_sessions *sessions, const char *name, uint64_t run, struct hf_log_figures *ret);
 
 #endif

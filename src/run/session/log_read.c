@@ -30,6 +30,7 @@ struct hf_log {
 	int dirfd;
 	int fd;                  /* of the part */
 	int notify;              /* -1: nobody asked */
+	struct hf_log_cursor cursor; /* in the index of the part */
 	struct hf_log_part part;
 	uint64_t at;             /* what is read next */
 	uint64_t dropped;
@@ -42,6 +43,7 @@ void hf_log_free(struct hf_log *log)
 	hf_auto_close(&log->fd);
 	hf_auto_close(&log->dirfd);
 	hf_auto_close(&log->notify);
+	hf_auto_close(&log->cursor.fd);
 	free(log);
 }
 
@@ -65,28 +67,30 @@ static int list_run(const struct hf_log *log, struct hf_log_list *ret, struct hf
 	return 0;
 }
 
-/* Did the last run write a log? Without a record that can be read, what is there counts. */
-static int last_run_logged(struct hf_sessions *sessions, const char *name)
-{
-	struct hf_session_record record;
-
-	return hf_session_load(sessions, name, &record, NULL) < 0 || record.logged;
-}
-
-/* The run that is meant: 0 the last, 1 the one that was logged before. */
+/* The run whose log is to be read, by its number: 0 the last, 1 the one that was logged before. */
 static int find_run(struct hf_log *log, struct hf_sessions *sessions, unsigned number, const char *name,
 		    struct hf_err *err)
 {
+	struct hf_session_record record;
 	struct hf_log_list all;
 	uint64_t run = 0;
+	int is_known = hf_session_load(sessions, name, &record, NULL) == 0;
 	int r = hf_log_list(log->dirfd, &all);
 
 	if (r < 0)
 		return hf_fail_sys(err, -r, "readdir", name);
-	if (all.n > 0 && !last_run_logged(sessions, name)) {
+	/* Without a record that can be read, what is there counts. */
+	if (all.n > 0 && is_known && !record.logged) {
 		if (number == 0)
 			return FAIL(err, -ENOENT, "log", name,
 				    "its last run was not logged; an earlier one was");
+		number--;
+	}
+	/* The last run put out nothing yet: it has no file, and what is there is of runs before. */
+	if (is_known && record.logged && record.log > (all.n ? all.parts[all.n - 1].run : 0)) {
+		log->part.run = record.log;
+		if (number == 0)
+			return 0;
 		number--;
 	}
 	for (size_t i = all.n; i > 0; i--) {
@@ -114,6 +118,8 @@ static int go_to(struct hf_log *log, uint64_t at, struct hf_err *err)
 		r = list_run(log, &list, err);
 		if (r < 0)
 			return r;
+		if (list.n == 0 && log->fd < 0)
+			return 0; /* not begun yet */
 		if (list.n == 0)
 			return FAIL(err, -ENOENT, "log", "log", "it was removed");
 		while (k + 1 < list.n && list.parts[k + 1].at <= at)
@@ -124,6 +130,7 @@ static int go_to(struct hf_log *log, uint64_t at, struct hf_err *err)
 			continue;
 		hf_auto_close(&log->fd);
 		log->fd = fd_take(&fd);
+		hf_log_cursor_take(&log->cursor, hf_log_open_index(log->dirfd, &list.parts[k], O_RDONLY));
 		log->part = list.parts[k];
 		log->at = at;
 		if (log->part.at > at) {
@@ -153,6 +160,7 @@ static int open_log(struct hf_sessions *sessions, const char *name, unsigned num
 	log->dirfd = fd_take(&dirfd);
 	log->fd = -1;
 	log->notify = -1;
+	log->cursor.fd = -1;
 	r = find_run(log, sessions, number, name, err);
 	if (r == 0)
 		r = go_to(log, 0, err);
@@ -208,16 +216,28 @@ static int skip_hole(struct hf_log *log, const char *bytes, size_t n)
 	return 1;
 }
 
-int hf_log_read(struct hf_log *log, void *to, size_t cap, struct hf_err *err)
+/* As far as it is of one span. */
+static size_t cut_to_span(struct hf_log *log, size_t n, struct hf_log_span *ret)
+{
+	uint64_t border = hf_log_cursor_go(&log->cursor, log->at, ret);
+
+	return border - log->at < n ? (size_t)(border - log->at) : n;
+}
+
+static int read_on(struct hf_log *log, void *to, size_t cap, struct hf_log_span *ret_span, struct hf_err *err)
 {
 	char events[1024];
 	int complete = 0;
 
-	if (!log || !to)
-		return FAIL(err, -EINVAL, "arguments", "hf_log_read", "NULL");
 	/* What comes from here on is told anew. */
 	while (log->notify >= 0 && hf_sys.read(log->notify, events, sizeof(events)) > 0)
 		continue;
+	if (log->fd < 0) {
+		int r = go_to(log, 0, err);
+
+		if (r < 0 || log->fd < 0)
+			return r;
+	}
 	for (;;) {
 		struct hf_log_part next = { 0 };
 		ssize_t n = read_part(log, to, cap > INT_MAX ? INT_MAX : cap);
@@ -228,6 +248,7 @@ int hf_log_read(struct hf_log *log, void *to, size_t cap, struct hf_err *err)
 		if (n > 0 && skip_hole(log, to, (size_t)n))
 			continue;
 		if (n > 0) {
+			n = ret_span ? (ssize_t)cut_to_span(log, (size_t)n, ret_span) : n;
 			log->at += (uint64_t)n;
 			return (int)n;
 		}
@@ -248,6 +269,20 @@ int hf_log_read(struct hf_log *log, void *to, size_t cap, struct hf_err *err)
 			return r;
 		complete = 0;
 	}
+}
+
+int hf_log_read(struct hf_log *log, void *to, size_t cap, struct hf_err *err)
+{
+	if (!log || !to)
+		return FAIL(err, -EINVAL, "arguments", "hf_log_read", "NULL");
+	return read_on(log, to, cap, NULL, err);
+}
+
+int hf_log_read_span(struct hf_log *log, void *to, size_t cap, struct hf_log_span *ret_span, struct hf_err *err)
+{
+	if (!log || !to || !ret_span)
+		return FAIL(err, -EINVAL, "arguments", "hf_log_read_span", "NULL");
+	return read_on(log, to, cap, ret_span, err);
 }
 
 /* -- the last lines ------------------------------------------------------------------- */

@@ -96,6 +96,8 @@ void hf_session_encode(const struct hf_session_record *r, struct hf_buf *out)
 	hf_object_add_number(out, "kills", r->kills);
 	hf_object_add_number(out, "loop", r->loop);
 	hf_object_add_number(out, "logged", r->logged);
+	if (r->log)
+		hf_object_add_number(out, "log", (int64_t)r->log);
 	add_process(out, "supervisor", &r->supervisor);
 	add_process(out, "keeper", &r->keeper);
 	add_process(out, "leader", &r->leader);
@@ -209,6 +211,8 @@ static void read_all(struct hf_object *reader, struct hf_session_record *r)
 	r->kills = (uint32_t)hf_object_take_number(reader, "kills", 1);
 	r->loop = (int)hf_object_take_number(reader, "loop", 1);
 	r->logged = (int)hf_object_take_number(reader, "logged", 1);
+	if (json_object_get(reader->root, "log"))
+		r->log = (uint64_t)hf_object_take_number(reader, "log", INT64_MAX);
 	take_process(reader, "supervisor", &r->supervisor);
 	take_process(reader, "keeper", &r->keeper);
 	take_process(reader, "leader", &r->leader);

@@ -40,6 +40,7 @@ struct hf_session_record {
 	uint32_t kills;    /* 1: SIGKILL was needed in the last attempt */
 	int loop;
 	int logged;        /* output goes to the log */
+	uint64_t log;      /* the token of the run that began that log; 0: of before this was recorded */
 	struct hf_proc_id supervisor, keeper, leader; /* pid 0: none */
 	char cgroup[HF_CGROUP_PATH_MAX]; /* "": none */
 	uint64_t cgroup_inode;

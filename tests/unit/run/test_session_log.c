@@ -45,7 +45,7 @@ static void write_lines(struct hf_log_writer *log, unsigned from, unsigned to)
 		memcpy(chunk + n, line, LINE);
 		n += LINE;
 		if (n + LINE > 1000 + i % 5000 || i + 1 == to) {
-			hf_log_write(log, chunk, n);
+			hf_log_write(log, HF_LOG_BOTH, chunk, n);
 			n = 0;
 		}
 	}
@@ -96,7 +96,7 @@ static void log_keeps_its_limit_and_the_newest_from_the_beginning_of_a_line(void
 	for (unsigned step = 1; step < 200; step++) {
 		write_lines(&writer, last, last + step);
 		last += step;
-		ASSERT_OK(hf_log_measure(sessions, "x", &figures));
+		ASSERT_OK(hf_log_measure(sessions, "x", 0, &figures));
 		assert_true(figures.bytes <= LIMIT);
 		assert_int_equal(figures.bytes + figures.dropped, (int64_t)last * LINE);
 		if (figures.dropped > 0)
@@ -195,7 +195,7 @@ static void line_that_does_not_end_is_cut_and_the_limit_holds(void **state)
 	for (size_t i = 0; i < 100; i++) {
 		hf_log_write(&writer, chunk, 1 + i * 7919 % sizeof(chunk));
 		total += 1 + i * 7919 % sizeof(chunk);
-		ASSERT_OK(hf_log_measure(sessions, "x", &figures));
+		ASSERT_OK(hf_log_measure(sessions, "x", 0, &figures));
 		assert_true(figures.bytes <= LIMIT);
 		while ((n = hf_log_read(log, back, sizeof(back), ERR)) > 0)
 			read += (uint64_t)n;
@@ -281,7 +281,7 @@ static void death_at_any_call_leaves_a_log_that_reads_without_a_gap_and_goes_on(
 		log = open_log(sessions, 0);
 		assert_int_equal(read_lines(log, 0, 1), last + LIMIT / LINE);
 		hf_log_free(log);
-		ASSERT_OK(hf_log_measure(sessions, "x", &figures));
+		ASSERT_OK(hf_log_measure(sessions, "x", 0, &figures));
 		assert_true(figures.bytes <= LIMIT);
 	}
 	assert_true(at > 60);
