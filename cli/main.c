@@ -24,7 +24,7 @@ const struct command cli_commands[] = {
 	{ "stop",    NULL,       "NAME... | --all [--grace DUR]", "end a session: TERM, grace, KILL, by identity", cmd_stop },
 	{ "kill",    NULL,       "NAME... | --all", "the same as stop --grace 0", cmd_kill },
 	{ "wait",    NULL,       "NAME... [-w DUR]", "until a session has ended; exits as it did", cmd_wait },
-	{ "logs",    NULL,       "NAME [-f] [-n LINES] [--previous] [--raw]", "the output of a session", cmd_logs },
+	{ "logs",    NULL,       "NAME... [-f] [-t] [-n LINES] [--stderr]", "the output of sessions", cmd_logs },
 	{ "reap",    NULL,       "[NAME]", "end what sessions left whose supervisor and keeper were killed", cmd_reap },
 	{ "file",    "edit",     "FILE [--create] [--validate CMD] [--backup N] [--fenced] [options] -- CMD...", "replace a file by what a command makes of it, under its lock", cmd_file_edit },
 	{ "file",    "block",    "FILE ID [--text TEXT | --remove] [--start LINE --end LINE] [options of edit]", "replace the text between two marker lines", cmd_file_block },

@@ -1,192 +1,258 @@
-/* cli/session/logs.c - logs: what a session put out, and what it puts out next. */
+/* cli/session/logs.c - logs: what sessions put out, and what they put out next. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "hf/base/cleanup.h"
-#include "session/session.h"
-#include "visible.h"
+#include "session/log_show.h"
 
 #define LOOK_AGAIN_MS 50
+#define NAMES_MAX     64
 
 struct logs {
 	struct cli *cli;
-	struct session_context *context;
-	const char *name;
-	struct hf_log *log;
-	int safe;      /* on a terminal: control bytes are shown, not obeyed */
-	struct visible visible;
-	uint64_t told; /* of what was dropped */
-	int shown;     /* something was */
+	struct session_context context;
+	struct log_show show;
+	struct log_source sources[NAMES_MAX];
+	size_t n;
+	uint64_t lines; /* UINT32_MAX: all */
+	int follows, previous;
 };
 
-/* Once for what was gone when it was opened; again for what went while nobody took it. */
-static void tell_dropped(struct logs *logs)
+static void say_no_log(struct logs *logs, const char *name)
 {
-	AUTO(hf_buf_done) struct hf_buf size = HF_BUF_INIT;
-	uint64_t dropped = hf_log_dropped(logs->log);
+	struct hf_log *earlier = NULL;
 
-	if (dropped == logs->told)
-		return;
-	hf_view_size(&size, (int64_t)(dropped - logs->told));
-	cli_say(logs->cli, "%s %s of the output were dropped (--log-max)",
-		logs->shown ? "here" : "the first", size.s);
-	logs->told = dropped;
+	if (!logs->previous && hf_session_log(logs->context.sessions, name, 1, &earlier, NULL) == 0)
+		cli_say(logs->cli, "the last run of session '%s' was not logged; 'holdfast logs %s "
+			"--previous' shows an earlier one", name, name);
+	else
+		cli_say(logs->cli, "session '%s' has no log%s", name, logs->previous ? " of an earlier run" : "; it ran with --no-log");
+	hf_log_free(earlier);
 }
 
-/* 0, or -1 when nobody reads it. */
-static int put(struct logs *logs, const char *bytes, size_t n)
-{
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-
-	if (!logs->safe)
-		return fwrite(bytes, 1, n, stdout) == n ? 0 : -1;
-	visible_add(&logs->visible, bytes, n, &out);
-	if (out.err)
-		cli_die_oom();
-	return fwrite(out.s, 1, out.len, stdout) == out.len ? 0 : -1;
-}
-
-static void put_end(struct logs *logs)
-{
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-
-	visible_end(&logs->visible, &out);
-	if (out.err)
-		cli_die_oom();
-	(void)fwrite(out.s, 1, out.len, stdout);
-}
-
-/* Copies what there is. HF_EXIT_DONE, or the status after saying why; *ret_gone: nobody reads it. */
-static int copy_rest(struct logs *logs, int *ret_gone)
+static int open_source(struct logs *logs, struct log_source *source)
 {
 	struct hf_err err = HF_ERR_INIT;
-	char chunk[65536];
-	int n;
+	int r;
 
-	*ret_gone = 0;
-	while ((n = hf_log_read(logs->log, chunk, sizeof(chunk), &err)) > 0) {
-		tell_dropped(logs);
-		logs->shown = 1;
-		*ret_gone = put(logs, chunk, (size_t)n) < 0;
-		if (*ret_gone)
-			return HF_EXIT_DONE;
+	hf_log_free(source->log);
+	source->log = NULL;
+	r = hf_session_log(logs->context.sessions, source->name, logs->previous ? 1 : 0, &source->log, &err);
+	if (r == -ENOENT) {
+		say_no_log(logs, source->name);
+		return HF_EXIT_NO;
 	}
-	*ret_gone = fflush(stdout) != 0;
-	return n < 0 ? cli_fail(logs->cli, &err) : HF_EXIT_DONE;
+	return r < 0 ? cli_fail(logs->cli, &err) : HF_EXIT_DONE;
 }
 
-struct follow {
+/* Lines that are chosen can only be counted from the beginning. */
+static int skip_lines(struct logs *logs, struct log_source *source)
+{
+	struct log_show count = { .format = logs->show.format, .count_only = 1, .text = HF_BUF_INIT };
+	int gone, status = log_show_rest(&count, source, &gone);
+
+	log_show_done(&count);
+	logs->show.skip = count.lines > logs->lines ? count.lines - logs->lines : 0;
+	source->unknown = source->shown = 0;
+	return status == HF_EXIT_DONE ? open_source(logs, source) : status;
+}
+
+/* To where the lines begin that are wanted. */
+static int go_to_start(struct logs *logs, struct log_source *source)
+{
+	const struct log_format *f = &logs->show.format;
+	struct hf_err err = HF_ERR_INIT;
+
+	logs->show.skip = 0;
+	if (logs->lines == UINT32_MAX)
+		return HF_EXIT_DONE;
+	if (f->since_ns >= 0 || f->until_ns >= 0 || f->attempt || f->only_err || f->only_out)
+		return skip_lines(logs, source);
+	return hf_log_tail(source->log, logs->lines, &err) < 0 ? cli_fail(logs->cli, &err) : HF_EXIT_DONE;
+}
+
+/* -- following ------------------------------------------------------------------- */
+
+struct look {
 	int ended;
 	struct hf_proc_id keeper, supervisor;
 };
 
 static void note_state(void *arg, const struct hf_session_info *info)
 {
-	struct follow *follow = arg;
+	struct look *look = arg;
 
-	follow->ended = info->ended.ns != 0 || info->state == HF_SESSION_DEAD_UNREAPED ||
-			info->state == HF_SESSION_FAILED || info->state == HF_SESSION_DONE;
-	follow->keeper = info->keeper;
-	follow->supervisor = info->supervisor;
+	look->ended = info->ended.ns != 0 || info->state == HF_SESSION_DEAD_UNREAPED ||
+		      info->state == HF_SESSION_FAILED || info->state == HF_SESSION_DONE;
+	look->keeper = info->keeper;
+	look->supervisor = info->supervisor;
 }
 
-/* Until the session has ended and all of it is shown. */
+/* Shows what there is of it, and notes its end. *ret_pidfd is that of a process that ends with it; -1: none can be told now. */
+static int follow_one(struct logs *logs, struct log_source *source, int *ret_pidfd, int *ret_gone)
+{
+	struct look look = { 0 };
+	struct hf_err err = HF_ERR_INIT;
+	int status;
+
+	*ret_gone = 0;
+	if (hf_session_look(logs->context.sessions, source->name, note_state, &look, &err) < 0)
+		return cli_fail(logs->cli, &err);
+	/* What was written before it ended is there now. */
+	status = log_show_rest(&logs->show, source, ret_gone);
+	source->ended = look.ended;
+	if (!look.ended && hf_proc_open(&look.keeper, 0, ret_pidfd, NULL) < 0 &&
+	    hf_proc_open(&look.supervisor, 0, ret_pidfd, NULL) < 0)
+		*ret_pidfd = -1;
+	return status;
+}
+
+/* Sleeps until something of it may have changed; what came is shown. Returns 1 when the states are to be looked at again. */
+static int await_more(struct logs *logs, struct pollfd *fds, nfds_t n, int timeout, int *ret_status, int *ret_gone)
+{
+	(void)poll(fds, n, timeout);
+	for (size_t i = 0; i < logs->n && *ret_status == HF_EXIT_DONE && !*ret_gone; i++)
+		if (!logs->sources[i].ended)
+			*ret_status = log_show_rest(&logs->show, &logs->sources[i], ret_gone);
+	if (*ret_status != HF_EXIT_DONE || *ret_gone || timeout >= 0)
+		return 1;
+	for (nfds_t i = 1; i < n; i += 2)
+		if (fds[i].revents & POLLIN)
+			return 1;
+	return 0;
+}
+
+/* Until all sessions have ended and everything is shown. */
 static int follow(struct logs *logs)
 {
-	struct follow state = { 0 };
-	struct hf_err err = HF_ERR_INIT;
-	int gone, status, notify = hf_log_fd(logs->log, &err);
+	int gone = 0, status = HF_EXIT_DONE;
 
-	if (notify < 0)
-		return cli_fail(logs->cli, &err);
 	for (;;) {
-		AUTO_FD pidfd = -1;
-		struct pollfd fds[2];
+		struct pollfd fds[2 * NAMES_MAX];
+		int pidfds[NAMES_MAX], timeout = -1;
+		nfds_t n = 0;
 
-		if (hf_session_look(logs->context->sessions, logs->name, note_state, &state, &err) < 0)
-			return cli_fail(logs->cli, &err);
-		/* What was written before it ended is there now. */
-		status = copy_rest(logs, &gone);
-		if (status != HF_EXIT_DONE || gone || state.ended)
-			return status;
-		if (hf_proc_open(&state.keeper, 0, &pidfd, NULL) < 0 &&
-		    hf_proc_open(&state.supervisor, 0, &pidfd, NULL) < 0) {
+		for (size_t i = 0; i < logs->n && status == HF_EXIT_DONE && !gone; i++) {
+			struct log_source *source = &logs->sources[i];
+
+			pidfds[n / 2] = -1;
+			if (source->ended)
+				continue;
+			status = follow_one(logs, source, &pidfds[n / 2], &gone);
+			if (source->ended)
+				continue;
 			/* It ends just now, or cannot be judged from here: look again. */
-			(void)poll(NULL, 0, LOOK_AGAIN_MS);
-			continue;
+			if (pidfds[n / 2] < 0)
+				timeout = LOOK_AGAIN_MS;
+			fds[n] = (struct pollfd){ .fd = source->notify, .events = POLLIN };
+			fds[n + 1] = (struct pollfd){ .fd = pidfds[n / 2], .events = POLLIN };
+			n += 2;
 		}
-		fds[0] = (struct pollfd){ .fd = notify, .events = POLLIN };
-		fds[1] = (struct pollfd){ .fd = pidfd, .events = POLLIN };
-		do {
-			(void)poll(fds, 2, -1);
-			status = copy_rest(logs, &gone);
-			if (status != HF_EXIT_DONE || gone)
-				return status;
-		} while (!(fds[1].revents & POLLIN));
+		while (n > 0 && status == HF_EXIT_DONE && !gone && !await_more(logs, fds, n, timeout, &status, &gone))
+			continue;
+		for (nfds_t i = 0; i < n / 2; i++)
+			hf_auto_close(&pidfds[i]);
+		if (n == 0 || status != HF_EXIT_DONE || gone)
+			return status;
 	}
 }
 
-static int show(struct logs *logs, uint64_t lines, int follows)
+/* -- all of it ------------------------------------------------------------------- */
+
+static int start_following(struct logs *logs, struct log_source *source)
 {
 	struct hf_err err = HF_ERR_INIT;
-	int gone, status;
 
-	if (lines != UINT32_MAX && hf_log_tail(logs->log, lines, &err) < 0)
-		return cli_fail(logs->cli, &err);
-	if (follows)
-		return follow(logs);
-	status = copy_rest(logs, &gone);
-	return status == HF_EXIT_DONE && gone ? HF_EXIT_OS : status;
+	source->notify = hf_log_fd(source->log, &err);
+	return source->notify < 0 ? cli_fail(logs->cli, &err) : HF_EXIT_DONE;
 }
 
-static void say_no_log(struct logs *logs, int previous)
+/* One after the other, and then, with --follow, what comes to any of them. A name that has no log does not hide the others'. */
+static int show_all(struct logs *logs, char **names, size_t n)
 {
-	struct hf_log *earlier = NULL;
+	int worst = HF_EXIT_DONE, status;
 
-	if (!previous && hf_session_log(logs->context->sessions, logs->name, 1, &earlier, NULL) == 0)
-		cli_say(logs->cli, "the last run of session '%s' was not logged; 'holdfast logs %s "
-			"--previous' shows an earlier one", logs->name, logs->name);
-	else
-		cli_say(logs->cli, "session '%s' has no log; run it with --log or --detach",
-			logs->name);
-	hf_log_free(earlier);
+	for (size_t i = 0; i < n; i++) {
+		struct log_source *source = &logs->sources[logs->n];
+		int gone = 0;
+
+		*source = (struct log_source){ .name = names[i], .notify = -1 };
+		status = open_source(logs, source);
+		if (status == HF_EXIT_DONE)
+			status = go_to_start(logs, source);
+		if (status == HF_EXIT_DONE && logs->follows)
+			status = start_following(logs, source);
+		if (status == HF_EXIT_DONE)
+			status = log_show_rest(&logs->show, source, &gone);
+		if (source->log)
+			logs->n++;
+		if (status != HF_EXIT_DONE)
+			worst = status;
+		if (gone)
+			return HF_EXIT_OS;
+	}
+	status = logs->follows && logs->n > 0 ? follow(logs) : HF_EXIT_DONE;
+	return status != HF_EXIT_DONE ? status : worst;
+}
+
+static int check(struct logs *logs)
+{
+	const struct log_format *f = &logs->show.format;
+
+	if (logs->follows && logs->previous)
+		return cli_usage(logs->cli, "--follow and --previous cannot be combined");
+	if (logs->follows && f->until_ns >= 0)
+		return cli_usage(logs->cli, "--follow and --until cannot be combined");
+	if (f->only_err && f->only_out)
+		return cli_usage(logs->cli, "--stderr and --stdout cannot be combined");
+	return HF_EXIT_DONE;
 }
 
 int cmd_logs(struct cli *cli, int argc, char **argv)
 {
-	uint64_t lines = UINT32_MAX;
-	int follows = 0, previous = 0, raw = 0;
+	struct logs logs = { .cli = cli, .lines = UINT32_MAX };
+	struct log_format *f = &logs.show.format;
+	int raw = 0;
 	const struct option_spec specs[] = {
-		{ "follow", 'f', OPTION_FLAG, &follows, NULL, "show what comes, until the session has ended" },
-		{ "lines", 'n', OPTION_COUNT, &lines, "LINES", "only the last LINES" },
-		{ "previous", 0, OPTION_FLAG, &previous, NULL, "the log of the run before" },
+		{ "follow", 'f', OPTION_FLAG, &logs.follows, NULL, "show what comes, until the session has ended" },
+		{ "lines", 'n', OPTION_COUNT, &logs.lines, "LINES", "only the last LINES" },
+		{ "times", 't', OPTION_FLAG, &f->times, NULL, "the time in front of each line" },
+		{ "since", 0, OPTION_WHEN, &f->since_ns, "WHEN", "only what came since: 10m (ago), 14:05, yesterday, a date" },
+		{ "until", 0, OPTION_WHEN, &f->until_ns, "WHEN", "only what came until then" },
+		{ "attempt", 0, OPTION_COUNT, &f->attempt, "N", "only attempt N" },
+		{ "stderr", 0, OPTION_FLAG, &f->only_err, NULL, "only standard error" },
+		{ "stdout", 0, OPTION_FLAG, &f->only_out, NULL, "only standard output" },
+		{ "previous", 0, OPTION_FLAG, &logs.previous, NULL, "the log of the run before" },
 		{ "raw", 0, OPTION_FLAG, &raw, NULL, "all bytes as they are, on a terminal too" },
 		{ 0 },
 	};
-	AUTO(session_close) struct session_context context = { 0 };
-	struct logs logs = { .cli = cli, .context = &context };
-	struct hf_err err = HF_ERR_INIT;
-	int r, status, n = cli_options(cli, specs, argc, argv, 1, 1);
+	int status, n;
 
+	f->cli = cli;
+	f->since_ns = f->until_ns = -1;
+	logs.show.text = (struct hf_buf)HF_BUF_INIT;
+	n = cli_options(cli, specs, argc, argv, 1, NAMES_MAX);
 	if (n < 0)
 		return cli_options_status(n);
-	if (follows && previous)
-		return cli_usage(cli, "the log of the run before does not grow");
-	logs.name = argv[0];
-	status = session_open(cli, &context);
+	status = check(&logs);
 	if (status != HF_EXIT_DONE)
 		return status;
-	r = hf_session_log(context.sessions, logs.name, previous ? 1 : 0, &logs.log, &err);
-	if (r == -ENOENT) {
-		say_no_log(&logs, previous);
-		return HF_EXIT_NO;
+	f->safe = cli->terminal && !raw;
+	f->colour = cli->colour && !raw && !cli->json;
+	for (int i = 0; n > 1 && i < n; i++)
+		if ((int)strlen(argv[i]) > f->name_width)
+			f->name_width = (int)strlen(argv[i]);
+	status = session_open(cli, &logs.context);
+	if (status == HF_EXIT_DONE)
+		status = show_all(&logs, argv, (size_t)n);
+	for (size_t i = 0; i < logs.n; i++) {
+		log_show_end(&logs.show, &logs.sources[i]);
+		hf_log_free(logs.sources[i].log);
 	}
-	if (r < 0)
-		return cli_fail(cli, &err);
-	logs.safe = cli->terminal && !raw;
-	status = show(&logs, lines, follows);
-	put_end(&logs);
-	hf_log_free(logs.log);
+	log_show_done(&logs.show);
+	session_close(&logs.context);
 	return status;
 }

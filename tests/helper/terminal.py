@@ -348,4 +348,24 @@ def a_closed_terminal_ends_it(options):
     must(t, not os.path.exists("/proc/" + open("pid").read().strip() + "/exe"), "it lives")
 
 
+def error_goes_elsewhere(options):
+    t = Terminal(["sh", "-c", "exec \"$0\" run x -- sh -c '[ -t 1 ] && [ ! -t 2 ] && echo to the terminal; echo to the file >&2' 2>err", HOLDFAST])
+    t.expect("to the terminal\r\n")
+    must(t, t.wait() == 0, "status")
+
+
+def only_output_is_a_terminal(options):
+    """As with `git log | run … less`: its modes are those of the caller's terminal."""
+    t = Terminal(["sh", "-c", "echo in | \"$0\" run x -- sh -c 'read -r l; [ -t 1 ] && echo GOT $l; tty <&1; stty -echo <&1'", HOLDFAST])
+    t.expect("GOT in\r\n" + os.ttyname(t.slave))
+    must(t, t.wait() == 0, "status")
+    must(t, not termios.tcgetattr(t.slave)[3] & termios.ECHO, "it set the modes of another terminal")
+
+
+def only_error_is_a_terminal(options):
+    t = Terminal(["sh", "-c", "\"$0\" run x -- sh -c '[ -t 2 ] && [ ! -t 1 ] && echo ERR >&2; echo OUT' | sed s/OUT/PIPED/; \"$0\" logs x", HOLDFAST])
+    t.expect("ERR\r\n.*PIPED\r\n.*OUT\r\n")
+    must(t, t.wait() == 0, "status")
+
+
 globals()[sys.argv[1]](sys.argv[2:])

@@ -1,6 +1,7 @@
 /* run/keeper/output.c - copying output to the log and to the caller, without ever blocking for long. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pty.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/run/keeper/ordered.h"
 #include "hf/run/keeper/output.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -16,11 +18,15 @@
 /* More than any pipe holds; a process outside of the tree that was handed it and goes on writing is cut off. */
 #define DRAIN_TURNS 1024
 
+/* Writes that are taken at once, so that a flood of output does not hold up the rest. */
+#define ORDERED_TURNS 256
+
 void hf_output_init(struct hf_output *output)
 {
 	memset(output, 0, sizeof(*output));
 	output->log = (struct hf_log_writer)HF_LOG_WRITER_INIT;
 	output->terminal = -1;
+	output->order = -1;
 	for (int i = 0; i < 3; i++)
 		output->child[i] = -1;
 	for (int i = 0; i < 2; i++)
@@ -43,6 +49,7 @@ void hf_output_done(struct hf_output *output)
 	hf_output_close_child(output);
 	for (int i = 0; i < 2; i++)
 		hf_auto_close(&output->streams[i].from);
+	hf_auto_close(&output->order);
 	hf_log_writer_done(&output->log);
 }
 
@@ -121,14 +128,31 @@ static int is_one_file(void)
 	       hf_is_same_file(&out, &err);
 }
 
+/* For the log alone: two pipes in the order in which they are written; where that cannot be told, one. 1: they are there. */
+static int open_ordered(struct hf_output *output)
+{
+	int from[2];
+
+	for (int i = 0; i < 2; i++)
+		output->streams[i].to = -1;
+	hf_auto_close(&output->order);
+	if (hf_ordered_open(from, &output->child[1], &output->order) < 0)
+		return 0;
+	for (int i = 0; i < 2; i++) {
+		output->streams[i].from = from[i];
+		output->streams[i].stream = i ? HF_LOG_ERR : HF_LOG_OUT;
+	}
+	return 1;
+}
+
 static int open_pipes(struct hf_output *output)
 {
 	int together = output->alone || is_one_file(), r = 0;
 
+	if (output->alone && open_ordered(output))
+		return 0;
 	for (int i = 0; r == 0 && i < (together ? 1 : 2); i++) {
 		output->streams[i].stream = together ? HF_LOG_BOTH : i ? HF_LOG_ERR : HF_LOG_OUT;
-		if (output->alone)
-			output->streams[i].to = -1;
 		if (!output->passive || !isatty(i + 1))
 			r = open_pipe(output, i);
 	}
@@ -152,7 +176,7 @@ int hf_output_open(struct hf_output *output, enum hf_output_kind kind)
 	}
 	r = kind == HF_OUTPUT_TERMINAL ? open_terminal(output) : kind == HF_OUTPUT_SCREEN ? open_screen(output) : open_pipes(output);
 	for (int i = 0; r == 0 && i < 2; i++)
-		if (output->streams[i].from >= 0)
+		if (output->streams[i].from >= 0 && output->order < 0)
 			(void)fcntl(output->streams[i].from, F_SETFL, O_NONBLOCK);
 	return r;
 }
@@ -161,9 +185,17 @@ nfds_t hf_output_poll(const struct hf_output *output, struct pollfd *fds)
 {
 	nfds_t n = 0;
 
+	if (output->order >= 0)
+		fds[n++] = (struct pollfd){ .fd = output->order, .events = POLLIN };
 	for (int i = 0; i < 2; i++) {
 		const struct hf_stream *s = &output->streams[i];
 
+		if (output->order >= 0) {
+			/* Its end alone. */
+			if (s->from >= 0)
+				fds[n++] = (struct pollfd){ .fd = s->from };
+			continue;
+		}
 		if (s->len > 0)
 			fds[n++] = (struct pollfd){ .fd = s->to, .events = POLLOUT };
 		else if (s->from >= 0)
@@ -222,8 +254,69 @@ static int fill(struct hf_output *output, struct hf_stream *s)
 	return 1;
 }
 
+/* The rest of a write that is longer than a chunk; one that never ends waits for the next turn. */
+static void take_write_rest(struct hf_output *output, struct hf_stream *s)
+{
+	for (int turn = 0; turn < 16 && s->from >= 0 && fill(output, s); turn++)
+		continue;
+}
+
+/* One write of a stream: packets up to one that is not full, or as many as are there. */
+static void take_write(struct hf_output *output, struct hf_stream *s)
+{
+	char chunk[HF_LOG_CHUNK];
+	size_t len = 0;
+	ssize_t n;
+
+	do {
+		n = hf_sys.read(s->from, chunk + len, PIPE_BUF);
+		len += n > 0 ? (size_t)n : 0;
+	} while (n == PIPE_BUF && len + PIPE_BUF <= sizeof(chunk));
+	if (len == 0)
+		return;
+	output->last = hf_mono_now();
+	hf_log_write(&output->log, s->stream, chunk, len);
+	if (n == PIPE_BUF)
+		take_write_rest(output, s);
+}
+
+static int has_ended(const struct hf_stream *s)
+{
+	struct pollfd fd = { .fd = s->from };
+
+	return s->from >= 0 && hf_sys.poll(&fd, 1, 0) > 0;
+}
+
+/* As many writes as a turn may take, in their order. */
+static void pump_ordered(struct hf_output *output)
+{
+	int ended[2], next = HF_ORDERED_NONE;
+
+	/* What a stream that has ended was written is known by now. */
+	for (int i = 0; i < 2; i++)
+		ended[i] = has_ended(&output->streams[i]);
+	for (int turn = 0; turn < ORDERED_TURNS; turn++) {
+		next = hf_ordered_next(output->order);
+		if (next < 0)
+			break;
+		for (int i = 0; i < 2; i++)
+			if (output->streams[i].from == next)
+				take_write(output, &output->streams[i]);
+	}
+	/* From now on as they come. */
+	if (next == HF_ORDERED_LOST)
+		hf_auto_close(&output->order);
+	for (int i = 0; next == HF_ORDERED_NONE && i < 2; i++)
+		for (int turn = 0; turn < DRAIN_TURNS && ended[i] && output->streams[i].from >= 0; turn++)
+			(void)fill(output, &output->streams[i]);
+}
+
 void hf_output_pump(struct hf_output *output)
 {
+	if (output->order >= 0) {
+		pump_ordered(output);
+		return;
+	}
 	/* A bounded number of turns, so that a flood of output does not hold up the rest. */
 	for (int turn = 0; turn < 16; turn++) {
 		int moved = 0;
@@ -271,6 +364,7 @@ void hf_output_drain(struct hf_output *output)
 			s->len = 0;
 		hf_auto_close(&s->from);
 	}
+	hf_auto_close(&output->order);
 }
 
 int64_t hf_output_age(struct hf_output *output)

@@ -3,7 +3,8 @@
  *
  * Without a log and an idle limit the command has the caller's own descriptors, and
  * nobody stands between. Else it writes to pipes (or to a pty, where the caller has a
- * terminal) and the keeper copies: to the log first, then to the caller. Where both streams of the caller's are
+ * terminal) and the keeper copies: to the log first, then to the caller. In the background the log has both streams in
+ * the order in which they were written (ordered.h). Where both streams of the caller's are
  * one file, one pipe is for both, so that lines stay in their order. When a process may outlive the keeper, the
  * command writes to the log itself.
  *
@@ -40,6 +41,7 @@ struct hf_output {
 	int on_pty;                  /* the command that runs has a pty */
 	struct hf_stream streams[2]; /* standard output (or the pty), standard error */
 	int child[3];                /* for the command; -1: as it is */
+	int order;                   /* tells which stream was written next (ordered.h); -1: nothing does */
 	struct hf_mono last;         /* when the last output came */
 	long long last_size;         /* of the log, when it is written directly */
 };

@@ -52,10 +52,14 @@ load ../session_helper
     [ "$(sort <<<"$output" | paste -sd' ')" = "err out" ]
 }
 
-@test "without --log or --detach there is no log, and that is said" {
-    hf run x -- echo out
+@test "with --no-log there is no log, and that is said; in the background the output goes nowhere" {
+    [ "$(hf run x --no-log -- echo out)" = out ]
     expect 1 hf logs x
     says "has no log"
+    hf run y --no-log --detach -- echo out
+    expect 0 hf wait y
+    expect 1 hf logs y
+    expect 2 hf run x --no-log --log -- true
     expect 1 hf logs never-run
 }
 
@@ -85,7 +89,10 @@ load ../session_helper
     is_field x .state done
 }
 
-@test "a reader that goes away: without a log the command gets SIGPIPE, as it would alone" {
+@test "a reader that goes away: when no log was asked for the command gets SIGPIPE, as it would alone" {
+    status=0
+    bash -c '"$0" run x --no-log -- yes | head -n 1; exit "${PIPESTATUS[0]}"' "$HOLDFAST" || status=$?
+    [ "$status" -eq 141 ]
     status=0
     bash -c '"$0" run x -- yes | head -n 1; exit "${PIPESTATUS[0]}"' "$HOLDFAST" || status=$?
     [ "$status" -eq 141 ]
