@@ -7,6 +7,7 @@ DOC="$BATS_TEST_DIRNAME/../../docs/JSON.md"
 stage() {
     hf run fix-160 -- bash -c 'exit 9' >/dev/null 2>&1 || true
     hf run fix-160 --detach --deadline 1h -- sleep 600 >/dev/null
+    hf run said -- echo working >/dev/null
     # Its owner ends with the test.
     spawn sleep 600
     owner=$spawned_pid

@@ -349,6 +349,7 @@ HF_RUN_RESUME = 1
 HF_RUN_LEAVE_RUNNING = 2
 HF_RUN_LOG = 4
 HF_RUN_LOOP = 8
+HF_RUN_NO_LOG = 16
 
 # enum hf_run_tree
 HF_TREE_DEFAULT = 0
@@ -396,6 +397,12 @@ HF_SESSION_LANDING = 14
 HF_STOP_STOPPED = 0
 HF_STOP_KILLED = 1
 HF_STOP_ALREADY_GONE = 2
+
+# enum hf_log_stream
+HF_LOG_UNKNOWN = 0
+HF_LOG_OUT = 1
+HF_LOG_ERR = 2
+HF_LOG_BOTH = 3
 
 # enum hf_tx_keep
 HF_TX_KEEP_DEFAULT = 0
@@ -1089,6 +1096,14 @@ class hf_wait_opts(Structure):
     ]
 
 
+class hf_log_span(Structure):
+    _fields_ = [
+        ("at", hf_wall),
+        ("attempt", c_uint32),
+        ("stream", c_int),
+    ]
+
+
 class hf_tx_opts(Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -1323,6 +1338,7 @@ STRUCTS: List[Any] = [
     hf_session_end,
     hf_session_info,
     hf_wait_opts,
+    hf_log_span,
     hf_tx_opts,
     hf_tx_conflict,
     hf_tx_report,
@@ -1424,6 +1440,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "hf_log_fd": (c_int, (c_void_p, c_void_p,)),
     "hf_log_free": (None, (c_void_p,)),
     "hf_log_read": (c_int, (c_void_p, c_void_p, c_size_t, c_void_p,)),
+    "hf_log_read_span": (c_int, (c_void_p, c_void_p, c_size_t, c_void_p, c_void_p,)),
     "hf_log_tail": (c_int, (c_void_p, c_uint64, c_void_p,)),
     "hf_mono_in": (hf_mono, (c_int64,)),
     "hf_mono_left": (c_int64, (hf_mono,)),
