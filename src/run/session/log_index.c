@@ -63,7 +63,9 @@ void hf_log_index_note(struct hf_log_index *index, uint64_t at, const struct hf_
 	put_mark(marks + n, at, (uint64_t)span->stream << STREAM_SHIFT | ((uint64_t)span->at.ns / 1000 & VALUE_MASK));
 	n += HF_LOG_MARK_SIZE;
 	if (hf_write_all(index->fd, (const char *)marks, n) < 0) {
-		hf_auto_close(&index->fd);
+		/* The next one is tried again, behind whole records. */
+		if (ftruncate(index->fd, (off_t)index->size) < 0)
+			hf_auto_close(&index->fd);
 		return;
 	}
 	index->size += n;

@@ -165,7 +165,7 @@ static void last_lines_are_found_over_the_parts(void **state)
 	/* More lines than there are: all, and that some are missing. */
 	assert_true(hf_log_dropped(log) > 0);
 	assert_int_equal(read_lines(log, (unsigned)(hf_log_dropped(log) / LINE), 0), last);
-	hf_log_write(&writer, "open", 4);
+	hf_log_write(&writer, HF_LOG_BOTH, "open", 4);
 	ASSERT_OK(hf_log_tail(log, 1, ERR));
 	{
 		char text[8] = "";
@@ -193,7 +193,7 @@ static void line_that_does_not_end_is_cut_and_the_limit_holds(void **state)
 	begin(&writer, sessions, 1000, 0);
 	log = open_log(sessions, 0);
 	for (size_t i = 0; i < 100; i++) {
-		hf_log_write(&writer, chunk, 1 + i * 7919 % sizeof(chunk));
+		hf_log_write(&writer, HF_LOG_BOTH, chunk, 1 + i * 7919 % sizeof(chunk));
 		total += 1 + i * 7919 % sizeof(chunk);
 		ASSERT_OK(hf_log_measure(sessions, "x", 0, &figures));
 		assert_true(figures.bytes <= LIMIT);
@@ -297,16 +297,91 @@ static void full_disk_loses_output_and_says_so_when_there_is_room(void **state)
 
 	(void)state;
 	begin(&writer, sessions, 1000, 0);
-	hf_log_write(&writer, "one\n", 4);
+	hf_log_write(&writer, HF_LOG_BOTH, "one\n", 4);
 	hf_fault_arm(&(struct hf_fault){ .call = "write", .at = 1, .error = ENOSPC, .persist = 1 });
-	hf_log_write(&writer, "two\n", 4);
-	hf_log_write(&writer, "three\n", 6);
+	hf_log_write(&writer, HF_LOG_BOTH, "two\n", 4);
+	hf_log_write(&writer, HF_LOG_BOTH, "three\n", 6);
 	hf_fault_disarm();
-	hf_log_write(&writer, "four\n", 5);
+	hf_log_write(&writer, HF_LOG_BOTH, "four\n", 5);
 	log = open_log(sessions, 0);
 	ASSERT_OK(hf_log_read(log, text, sizeof(text) - 1, ERR));
 	assert_string_equal(text, "one\n\n[holdfast: 10 bytes of output could not be written]\nfour\n");
 	hf_log_free(log);
+	hf_log_writer_done(&writer);
+	hf_sessions_free(sessions);
+}
+
+/* The next span: its text, stream and attempt. */
+static void assert_span(struct hf_log *log, const char *text, enum hf_log_stream stream, uint32_t attempt)
+{
+	struct hf_log_span span;
+	char back[100] = "";
+
+	assert_int_equal(hf_log_read_span(log, back, sizeof(back) - 1, &span, ERR), strlen(text));
+	assert_string_equal(back, text);
+	assert_int_equal(span.stream, stream);
+	assert_int_equal(span.attempt, attempt);
+	if (stream != HF_LOG_UNKNOWN)
+		assert_true(span.at.ns > 0 && span.at.ns <= hf_wall_now().ns);
+}
+
+static void spans_tell_stream_and_attempt_also_of_a_log_that_is_gone_on_with(void **state)
+{
+	struct hf_sessions *sessions = open_sessions();
+	struct hf_log_writer writer;
+	struct hf_log *log;
+	int fd;
+
+	(void)state;
+	begin(&writer, sessions, 1000, 0);
+	writer.attempt = 1;
+	hf_log_write(&writer, HF_LOG_OUT, "out\n", 4);
+	hf_log_write(&writer, HF_LOG_ERR, "err\n", 4);
+	hf_log_writer_done(&writer);
+	/* Torn by a power cut. */
+	begin(&writer, sessions, 2000, 1);
+	fd = writer.index.fd;
+	assert_int_equal(write(fd, "torn", 4), 4);
+	hf_log_writer_done(&writer);
+	begin(&writer, sessions, 3000, 1);
+	writer.attempt = 2;
+	hf_log_write(&writer, HF_LOG_ERR, "again\n", 6);
+	log = open_log(sessions, 0);
+	assert_span(log, "out\n", HF_LOG_OUT, 1);
+	assert_span(log, "err\n", HF_LOG_ERR, 1);
+	assert_span(log, "again\n", HF_LOG_ERR, 2);
+	hf_log_write(&writer, HF_LOG_OUT, "more\n", 5);
+	assert_span(log, "more\n", HF_LOG_OUT, 2);
+	ASSERT_OK(hf_log_tail(log, 2, ERR));
+	assert_span(log, "again\n", HF_LOG_ERR, 2);
+	hf_log_free(log);
+	/* An older log has no index. */
+	ASSERT_OK(unlinkat(writer.dirfd, "idx.1000.0", 0));
+	log = open_log(sessions, 0);
+	assert_span(log, "out\nerr\nagain\nmore\n", HF_LOG_UNKNOWN, 0);
+	hf_log_free(log);
+	hf_log_writer_done(&writer);
+	hf_sessions_free(sessions);
+}
+
+static void log_that_is_begun_later_has_no_file_before_the_first_output(void **state)
+{
+	struct hf_sessions *sessions = open_sessions();
+	struct hf_log_plan plan = { .sessions = sessions, .name = "x", .token = 2000, .max = LIMIT };
+	struct hf_log_writer writer;
+	struct hf_log_list list;
+
+	(void)state;
+	begin(&writer, sessions, 1000, 0);
+	hf_log_writer_done(&writer);
+	writer = (struct hf_log_writer)HF_LOG_WRITER_INIT;
+	hf_log_begin_later(&writer, &plan);
+	assert_true(hf_log_is_on(&writer));
+	assert_int_equal(writer.fd, -1);
+	hf_log_write(&writer, HF_LOG_OUT, "one\n", 4);
+	ASSERT_OK(hf_log_list(writer.dirfd, &list));
+	assert_int_equal(list.n, 2);
+	assert_int_equal(list.parts[1].run, 2000);
 	hf_log_writer_done(&writer);
 	hf_sessions_free(sessions);
 }
@@ -344,6 +419,8 @@ int main(void)
 		HF_TEST(death_at_any_call_leaves_a_log_that_reads_without_a_gap_and_goes_on),
 		HF_TEST(full_disk_loses_output_and_says_so_when_there_is_room),
 		HF_TEST(next_part_that_cannot_be_made_is_tried_again),
+		HF_TEST(spans_tell_stream_and_attempt_also_of_a_log_that_is_gone_on_with),
+		HF_TEST(log_that_is_begun_later_has_no_file_before_the_first_output),
 	};
 
 	return hf_run_tests("session_log", tests);
