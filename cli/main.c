@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -178,6 +179,17 @@ static void fill_stdio(void)
 			(void)open("/dev/null", (fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) | O_CLOEXEC);
 }
 
+/* The seed of JSON's hashes, out of what the kernel gave this process at its start: jansson would read /dev/urandom. */
+static void seed_json(void)
+{
+	const void *random = (const void *)getauxval(AT_RANDOM);
+	size_t seed = 0;
+
+	if (random)
+		memcpy(&seed, random, sizeof(seed));
+	json_object_seed(seed);
+}
+
 /* Output that did not reach its reader is a failure like any other. */
 static int finish(const struct cli *cli, int status)
 {
@@ -196,6 +208,7 @@ int main(int argc, char **argv)
 	int words, status;
 
 	fill_stdio();
+	seed_json();
 	argc--;
 	argv++;
 	while (argc > 0 && argv[0][0] == '-' && argv[0][1] != '\0') {

@@ -232,6 +232,7 @@ int hf_mode_open(struct hf_hooks *hooks, const char *id, int create, struct hf_m
 	if (r <= 0)
 		return r;
 	n = hf_read_all(ret->fd, text, sizeof(text));
+	ret->size = n > 0 ? (size_t)n : 0;
 	if (n == 0 && create)
 		return 1;
 	root = n > 0 ? json_loadb(text, (size_t)n, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
@@ -258,7 +259,10 @@ int hf_mode_save(struct hf_mode *mode, struct hf_err *err)
 	r = hf_pwrite_all(mode->fd, out.s, out.len, 0, &done);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "pwrite", mode->key);
-	return hf_sys.ftruncate(mode->fd, (off_t)out.len) < 0 ? FAIL_SYS(err, "ftruncate", mode->key) : 0;
+	if (out.len < mode->size && hf_sys.ftruncate(mode->fd, (off_t)out.len) < 0)
+		return FAIL_SYS(err, "ftruncate", mode->key);
+	mode->size = out.len;
+	return 0;
 }
 
 int hf_mode_end(struct hf_mode *mode, const char *why, struct hf_err *err)

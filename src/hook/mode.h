@@ -27,6 +27,7 @@ struct hf_hooks {
 struct hf_mode {
 	struct hf_hooks *hooks;
 	int fd; /* -1: none */
+	size_t size; /* of the file, as far as it was read */
 	char key[HF_NAME_KEY_MAX];
 
 	/* The record. */

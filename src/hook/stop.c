@@ -99,11 +99,14 @@ static int64_t started_ns(void)
 
 static int is_same_stop(const struct hf_mode *mode, const struct hf_hook_event *event)
 {
-	int64_t started = started_ns();
+	int64_t started;
 
 	if (mode->answered.ns == 0 || mode->answered.ns > hf_boot_now().ns || mode->digest != event->digest)
 		return 0;
-	return event->dated || (started > 0 && started < mode->answered.ns + SAME_NS);
+	if (event->dated)
+		return 1;
+	started = started_ns();
+	return started > 0 && started < mode->answered.ns + SAME_NS;
 }
 
 /* The same stop, which another hook is asking the until command about at this moment. */
