@@ -74,15 +74,20 @@ static int add_hooks(struct run *run, char ***command)
 {
 	struct hf_err err = HF_ERR_INIT;
 	char program[PATH_MAX];
+	struct hf_state *state;
+	int status;
 	ssize_t n;
 
 	if (!run->hooks)
 		return HF_EXIT_DONE;
 	if (!(*command)[0])
 		return cli_usage(run->cli, "--hooks needs the command; a session that is resumed without one has the hooks that it had");
+	state = cli_state(run->cli, 0, &status);
+	if (!state)
+		return status;
 	n = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	program[n > 0 ? n : 0] = '\0';
-	if (hf_hook_command(n > 0 ? program : "holdfast", *command, &run->hooked, &err) < 0)
+	if (hf_hook_command(state, n > 0 ? program : "holdfast", *command, &run->hooked, &err) < 0)
 		return cli_fail(run->cli, &err);
 	*command = run->hooked;
 	return HF_EXIT_DONE;
@@ -210,7 +215,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		{ "resume", 0, OPTION_FLAG, &run.resume, NULL, "go on with the next attempt: command, options, directory as they were" },
 		{ "env", 0, OPTION_LIST, &run.env, "K[=V]", "set a variable (K: as it is here), also when it is resumed" },
 		{ "cwd", 'C', OPTION_TEXT, &o->cwd, "DIR", "run it in DIR" },
-		{ "hooks", 0, OPTION_FLAG, &run.hooks, NULL, "give our hooks to the client (claude, codex), on its command line" },
+		{ "hooks", 0, OPTION_FLAG, &run.hooks, NULL, "give our hooks to the client (claude, codex, copilot), on its command line" },
 		{ "leave-running", 0, OPTION_FLAG, &run.leave_running, NULL, "what outlives the command is left alone" },
 		{ "every", 0, OPTION_DURATION, &run.every_ns, "DUR", "repeat, DUR from start to start" },
 		{ "max-runs", 0, OPTION_COUNT, &run.max_runs, "N", "repeat at most N times" },

@@ -22,7 +22,7 @@
  * and the last part of the path as it is written, so that all spellings of a path meet. A
  * named lock (lock.h: queue, identity, events) is taken first, and then, with the time
  * that is left, flock(2) on the file ".<leaf>.lock" beside it, which other tools use
- * too. That file is made 0600 and empty, and is never removed or written.
+ * too. That file is made 0600 and empty, is never written, and removed by hf_hook_uninstall alone.
  *
  * What is replaced is the whole file (L9): a temporary file beside it, all bytes, owner,
  * mode, extended attributes and ACL, fsync, then, under the guard of the lock and only if

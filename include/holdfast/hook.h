@@ -303,12 +303,16 @@ HF_API int hf_hook_settings(const struct hf_settings_opts *opts, struct hf_setti
 			    struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * `argv` with our hooks among its arguments, where an agent that can write files cannot reach them: --settings for
- * Claude, -c for Codex, if the command has --dangerously-bypass-hook-trust, without which Codex skips them.
+ * `argv` with our hooks among its arguments, so that an agent which edits its settings does not lose them: --settings for
+ * Claude, -c for Codex, if the command has --dangerously-bypass-hook-trust, without which Codex skips them, and
+ * --plugin-dir for Copilot, a directory in the state directory `state` (NULL: refused). Gemini has no such option, and
+ * reads its settings once.
  * The client is known by the name of argv[0]. Returns 0, with *ret_argv for hf_hook_command_free; -EINVAL, and
- * why: a command that is no client, a client without such an option, a command that has options against it; -ENOMEM.
+ * why: a command that is no client, a client without such an option, a command that has options against it; -ENOMEM;
+ * the errors of writing the plugin.
  */
-HF_API int hf_hook_command(const char *program, char *const *argv, char ***ret_argv, struct hf_err *err) HF_MUST_CHECK;
+HF_API int hf_hook_command(struct hf_state *state, const char *program, char *const *argv, char ***ret_argv,
+			   struct hf_err *err) HF_MUST_CHECK;
 HF_API void hf_hook_command_free(char **argv);
 
 /* Frees what a report has. */

@@ -1,6 +1,6 @@
 /*
  * file/sidecar.c - ".<leaf>.lock" beside the file: how we and tools that know nothing of
- * Holdfast keep each other out. Always flock(2), always empty, never unlinked.
+ * Holdfast keep each other out. Always flock(2), always empty, unlinked by hook uninstall alone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -82,6 +82,11 @@ static int open_sidecar(const struct hf_file *file, const char *name, const char
 	return r < 0 ? r : fd_take(&fd);
 }
 
+static void name_of(const struct hf_file *file, char name[NAME_MAX + 1])
+{
+	(void)snprintf(name, NAME_MAX + 1, ".%.*s.lock", HF_LEAF_MAX, file->leaf);
+}
+
 int hf_sidecar_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret_blocker,
 		    struct hf_err *err)
 {
@@ -89,7 +94,7 @@ int hf_sidecar_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret
 	struct hf_lock_opts opts = file->wait;
 	char name[NAME_MAX + 1], shown[PATH_MAX];
 
-	(void)snprintf(name, sizeof(name), ".%.*s.lock", HF_LEAF_MAX, file->leaf);
+	name_of(file, name);
 	(void)snprintf(shown, sizeof(shown), "%.*s.%s.lock",
 		       (int)(strlen(file->path) - strlen(file->leaf)), file->path, file->leaf);
 	for (int i = 0; i < REPLACED_MAX; i++) {
@@ -110,4 +115,15 @@ int hf_sidecar_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret
 		}
 	}
 	return FAIL(err, -EAGAIN, "flock", shown, "it keeps being replaced");
+}
+
+void hf_sidecar_remove(struct hf_file *file)
+{
+	char name[NAME_MAX + 1];
+	struct stat st;
+
+	name_of(file, name);
+	if (file->sidecar >= 0 && hf_stat_at(file->sidecar, "", &st) == 0 && st.st_size == 0 &&
+	    hf_is_named(file->dirfd, name, &st))
+		(void)hf_sys.unlinkat(file->dirfd, name, 0);
 }

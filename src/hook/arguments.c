@@ -184,7 +184,27 @@ static int for_codex(const struct hf_settings_want *want, char *const *argv, cha
 	return *ret ? 0 : hf_fail_sys(err, ENOMEM, "hooks", argv[0]);
 }
 
-int hf_hook_command(const char *program, char *const *argv, char ***ret_argv, struct hf_err *err)
+/* -- Copilot ------------------------------------------------------------------------------------------ */
+
+static int for_copilot(struct hf_state *state, const struct hf_settings_want *want, char *const *argv, char ***ret,
+		       struct hf_err *err)
+{
+	char *more[3] = { NULL, NULL, NULL };
+	int r;
+
+	if (!state)
+		return FAIL(err, -EINVAL, "hooks", argv[0], "copilot takes hooks from a directory, which has its place in a state directory");
+	r = hf_hook_plugin(state, want, &more[1], err);
+	if (r < 0)
+		return r;
+	more[0] = strdup("--plugin-dir");
+	*ret = more[0] ? insert(argv, 1, more) : NULL;
+	free(more[0]);
+	free(more[1]);
+	return *ret ? 0 : hf_fail_sys(err, ENOMEM, "hooks", argv[0]);
+}
+
+int hf_hook_command(struct hf_state *state, const char *program, char *const *argv, char ***ret_argv, struct hf_err *err)
 {
 	const char *slash = argv && argv[0] ? strrchr(argv[0], '/') : NULL;
 	struct hf_settings_want want = { .program = program };
@@ -200,13 +220,14 @@ int hf_hook_command(const char *program, char *const *argv, char ***ret_argv, st
 	case HF_CLIENT_CODEX:
 		return for_codex(&want, argv, ret_argv, err);
 	case HF_CLIENT_COPILOT:
+		return for_copilot(state, &want, argv, ret_argv, err);
 	case HF_CLIENT_GEMINI:
+		/* It has system settings, too, but only root's count. */
 		return FAIL(err, -EINVAL, "hooks", argv[0],
-			    "%s has no option that gives it hooks; 'hook install %s' puts them into its settings",
-			    hf_client_word(want.client), hf_client_word(want.client));
+			    "gemini takes hooks from its settings alone; use 'hook install gemini': it reads them at its start, so the agent cannot take them out while it runs");
 	case HF_CLIENT_UNKNOWN:
 	default:
 		return FAIL(err, -EINVAL, "hooks", argv[0],
-			    "not a client that takes hooks on its command line; the command must begin with claude or codex itself");
+			    "not a client that takes hooks on its command line; the command must begin with claude, codex or copilot itself");
 	}
 }

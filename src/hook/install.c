@@ -10,6 +10,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/file/file.h"
+#include "hf/file/sidecar.h"
 #include "hf/hook/places.h"
 #include "hf/hook/settings.h"
 #include "hf/sys/calls.h"
@@ -313,6 +314,8 @@ static int change_file(struct hf_locks *locks, struct hf_journal *journal, struc
 		r = hf_file_lock(file, opts->wait_ns ? opts->wait_ns : HF_FILE_WAIT_NS, NULL, err);
 		if (r == 0)
 			r = hf_file_update(file, make, change, NULL, err);
+		if (r >= 0 && !change->install)
+			hf_sidecar_remove(file);
 	}
 	(void)hf_file_close(file, NULL);
 	if (r < 0) {
@@ -342,6 +345,16 @@ static int is_superfluous(const struct hf_settings_opts *opts, struct hf_setting
 	       judge(opts, report, NULL) == 0 && report->state == HF_SETTINGS_ABSENT;
 }
 
+/* There is nothing to take out, so no lock is taken, and no lock file made. What cannot be read is no such answer. */
+static int has_none(const struct hf_settings_opts *opts, struct hf_settings_report *report)
+{
+	struct memory *memory = report->memory;
+
+	return read_path(report->path, &memory->text, NULL) == 0 &&
+	       (memory->text.len == 0 || hf_settings_check(opts->client, &memory->text, 0, report->path, NULL) == 0) &&
+	       judge(opts, report, NULL) == 0 && report->state == HF_SETTINGS_ABSENT;
+}
+
 static int run(struct hf_locks *locks, struct hf_journal *journal, const struct hf_settings_opts *opts, int install,
 	       struct hf_settings_report *ret_report, struct hf_err *err)
 {
@@ -349,7 +362,7 @@ static int run(struct hf_locks *locks, struct hf_journal *journal, const struct 
 	struct change change = { .opts = opts, .report = &report, .install = install };
 	int r = begin(opts, &report, err);
 
-	if (r == 0 && !(install && is_superfluous(opts, &report)))
+	if (r == 0 && !(install ? is_superfluous(opts, &report) : has_none(opts, &report)))
 		r = change_file(locks, journal, &change, err);
 	if (r < 0 || !ret_report)
 		hf_settings_report_done(&report);

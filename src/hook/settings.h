@@ -57,6 +57,11 @@ size_t hf_settings_strip(const char *text, size_t len, unsigned what, struct hf_
  */
 int hf_settings_check(enum hf_client client, struct hf_buf *text, int fix, const char *path, struct hf_err *err);
 
+/* -- a plugin: plugin.c -------------------------------------------------------------------- */
+
+/* Writes our hooks as a plugin of Copilot into the state directory. *ret_path, for free(), is its directory. */
+int hf_hook_plugin(struct hf_state *state, const struct hf_settings_want *want, char **ret_path, struct hf_err *err);
+
 /* -- editing: settings_edit.c -------------------------------------------------------------- */
 
 /* The text of a file that has nothing but our hooks. */

@@ -153,6 +153,60 @@ deadline_while_blocked() {
     [ ! -e "$HOME/.codex/hooks.json" ]
 }
 
+@test "copilot: with run --hooks the agent's own shell cannot take the hooks out" {
+    have copilot
+    model <<<"{\"off\":[$(tool copilot 'mkdir -p ~/.copilot .github/hooks; rm -rf ~/.copilot/hooks; echo {\"disableAllHooks\":true} | tee ~/.copilot/settings.json ~/.copilot/config.json >.github/hooks/x.json; sleep 1'),{\"text\":\"no\"},{\"text\":\"no\",\"repeat\":true}],\"default\":[{\"text\":\"x\"}]}"
+    hf -q keep on --session s --max 2
+    session s --hooks -- '@@off@@ begin' >out
+    [ "$(cat .github/hooks/x.json)" = '{"disableAllHooks":true}' ]
+    [ "$(events stop_blocked s)" -eq 2 ]
+    [ ! -e "$HOME/.copilot/hooks" ]
+}
+
+# Clients that read their settings once: what hook install put there is in force until they end.
+installed_for_the_whole_run() {
+    have "$1"
+    model <<<"{\"off\":[$(tool "$1" "$2; touch tampered; sleep 1"),{\"text\":\"no\"},{\"text\":\"no\",\"repeat\":true}],\"default\":[{\"text\":\"x\"}]}"
+    hf -q hook install "$1"
+    hf -q keep on --session s --max 2
+    session s -- '@@off@@ begin' >out
+    [ -e tampered ]
+    [ "$(events stop_blocked s)" -eq 2 ]
+}
+
+@test "gemini: hooks that the agent's own shell takes out of the settings stay in force until the client ends" {
+    installed_for_the_whole_run gemini 'mkdir -p .gemini; echo {\"hooksConfig\":{\"enabled\":false}} | tee ~/.gemini/settings.json >.gemini/settings.json'
+}
+@test "codex: hooks that the agent's own shell takes out of the settings stay in force until the client ends" {
+    installed_for_the_whole_run codex 'rm -f ~/.codex/hooks.json'
+}
+@test "copilot: hooks that the agent's own shell takes out of the settings stay in force until the client ends" {
+    installed_for_the_whole_run copilot 'rm -rf ~/.copilot/hooks; echo {\"disableAllHooks\":true} >~/.copilot/settings.json'
+}
+
+# Two sessions of one client in one project: the work mode of one is nothing to the other.
+two_sessions() {
+    have "$1"
+    model <<<'{"plain":[{"text":"no"},{"text":"no","repeat":true}],"default":[{"text":"x"}]}'
+    hf -q hook install "$1"
+    hf -q keep on --session a --max 2
+    session a -- '@@plain@@ begin' >out.a &
+    a=$!
+    session b -- '@@plain@@ begin' >out.b
+    wait "$a"
+    [ "$(events stop_blocked a)" -eq 2 ]
+    [ "$(events stop_blocked b)" -eq 0 ]
+    # Nothing but its own end has changed it.
+    hf keep status --session a
+}
+
+@test "codex: two sessions in one project: the work mode of one is nothing to the other" { two_sessions codex; }
+@test "copilot: two sessions in one project: the work mode of one is nothing to the other" { two_sessions copilot; }
+@test "gemini: two sessions in one project: the work mode of one is nothing to the other" { two_sessions gemini; }
+
+@test "copilot: a deadline during a block ends everything at once" { deadline_while_blocked copilot; }
+@test "gemini: a deadline during a block ends everything at once" { deadline_while_blocked gemini; }
+
 @test "claude: a comment in its settings switches them off, as hook install says; with --fix they work" {
     have claude
     model <<<'{"plain":[{"text":"no"},{"text":"no","repeat":true}],"default":[{"text":"x"}]}'

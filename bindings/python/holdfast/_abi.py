@@ -1371,7 +1371,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "hf_file_update": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p,)),
     "hf_file_write": (c_int, (c_void_p, c_void_p, c_void_p,)),
     "hf_hook_client_process": (c_int, (c_int, c_char_p, c_void_p, c_void_p, c_void_p,)),
-    "hf_hook_command": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p,)),
+    "hf_hook_command": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
     "hf_hook_command_free": (None, (c_void_p,)),
     "hf_hook_event_free": (None, (c_void_p,)),
     "hf_hook_install": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p,)),

@@ -27,6 +27,7 @@ there_and_back() {
     [ "$(stat -c %a:%u:%g "$file")" = "$mode" ]
     hf -q hook uninstall "$@"
     cmp "$file" before
+    [ ! -e "$(dirname "$file")/.$(basename "$file").lock" ]
     [ "$(stat -c %a:%u:%g "$file")" = "$mode" ]
     expect 1 hf hook status "$@"
 }
@@ -50,6 +51,9 @@ there_and_back() {
     [ ! -e "$HOME/.codex/hooks.json" ]
     [ ! -e "$HOME/.copilot/hooks/holdfast.json" ]
     [ ! -e "$HOME/.gemini/settings.json" ]
+    # Not even a lock file is left, and none is made by an uninstall that has nothing to do.
+    for client in claude codex copilot gemini; do hf -q hook uninstall "$client"; done
+    [ -z "$(find "$HOME" ! -type d)" ]
 }
 
 @test "install and uninstall give the same bytes again, however the file is written" {
@@ -260,4 +264,17 @@ J
     jq -e '.n == 5 and (.hooks.Stop | length == 1) and ([.hooks[][].hooks[]] | length == 6)' "$S"
     hf -q hook uninstall claude
     jq -ce . "$S" | grep -qx '{"n":5}'
+}
+
+@test "installs and uninstalls side by side: the lock file that goes lets nobody past, and the last one decides" {
+    printf '{\n  "mine": 1\n}\n' >"$S"
+    cp "$S" before
+    for i in 1 2 3 4 5 6; do
+        bash -c 'for n in 1 2 3 4; do timeout 60 "$HOLDFAST" -q hook install claude && timeout 60 "$HOLDFAST" -q hook uninstall claude || exit 1; done' &
+        spawned+=($!)
+    done
+    for pid in "${spawned[@]}"; do wait "$pid"; done
+    hf -q hook uninstall claude
+    cmp "$S" before
+    [ "$(ls -A "$(dirname "$S")")" = settings.json ]
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# run --hooks: the client gets our hooks on its command line, and nothing is written to disk.
+# run --hooks: the client gets our hooks on its command line, and nothing is written into its settings or the project.
 load ../helper
 
 setup() {
@@ -35,6 +35,32 @@ setup() {
     says "dangerously-bypass-hook-trust"
 }
 
+@test "copilot gets --plugin-dir, a plugin of the state directory whose hooks work" {
+    umask 0177
+    hf run a --hooks -- copilot -p "fix it"
+    [ "$(cat arg.1 arg.3 arg.4)" = "--plugin-dir-pfix it" ]
+    plugin=$(cat arg.2)
+    [ "$plugin" = "$HOLDFAST_DIR/clients/copilot" ]
+    [ "$(jq -r .hooks "$plugin/plugin.json")" = hooks.json ]
+    jq -e '.version == 1 and .hooks.agentStop[0].timeoutSec == 600' "$plugin/hooks.json"
+    [ "$(stat -c %a "$plugin")$(stat -c %a "$plugin/hooks.json")" = 700600 ]
+    hf -q keep on --session s
+    jq -r '.hooks.agentStop[0].bash' "$plugin/hooks.json" >line
+    echo '{"sessionId":"s","stopReason":"end_turn"}' | sh line | jq -e '.decision == "block"'
+    [ -z "$(ls -A "$HOME")" ]
+    # Written once; what has other bytes is written anew, and a directory of another's is refused (L12).
+    before=$(stat -c %i "$plugin/hooks.json")
+    hf run a --hooks -- copilot -p x
+    [ "$(stat -c %i "$plugin/hooks.json")" = "$before" ]
+    echo '{}' >"$plugin/hooks.json"
+    hf run a --hooks -- copilot -p x
+    jq -e '.hooks.agentStop' "$plugin/hooks.json"
+    rm -r "$plugin"
+    ln -s "$HOME" "$plugin"
+    expect 3 hf run a --hooks -- copilot -p x
+    [ -z "$(ls -A "$HOME")" ]
+}
+
 @test "a session that is resumed has its hooks; with a new command they are given anew" {
     RC=3 expect 3 hf run a --hooks -- claude -p one
     cp arg.4 first
@@ -50,11 +76,10 @@ setup() {
 
 @test "a command that is no client, or cannot be given hooks, is refused before anything starts" {
     expect 2 hf run a --hooks -- sh -c 'claude -p x'
-    says "claude or codex"
-    for client in gemini copilot; do
-        expect 2 hf run a --hooks -- "$client" -p x
-        says "hook install $client"
-    done
+    says "claude, codex or copilot"
+    expect 2 hf run a --hooks -- gemini -p x
+    says "hook install gemini"
+    says "reads them at its start"
     for option in --settings --settings={} --bare --safe-mode; do
         expect 2 hf run a --hooks -- claude "$option" x
     done
