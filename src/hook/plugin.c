@@ -17,7 +17,7 @@
 #include "hf/hook/settings.h"
 #include "hf/sys/io.h"
 #include "hf/sys/replace.h"
-#include "hf/sys/state.h"
+#include "hf/sys/state/state.h"
 
 #define DIRECTORY "clients"
 #define MANIFEST "{\"name\":\"holdfast\",\"version\":\"1.0.0\",\"description\":\"holdfast hooks\",\"hooks\":\"hooks.json\"}\n"
