@@ -1,6 +1,6 @@
 """Metadata is in pyproject.toml. A wheel that carries the library is one for this machine's architecture, of any Python 3."""
 import os
-from distutils.util import get_platform
+from sysconfig import get_platform
 
 from setuptools import setup
 

@@ -178,7 +178,7 @@ installed_for_the_whole_run() {
     installed_for_the_whole_run gemini 'mkdir -p .gemini; echo {\"hooksConfig\":{\"enabled\":false}} | tee ~/.gemini/settings.json >.gemini/settings.json'
 }
 @test "codex: hooks that the agent's own shell takes out of the settings stay in force until the client ends" {
-    installed_for_the_whole_run codex 'rm -f ~/.codex/hooks.json'
+    installed_for_the_whole_run codex 'mv ~/.codex/hooks.json taken-out'
 }
 @test "copilot: hooks that the agent's own shell takes out of the settings stay in force until the client ends" {
     installed_for_the_whole_run copilot 'rm -rf ~/.copilot/hooks; echo {\"disableAllHooks\":true} >~/.copilot/settings.json'

@@ -111,12 +111,10 @@ def holder(script):
 # -- TAP ------------------------------------------------------------------------------
 
 
-def pytest_addoption(parser):
+def pytest_addoption(parser, pluginmanager):
     parser.addoption("--tap", action="store_true", help="results as TAP on standard output")
-    try:
+    if not pluginmanager.hasplugin("terminal"):
         parser.addoption("--verbose", type=int, default=0, help="asked for by pytest itself, also without its terminal (-p no:terminal)")
-    except ValueError:
-        pass
 
 
 class Tap:

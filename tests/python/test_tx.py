@@ -1,11 +1,14 @@
 """Transactional runs and landings: run(in_=[...], land=...), land, and what is raised when they do not succeed."""
+import asyncio
 import os
 import subprocess
+import threading
 
 import pytest
 from conftest import BOUND, wait_until
 
 import holdfast
+import holdfast.aio
 from holdfast import LandState, Outcome, Strategy
 
 QUIET = dict(GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_SYSTEM="/dev/null")
@@ -90,6 +93,29 @@ def test_a_change_lands_or_is_kept_and_landed_later_L14(repo, tmp_path):
         holdfast.land("c")
     with pytest.raises(holdfast.errors.NoLanding):
         holdfast.drop_landing("none")
+
+
+def test_a_landing_that_a_task_cancels_ends_with_its_verifier_and_lands_later_L14(repo, tmp_path):
+    begin("c", "echo new >file", repo, land="HEAD", verify="false").wait(BOUND)
+    verifier = f"echo $$ >{tmp_path}/verifying; exec sleep 600"
+
+    async def main():
+        task = asyncio.ensure_future(holdfast.aio.land("c", verify=verifier, wait=BOUND))
+        await asyncio.get_running_loop().run_in_executor(None, wait_until, lambda: (tmp_path / "verifying").exists() and (tmp_path / "verifying").read_text())
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not os.path.exists(f"/proc/{(tmp_path / 'verifying').read_text().strip()}")
+        assert (repo / "file").read_text() == "old\n" and holdfast.landings()[0].state is not LandState.LANDED
+        refused = await holdfast.aio.land("c", verify="false", wait=BOUND)
+        assert not refused.landed
+        assert (await holdfast.aio.land("c", verify="grep -q new file", wait=BOUND)).landed
+        with pytest.raises(holdfast.errors.Finished):
+            await holdfast.aio.land("c")
+
+    asyncio.run(main())
+    assert (repo / "file").read_text() == "new\n"
+    wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "holdfast-aio"])
 
 
 def test_handles_of_the_parent_are_refused_after_a_fork_L13(target):

@@ -1,7 +1,7 @@
 """What every exception of this package has. The classes themselves are in errors.py, made from the library's list."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, ClassVar, List, Optional, Tuple
 
 if TYPE_CHECKING:
     from ._info import Holder, PathConflict
@@ -16,7 +16,7 @@ class HoldfastError(Exception):
     op: str = ""  #: the step that failed, for example "openat"
     subject: str = ""  #: what it was done to: a path, a pid, a name
     detail: str = ""  #: why, and what to do next
-    errno: int = 0  #: the errno behind it, or 0
+    errno: Any = 0  #: the errno behind it, an int, or 0; type checkers disagree about that of TimeoutError
     holder: Optional[Holder] = None  #: Busy, Timeout: the process that has the lock, where it is known
     conflicts: Tuple[PathConflict, ...] = ()  #: Conflict: what changed in the targets meanwhile
 

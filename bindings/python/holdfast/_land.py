@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import select
 import subprocess
 import sys
 from ctypes import byref, c_void_p
@@ -22,7 +23,7 @@ from ._plan import _strings
 from ._state import Collector, State, current
 from ._time import Duration, optional, waiting
 from ._wait import pipe
-from .errors import Conflict
+from .errors import Cancelled, Conflict
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _CHILD = "import sys; sys.path.insert(0, sys.argv[1]); from holdfast._land import _child; _child()"
@@ -48,7 +49,7 @@ def merge_of(word: str) -> int:
 
 def land(name: str, *, verify: Optional[str] = None, verify_limit: Optional[Duration] = None, merge: str = "rebase", message: Optional[str] = None,
          also: Optional[Sequence[str]] = None, fence: Optional[Lock] = None, keep_plan: bool = False, wait: Optional[Duration] = None,
-         state: Optional[State] = None) -> LandReport:
+         state: Optional[State] = None, _cancel_fd: int = 0) -> LandReport:
     """Makes the work of a candidate part of its branch: rebased onto it as it is now, verified in that form, and read back.
 
         run("fix-160", [...], in_=["."], land="HEAD", verify="make test").wait()
@@ -65,7 +66,7 @@ def land(name: str, *, verify: Optional[str] = None, verify_limit: Optional[Dura
         request[key] = None if value is None else encode(value, key)
     if fence is not None:
         request.update(session=fence._raw, token=fence.token)
-    answer = _in_a_process(request)
+    answer = _in_a_process(request, _cancel_fd)
     if isinstance(answer, BaseException):
         raise answer
     assert isinstance(answer, LandReport)
@@ -76,20 +77,20 @@ def land(name: str, *, verify: Optional[str] = None, verify_limit: Optional[Dura
     return answer
 
 
-def _in_a_process(request: Dict[str, Any]) -> object:
+def _in_a_process(request: Dict[str, Any], cancel_fd: int) -> object:
     read, write = pipe()
     try:
         request["cancel_fd"] = read
         env = dict(os.environ, HOLDFAST_LIBRARY=_library.path) if os.path.isabs(_library.path) else None
         child = subprocess.Popen([sys.executable, "-c", _CHILD, _PACKAGE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=(read,), env=env)
         try:
-            out, _ = child.communicate(pickle.dumps(request))
+            out = _talk(child, pickle.dumps(request), cancel_fd)
         except BaseException:
             # It ends its wait, or its verifier, and has then landed or not; never half.
             os.close(write)
             write = -1
             child.terminate()
-            child.wait()
+            child.communicate()
             raise
         if not out:
             raise OSError(f"the landing ended with status {child.returncode} and without an answer; 'holdfast land list' shows how it stands")
@@ -98,6 +99,28 @@ def _in_a_process(request: Dict[str, Any]) -> object:
         for fd in (read, write):
             if fd >= 0:
                 os.close(fd)
+
+
+def _talk(child: subprocess.Popen[bytes], request: bytes, cancel_fd: int) -> bytes:
+    """What the child answers. With a cancel_fd: Cancelled, as soon as that is readable."""
+    if not cancel_fd:
+        return child.communicate(request)[0]
+    assert child.stdin is not None and child.stdout is not None
+    child.stdin.write(request)
+    child.stdin.close()
+    child.stdin = None  # else communicate() would flush it
+    pieces: List[bytes] = []
+    poll = select.poll()
+    poll.register(child.stdout, select.POLLIN)
+    poll.register(cancel_fd, select.POLLIN)
+    while True:
+        for fd, _ in poll.poll():
+            if fd == cancel_fd:
+                raise Cancelled("the landing was cancelled; 'landings' says how it stands")
+            pieces.append(os.read(fd, 65536))
+            if not pieces[-1]:
+                child.communicate()
+                return b"".join(pieces)
 
 
 def _child() -> None:

@@ -2,6 +2,7 @@
 
     async with holdfast.aio.lock("build", wait=5) as l: …
     info = await holdfast.aio.wait(session)
+    report = await holdfast.aio.land("fix-160", verify="make test")
 
 A task that is cancelled while it waits leaves the queue before CancelledError goes on; a lock that was granted in that very moment
 is given back. Tasks are contenders like threads. Each acquisition has a thread of its own for as long as it is held, because the
@@ -16,7 +17,8 @@ import threading
 from types import TracebackType
 from typing import Any, Awaitable, Callable, Dict, Generic, Optional, Type, TypeVar
 
-from ._info import SessionInfo
+from ._info import LandReport, SessionInfo
+from ._land import land as _land
 from ._lock import Hold
 from ._lock import Lock as _Lock
 from ._session import Session
@@ -206,5 +208,16 @@ async def wait(session: Session, timeout: Optional[Duration] = None) -> SessionI
     thread = _Thread()
     try:
         return await thread.wait(lambda fd: session._wait(waiting(timeout), fd), lambda info: None)
+    finally:
+        thread.end()
+
+
+async def land(name: str, **options: Any) -> LandReport:
+    """As holdfast.land, with its options. A task that is cancelled ends the landing with its verifier before CancelledError goes on: then nothing
+    has landed, unless it had in that very moment; `landings` says which.
+    """
+    thread = _Thread()
+    try:
+        return await thread.wait(lambda fd: _land(name, _cancel_fd=fd, **options), lambda report: None)
     finally:
         thread.end()
