@@ -7,6 +7,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/view/session.h"
+#include "hf/view/work.h"
 #include "session/session.h"
 #include "table.h"
 
@@ -29,6 +30,7 @@ struct show {
 	int shown[HF_VIEW_SESSION_COLUMNS];
 	int n_shown;
 	struct seen *seen;
+	struct hf_view_work *work; /* NULL: not wanted, or not to be had */
 	size_t n, running, hidden;
 };
 
@@ -41,6 +43,8 @@ static void show_done(struct show *show)
 	}
 	free(show->seen);
 	show->seen = NULL;
+	hf_view_work_free(show->work);
+	show->work = NULL;
 	show->n = show->running = show->hidden = 0;
 }
 
@@ -98,6 +102,7 @@ static void note_session(void *arg, const struct hf_session_info *info)
 	}
 	if (show->cli->json) {
 		seen.json = hf_view_session(info);
+		hf_view_work_set(show->work, info, &seen.json);
 		if (!seen.json)
 			cli_die_oom();
 	} else {
@@ -228,6 +233,7 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 	for (uint64_t i = 1;; i++) {
 		struct hf_err err = HF_ERR_INIT;
 
+		show.work = cli->json ? hf_view_work_open(cli->state) : NULL;
 		if (collect(&context, &show, argv, n, &err) < 0)
 			return cli_fail(cli, &err);
 		if (cli->json)

@@ -312,3 +312,26 @@ is_clean() { [ -z "$(git status --porcelain)" ] || { git status --short; return 
     run hf plan list --json
     is_json '.plans == []'
 }
+
+@test "ps --json shows the sandbox and the landing of a run: plan and land, null where there is none" {
+    hold='touch "$DESK/in"; until [ -e "$DESK/go" ]; do sleep 0.02; done'
+    export DESK="$BATS_TEST_TMPDIR"
+    spawn land one "echo 1 >new; echo 2 >lines; $hold"
+    wait_until 30 test -e "$DESK/in"
+    expect 0 hf ps one --json
+    is_json '.sessions[0] | .plan.state == "ACTIVE" and .plan.files == 2 and (.plan.base | length == 40) and .land.step == "working" and .land.branch == "main" and .land.place == null'
+    touch "$DESK/go"
+    wait "$spawned_pid"
+    expect 0 hf ps one --json
+    is_json '.sessions[0] | .plan == null and .land.step == "landed"'
+    expect 1 land two 'echo bad >check'
+    expect 0 hf ps two --json
+    is_json '.sessions[0] | .plan.files == 1 and .plan.state == "ACTIVE"'
+    expect 0 hf run three -- true
+    expect 0 hf ps three --json
+    is_json '.sessions[0] | .plan == null and .land == null'
+    # A candidate of an earlier run is none of this one.
+    expect 0 hf run one -- true
+    expect 0 hf ps one --json
+    is_json '.sessions[0] | .land == null'
+}
