@@ -177,11 +177,29 @@ static int tell(const struct install *install, const struct hf_settings_report *
 
 /* -- the commands -------------------------------------------------------------------------------------- */
 
+/* The words are read and checked; then `verb` is done to the file. */
+static int change(struct install *install, const struct option_spec *specs, int argc, char **argv,
+		  int (*verb)(struct hf_locks *locks, struct hf_journal *journal, const struct hf_settings_opts *opts,
+				struct hf_settings_report *ret_report, struct hf_err *err),
+		  const char *done, const char *same)
+{
+	AUTO(hf_settings_report_done) struct hf_settings_report report = { 0 };
+	AUTO(lock_close) struct lock_context context = { 0 };
+	struct hf_err err = HF_ERR_INIT;
+	int status = read_words(install, argc, argv, specs);
+
+	if (status == HF_EXIT_DONE)
+		status = lock_open(install->cli, &context);
+	if (status != HF_EXIT_DONE)
+		return status < 0 ? HF_EXIT_DONE : status;
+	if (verb(context.locks, context.journal, &install->o, &report, &err) < 0)
+		return cli_fail(install->cli, &err);
+	return tell(install, &report, done, report.other[0] && report.state == HF_SETTINGS_ABSENT ? "hooks not needed in" : same);
+}
+
 int cmd_hook_install(struct cli *cli, int argc, char **argv)
 {
 	AUTO(install_done) struct install install = { .cli = cli };
-	AUTO(hf_settings_report_done) struct hf_settings_report report = { 0 };
-	AUTO(lock_close) struct lock_context context = { 0 };
 	const struct option_spec specs[] = {
 		SCOPE_SPECS(install),
 		{ "guard", 0, OPTION_FLAG, &install.o.guard, NULL, "also the guard before each tool call" },
@@ -189,38 +207,20 @@ int cmd_hook_install(struct cli *cli, int argc, char **argv)
 		{ "dry-run", 0, OPTION_FLAG, &install.o.dry_run, NULL, "print what the file would be" },
 		{ 0 },
 	};
-	struct hf_err err = HF_ERR_INIT;
-	int status = read_words(&install, argc, argv, specs);
 
-	if (status == HF_EXIT_DONE)
-		status = lock_open(cli, &context);
-	if (status != HF_EXIT_DONE)
-		return status < 0 ? HF_EXIT_DONE : status;
-	if (hf_hook_install(context.locks, context.journal, &install.o, &report, &err) < 0)
-		return cli_fail(cli, &err);
-	return tell(&install, &report, "hooks installed in", report.other[0] && report.state == HF_SETTINGS_ABSENT ? "hooks not needed in" : "hooks are in");
+	return change(&install, specs, argc, argv, hf_hook_install, "hooks installed in", "hooks are in");
 }
 
 int cmd_hook_uninstall(struct cli *cli, int argc, char **argv)
 {
 	AUTO(install_done) struct install install = { .cli = cli };
-	AUTO(hf_settings_report_done) struct hf_settings_report report = { 0 };
-	AUTO(lock_close) struct lock_context context = { 0 };
 	const struct option_spec specs[] = {
 		SCOPE_SPECS(install),
 		{ "dry-run", 0, OPTION_FLAG, &install.o.dry_run, NULL, "print what the file would be" },
 		{ 0 },
 	};
-	struct hf_err err = HF_ERR_INIT;
-	int status = read_words(&install, argc, argv, specs);
 
-	if (status == HF_EXIT_DONE)
-		status = lock_open(cli, &context);
-	if (status != HF_EXIT_DONE)
-		return status < 0 ? HF_EXIT_DONE : status;
-	if (hf_hook_uninstall(context.locks, context.journal, &install.o, &report, &err) < 0)
-		return cli_fail(cli, &err);
-	return tell(&install, &report, "hooks taken out of", "no hooks of ours in");
+	return change(&install, specs, argc, argv, hf_hook_uninstall, "hooks taken out of", "no hooks of ours in");
 }
 
 /* One line, or object, for the settings of one scope. Returns 1 when they have our hooks. */

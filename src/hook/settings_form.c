@@ -10,57 +10,29 @@
 #define TOOL_S 30
 #define ENDS_S 5
 
-struct row {
-	const char *event;
+/* When a client calls a hook, in the order in which its settings list them. */
+enum moment { STOPS, BEFORE_TOOL, AFTER_TOOL, TOOL_FAILED, STARTS, ENDS, N_MOMENTS };
+
+/* How each client calls them; NULL: it has no such event. */
+static const char *const event_names[][N_MOMENTS] = {
+	[HF_CLIENT_CLAUDE] = { "Stop", "PreToolUse", "PostToolUse", "PostToolUseFailure", "SessionStart", "SessionEnd" },
+	[HF_CLIENT_CODEX] = { "Stop", "PreToolUse", "PostToolUse", NULL, "SessionStart", NULL },
+	[HF_CLIENT_COPILOT] = { "agentStop", "preToolUse", "postToolUse", NULL, "sessionStart", "sessionEnd" },
+	[HF_CLIENT_GEMINI] = { "AfterAgent", "BeforeTool", "AfterTool", NULL, "SessionStart", "SessionEnd" },
+};
+
+static const struct row {
+	enum moment moment;
 	const char *verb;
 	int timeout_s;
-};
-
-static const struct row claude_rows[] = {
-	{ "Stop", "stop", STOP_S },
-	{ "PreToolUse", "guard", TOOL_S },
-	{ "PreToolUse", "tool", TOOL_S },
-	{ "PostToolUse", "tool", TOOL_S },
-	{ "PostToolUseFailure", "tool", TOOL_S },
-	{ "SessionStart", "session-start", TOOL_S },
-	{ "SessionEnd", "session-end", ENDS_S },
-	{ 0 },
-};
-
-static const struct row codex_rows[] = {
-	{ "Stop", "stop", STOP_S },
-	{ "PreToolUse", "guard", TOOL_S },
-	{ "PreToolUse", "tool", TOOL_S },
-	{ "PostToolUse", "tool", TOOL_S },
-	{ "SessionStart", "session-start", TOOL_S },
-	{ 0 },
-};
-
-static const struct row copilot_rows[] = {
-	{ "agentStop", "stop", STOP_S },
-	{ "preToolUse", "guard", TOOL_S },
-	{ "preToolUse", "tool", TOOL_S },
-	{ "postToolUse", "tool", TOOL_S },
-	{ "sessionStart", "session-start", TOOL_S },
-	{ "sessionEnd", "session-end", ENDS_S },
-	{ 0 },
-};
-
-static const struct row gemini_rows[] = {
-	{ "AfterAgent", "stop", STOP_S },
-	{ "BeforeTool", "guard", TOOL_S },
-	{ "BeforeTool", "tool", TOOL_S },
-	{ "AfterTool", "tool", TOOL_S },
-	{ "SessionStart", "session-start", TOOL_S },
-	{ "SessionEnd", "session-end", ENDS_S },
-	{ 0 },
-};
-
-static const struct row *const rows_of[] = {
-	[HF_CLIENT_CLAUDE] = claude_rows,
-	[HF_CLIENT_CODEX] = codex_rows,
-	[HF_CLIENT_COPILOT] = copilot_rows,
-	[HF_CLIENT_GEMINI] = gemini_rows,
+} rows[] = {
+	{ STOPS, "stop", STOP_S },
+	{ BEFORE_TOOL, "guard", TOOL_S },
+	{ BEFORE_TOOL, "tool", TOOL_S },
+	{ AFTER_TOOL, "tool", TOOL_S },
+	{ TOOL_FAILED, "tool", TOOL_S },
+	{ STARTS, "session-start", TOOL_S },
+	{ ENDS, "session-end", ENDS_S },
 };
 
 int hf_settings_has_groups(enum hf_client client)
@@ -148,13 +120,14 @@ json_t *hf_settings_handlers(const struct hf_settings_want *want)
 {
 	json_t *events = json_object();
 
-	for (const struct row *row = rows_of[want->client]; row->event; row++) {
-		json_t *list = json_object_get(events, row->event);
+	for (const struct row *row = rows; row < rows + sizeof(rows) / sizeof(rows[0]); row++) {
+		const char *event = event_names[want->client][row->moment];
+		json_t *list = event ? json_object_get(events, event) : NULL;
 
-		if (strcmp(row->verb, "guard") == 0 && !want->guard)
+		if (!event || (strcmp(row->verb, "guard") == 0 && !want->guard))
 			continue;
-		if (!list && json_object_set_new(events, row->event, json_array()) == 0)
-			list = json_object_get(events, row->event);
+		if (!list && json_object_set_new(events, event, json_array()) == 0)
+			list = json_object_get(events, event);
 		/* Fails for what could not be made as well. */
 		if (json_array_append_new(list, handler(want, row)) < 0) {
 			json_decref(events);

@@ -194,6 +194,21 @@ ssize_t hf_pread_all(int fd, char *to, size_t len, off_t at)
 	return (ssize_t)have;
 }
 
+int hf_pread_new(int fd, uint64_t size, uint64_t limit, char **ret_bytes, size_t *ret_len)
+{
+	char *bytes = size > limit ? NULL : malloc((size_t)size + 1);
+	ssize_t n = bytes ? hf_pread_all(fd, bytes, (size_t)size, 0) : size > limit ? -E2BIG : -ENOMEM;
+
+	if (n < 0) {
+		free(bytes);
+		return (int)n;
+	}
+	bytes[n] = '\0';
+	*ret_bytes = bytes;
+	*ret_len = (size_t)n;
+	return 0;
+}
+
 int hf_pwrite_all(int fd, const char *from, size_t len, off_t at, size_t *ret_done)
 {
 	size_t done = 0;

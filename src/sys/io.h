@@ -78,6 +78,12 @@ ssize_t hf_read_all(int fd, char *to, size_t cap);
 /* Opens, reads as hf_read_all, closes. For /proc and small files. */
 ssize_t hf_read_file(int dirfd, const char *path, char *to, size_t cap);
 
+/*
+ * Reads the first `size` bytes into new memory with a NUL behind them, to be freed; fewer only at end of file. Returns 0,
+ * -E2BIG when `size` is above `limit`, or -errno.
+ */
+int hf_pread_new(int fd, uint64_t size, uint64_t limit, char **ret_bytes, size_t *ret_len);
+
 /* Reads exactly the bytes there are in [at, at + len); fewer only at end of file. */
 ssize_t hf_pread_all(int fd, char *to, size_t len, off_t at);
 

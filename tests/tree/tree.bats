@@ -109,6 +109,29 @@ load helper
     [ "${#lines[@]}" -eq "$(grep -c '^- `tests' docs/INVARIANTS.md)" ]
 }
 
+@test "each law has its row in docs/ARCHITECTURE.md, whose functions stand in the files named; every file that a document names exists" {
+    /usr/bin/python3 - <<'PY'
+import os, re, sys
+bad = []
+text = open("docs/ARCHITECTURE.md").read()
+rows = dict(re.findall(r"^\| (L\d+) \|.*\| (.*) \|$", text, re.M))
+if sorted(rows, key=lambda law: int(law[1:])) != [f"L{i}" for i in range(1, 15)]:
+    bad.append(f"laws: {sorted(rows)}")
+for law, row in rows.items():
+    found = re.findall(r"`(\w+)` in `([\w/]+\.c)`", row)
+    if not found:
+        bad.append(f"{law}: no function")
+    for function, path in found:
+        if not os.path.exists(path) or not re.search(rf"^[a-z].*\b{function}\(", open(path).read(), re.M):
+            bad.append(f"{law}: {function} is not in {path}")
+for document in ("ARCHITECTURE", "FORMATS", "INVARIANTS", "JSON", "MODEL"):
+    for path in re.findall(r"`((?:src|cli|libexec|tests|tools)/[\w/.-]+\.\w+)`", open(f"docs/{document}.md").read()):
+        if not os.path.exists(path):
+            bad.append(f"docs/{document}.md: {path} does not exist")
+sys.exit("\n".join(bad) or 0)
+PY
+}
+
 @test "a test of stores that is given an unknown store or too many arguments runs nothing and fails" {
     for program in "$BUILD"/tests/store-*; do
         [ -f "$program" ] || continue

@@ -57,44 +57,42 @@ static const char *keep(struct kept *kept, const char *text)
 	return grown[kept->n_strings] ? grown[kept->n_strings++] : NULL;
 }
 
+/* A text becomes the report's own. 1, or 0 without memory. */
+static int keep_in_place(struct kept *kept, const char **text)
+{
+	*text = keep(kept, *text);
+	return *text != NULL;
+}
+
 int hf_report_conflict(struct hf_plan_report *report, const struct hf_conflict *conflict)
 {
 	struct kept *kept = kept_of(report);
-	struct hf_conflict *grown, *c;
+	struct hf_conflict c = *conflict, *grown;
 
 	grown = kept ? reallocarray(kept->conflicts, report->n_conflicts + 1, sizeof(*grown)) : NULL;
 	if (!grown)
 		return -ENOMEM;
 	report->conflicts = kept->conflicts = grown;
-	c = &grown[report->n_conflicts];
-	c->sandbox = keep(kept, conflict->sandbox);
-	c->path = keep(kept, conflict->path);
-	c->kind = conflict->kind;
-	c->by = conflict->by ? keep(kept, conflict->by) : "";
-	c->why = conflict->why ? conflict->why : "";
-	if (!c->sandbox || !c->path || !c->by)
+	c.why = c.why ? c.why : "";
+	if (!keep_in_place(kept, &c.sandbox) || !keep_in_place(kept, &c.path) || (c.by && !keep_in_place(kept, &c.by)))
 		return -ENOMEM;
-	report->n_conflicts++;
+	c.by = c.by ? c.by : "";
+	grown[report->n_conflicts++] = c;
 	return 0;
 }
 
 int hf_report_merged(struct hf_plan_report *report, const struct hf_merged *merged)
 {
 	struct kept *kept = kept_of(report);
-	struct hf_merged *grown, *m;
+	struct hf_merged m = *merged, *grown;
 
 	grown = kept ? reallocarray(kept->merged, report->n_merged + 1, sizeof(*grown)) : NULL;
 	if (!grown)
 		return -ENOMEM;
 	report->merged = kept->merged = grown;
-	m = &grown[report->n_merged];
-	m->sandbox = keep(kept, merged->sandbox);
-	m->path = keep(kept, merged->path);
-	m->kind = merged->kind;
-	m->base = keep(kept, merged->base);
-	if (!m->sandbox || !m->path || !m->base)
+	if (!keep_in_place(kept, &m.sandbox) || !keep_in_place(kept, &m.path) || !keep_in_place(kept, &m.base))
 		return -ENOMEM;
-	report->n_merged++;
+	grown[report->n_merged++] = m;
 	return 0;
 }
 

@@ -49,7 +49,7 @@ int hf_intent_load(int plan_fd, const char *name, struct hf_intent *ret, const c
 	AUTO_FREE char *bytes = NULL;
 	AUTO_FD fd = -1;
 	struct stat st;
-	ssize_t n;
+	size_t n;
 	int r;
 
 	*ret_why = "not a file of ours";
@@ -59,14 +59,9 @@ int hf_intent_load(int plan_fd, const char *name, struct hf_intent *ret, const c
 	if (r < 0)
 		return r;
 	*ret_why = "it is too large";
-	if ((uint64_t)st.st_size > HF_BUF_LIMIT)
-		return HF_E_FORMAT;
-	bytes = malloc((size_t)st.st_size + 1);
-	if (!bytes)
-		return hf_fail_sys(err, ENOMEM, "memory", name);
-	n = hf_pread_all(fd, bytes, (size_t)st.st_size, 0);
-	if (n < 0)
-		return hf_fail_sys(err, (int)-n, "pread", name);
-	r = hf_intent_decode(bytes, (size_t)n, ret, ret_why);
+	r = hf_pread_new(fd, (uint64_t)st.st_size, HF_BUF_LIMIT, &bytes, &n);
+	if (r < 0)
+		return r == -E2BIG ? HF_E_FORMAT : hf_fail_sys(err, -r, "pread", name);
+	r = hf_intent_decode(bytes, n, ret, ret_why);
 	return r == -ENOMEM ? hf_fail_sys(err, ENOMEM, "memory", name) : r;
 }

@@ -169,12 +169,10 @@ static char *take_path(struct hf_object *reader, const char *key)
 static void take_state(struct hf_object *reader, enum hf_plan_state *ret)
 {
 	const char *word = hf_object_take_string(reader, "state", 16);
+	int state = hf_plan_state_of(word);
 
-#define OF(name, number)             \
-	if (strcmp(word, #name) == 0) \
-		*ret = HF_PLAN_##name;
-	HF_PLAN_STATE_LIST(OF)
-#undef OF
+	if (state > 0)
+		*ret = (enum hf_plan_state)state;
 	if (*ret == 0)
 		hf_object_wrong(reader, "there is no such state");
 }

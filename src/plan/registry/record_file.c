@@ -58,7 +58,7 @@ static int read_record(int dirfd, const char *name, const char *plan, struct hf_
 	AUTO_FREE char *text = NULL;
 	AUTO_FD fd = -1;
 	struct stat st;
-	ssize_t n;
+	size_t n;
 	int r;
 
 	*ret_why = "not a file of ours";
@@ -66,15 +66,10 @@ static int read_record(int dirfd, const char *name, const char *plan, struct hf_
 	if (r < 0)
 		return r;
 	*ret_why = "it is too large";
-	if ((uint64_t)st.st_size > RECORD_MAX)
-		return HF_E_FORMAT;
-	text = malloc((size_t)st.st_size + 1);
-	if (!text)
-		return hf_fail_sys(err, ENOMEM, "memory", plan);
-	n = hf_pread_all(fd, text, (size_t)st.st_size, 0);
-	if (n < 0)
-		return hf_fail_sys(err, (int)-n, "pread", plan);
-	r = hf_plan_decode(text, (size_t)n, ret, ret_why);
+	r = hf_pread_new(fd, (uint64_t)st.st_size, RECORD_MAX, &text, &n);
+	if (r < 0)
+		return r == -E2BIG ? HF_E_FORMAT : hf_fail_sys(err, -r, "pread", plan);
+	r = hf_plan_decode(text, n, ret, ret_why);
 	if (r == 0 && strcmp(ret->name, plan) != 0) {
 		hf_plan_record_done(ret);
 		*ret_why = "it is the record of another plan";

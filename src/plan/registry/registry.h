@@ -107,6 +107,9 @@ int hf_plan_check_session(struct hf_plans *plans, const struct hf_plan_record *r
 struct hf_sandbox_record *hf_plan_sandbox(struct hf_plan_record *record, const char *name);
 
 /* May a plan go from one state to the other? */
+/* The state of that word; -EINVAL: there is none. */
+int hf_plan_state_of(const char *word);
+
 int hf_plan_may_become(enum hf_plan_state from, enum hf_plan_state to);
 
 /*

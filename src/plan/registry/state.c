@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "hf/base/fail.h"
+#include "hf/base/words.h"
 #include "hf/plan/registry/registry.h"
 
 #define BIT(state) (1U << HF_PLAN_##state)
@@ -18,40 +19,28 @@ static const unsigned next[] = {
 	[HF_PLAN_CLEANED] = 0,
 };
 
+#define STATE(name, number) { HF_PLAN_##name, #name },
+static const struct hf_word states[] = { HF_PLAN_STATE_LIST(STATE) { 0 } };
+static const struct hf_word strategies[] = { HF_STRATEGY_LIST(HF_WORD) { 0 } };
+
 const char *hf_plan_state_word(enum hf_plan_state state)
 {
-	switch (state) {
-#define WORD(name, number)   \
-	case HF_PLAN_##name: \
-		return #name;
-		HF_PLAN_STATE_LIST(WORD)
-#undef WORD
-	default:
-		return "unknown";
-	}
+	return hf_word_of(states, (int)state);
+}
+
+int hf_plan_state_of(const char *word)
+{
+	return hf_word_number(states, word);
 }
 
 const char *hf_strategy_word(enum hf_strategy strategy)
 {
-	switch (strategy) {
-#define WORD(name, number, word) \
-	case HF_STRATEGY_##name: \
-		return word;
-		HF_STRATEGY_LIST(WORD)
-#undef WORD
-	default:
-		return "unknown";
-	}
+	return hf_word_of(strategies, (int)strategy);
 }
 
 int hf_strategy_of(const char *word)
 {
-#define OF(name, number, text)       \
-	if (strcmp(word, text) == 0) \
-		return HF_STRATEGY_##name;
-	HF_STRATEGY_LIST(OF)
-#undef OF
-	return -EINVAL;
+	return hf_word_number(strategies, word);
 }
 
 int hf_plan_may_become(enum hf_plan_state from, enum hf_plan_state to)

@@ -1,5 +1,4 @@
 /* plan/registry/store.c - plans on disk: opening them, their directories, names and locks. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/name/names.h"
 #include "hf/plan/registry/registry.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -129,61 +129,14 @@ void hf_sandbox_path(const struct hf_plans *plans, const char *plan, const char 
 	hf_buf_add_format(out, "%s/plans/%s/s/%s/%s", hf_state_path(plans->state), key, skey, part);
 }
 
-/* -- the names of all plans ------------------------------------------------------ */
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-struct names {
-	char **list;
-	size_t n;
-};
-
-static void names_done(struct names *names)
-{
-	for (size_t i = 0; i < names->n; i++)
-		free(names->list[i]);
-	free(names->list);
-}
-
-static int add_name(struct names *names, const char *name)
-{
-	char **grown = reallocarray(names->list, names->n + 1, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	names->list = grown;
-	grown[names->n] = strdup(name);
-	return grown[names->n++] ? 0 : -ENOMEM;
-}
-
-static int read_names(struct hf_plans *plans, struct names *names)
-{
-	AUTO_DIR dir = NULL;
-	struct dirent *entry;
-	int r = hf_open_dir(plans->dirfd, ".", &dir);
-
-	while (r == 0 && (entry = readdir(dir))) {
-		char name[HF_NAME_MAX + 1];
-
-		if (hf_name_unkey(entry->d_name, strlen(entry->d_name), name, NULL) == (int)strlen(name))
-			r = add_name(names, name);
-	}
-	return r;
-}
-
 int hf_plan_each(struct hf_plans *plans, int (*fn)(void *arg, const char *plan), void *arg,
 		 struct hf_err *err)
 {
-	AUTO(names_done) struct names names = { 0 };
-	int r = read_names(plans, &names);
+	AUTO(hf_names_done) struct hf_names names = { 0 };
+	int r = hf_names_read(plans->dirfd, &names);
 
 	if (r < 0)
 		return hf_fail_sys(err, -r, "readdir", "plans");
-	if (names.n > 0)
-		qsort(names.list, names.n, sizeof(*names.list), by_name);
 	for (size_t i = 0; i < names.n; i++) {
 		r = fn(arg, names.list[i]);
 		if (r < 0)

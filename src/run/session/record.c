@@ -6,6 +6,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
+#include "hf/base/words.h"
 #include "hf/exec/marks.h"
 #include "hf/journal/object.h"
 #include "hf/run/session/record.h"
@@ -24,40 +25,24 @@ const char *hf_phase_word(enum hf_phase phase)
 	return (size_t)phase < N_PHASES && phase_words[phase] ? phase_words[phase] : "unknown";
 }
 
+static const struct hf_word outcomes[] = { HF_OUTCOME_LIST(HF_WORD) { 0 } };
+static const struct hf_word states[] = { HF_SESSION_LIST(HF_WORD) { 0 } };
+
 const char *hf_outcome_word(enum hf_outcome outcome)
 {
-	switch (outcome) {
-#define WORD(name, number, word)    \
-	case HF_OUTCOME_##name: \
-		return word;
-		HF_OUTCOME_LIST(WORD)
-#undef WORD
-	default:
-		return "unknown";
-	}
+	return hf_word_of(outcomes, (int)outcome);
 }
 
 enum hf_outcome hf_outcome_of(const char *word)
 {
-#define OF(name, number, text)       \
-	if (strcmp(word, text) == 0) \
-		return HF_OUTCOME_##name;
-	HF_OUTCOME_LIST(OF)
-#undef OF
-	return HF_OUTCOME_NONE;
+	int number = hf_word_number(outcomes, word);
+
+	return number < 0 ? HF_OUTCOME_NONE : (enum hf_outcome)number;
 }
 
 const char *hf_session_word(enum hf_session_state state)
 {
-	switch (state) {
-#define WORD(name, number, word)    \
-	case HF_SESSION_##name: \
-		return word;
-		HF_SESSION_LIST(WORD)
-#undef WORD
-	default:
-		return "unknown";
-	}
+	return hf_word_of(states, (int)state);
 }
 
 /* -- writing ------------------------------------------------------------------ */

@@ -7,6 +7,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/name/names.h"
 #include "hf/sys/io.h"
 #include "hf/tx/land/git/git.h"
 #include "hf/tx/land/candidate/land.h"
@@ -79,57 +80,14 @@ int hf_land_look(struct hf_landings *landings, const char *name, hf_land_fn *fn,
 	return 0;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-struct names {
-	char **list;
-	size_t n;
-};
-
-static void names_done(struct names *names)
-{
-	for (size_t i = 0; i < names->n; i++)
-		free(names->list[i]);
-	free(names->list);
-}
-
-static int read_names(struct hf_landings *landings, struct names *names)
-{
-	AUTO_DIR dir = NULL;
-	struct dirent *entry;
-	int r = hf_open_dir(landings->dirfd, ".", &dir);
-
-	while (r == 0 && (entry = readdir(dir))) {
-		char name[HF_NAME_MAX + 1];
-		char **grown;
-
-		if (entry->d_name[0] == '.' || hf_name_unkey(entry->d_name, strlen(entry->d_name), name, NULL) < 0)
-			continue;
-		grown = reallocarray(names->list, names->n + 1, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		names->list = grown;
-		grown[names->n] = strdup(name);
-		if (!grown[names->n])
-			return -ENOMEM;
-		names->n++;
-	}
-	if (names->n > 0)
-		qsort(names->list, names->n, sizeof(*names->list), by_name);
-	return r;
-}
-
 int hf_land_list(struct hf_landings *landings, hf_land_fn *fn, void *arg, struct hf_err *err)
 {
-	AUTO(names_done) struct names names = { 0 };
+	AUTO(hf_names_done) struct hf_names names = { 0 };
 	int r, first = 0;
 
 	if (!landings || !fn)
 		return FAIL(err, -EINVAL, "arguments", "hf_land_list", "NULL");
-	r = read_names(landings, &names);
+	r = hf_names_read(landings->dirfd, &names);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "readdir", "landings");
 	for (size_t i = 0; i < names.n; i++) {
@@ -256,14 +214,14 @@ static int recover_one(struct hf_landings *landings, const char *name, struct hf
 
 int hf_land_recover(struct hf_landings *landings, const char *name, struct hf_err *err)
 {
-	AUTO(names_done) struct names names = { 0 };
+	AUTO(hf_names_done) struct hf_names names = { 0 };
 	int r, any = 0;
 
 	if (!landings)
 		return FAIL(err, -EINVAL, "arguments", "hf_land_recover", "NULL");
 	if (name)
 		return recover_one(landings, name, err);
-	r = read_names(landings, &names);
+	r = hf_names_read(landings->dirfd, &names);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "readdir", "landings");
 	for (size_t i = 0; i < names.n; i++) {
