@@ -34,6 +34,7 @@ struct cli {
 	int keep_status; /* cli_keep_status() */
 	const struct command *command;
 	struct hf_state *state; /* opened by cli_state() */
+	int dashes; /* by cli_options(): how many words stood before "--"; -1: there was none */
 	struct complete *complete; /* a shell asks what could follow: cli_options() answers, nothing is done */
 };
 
@@ -63,6 +64,7 @@ int cmd_lock_acquire(struct cli *cli, int argc, char **argv);
 int cmd_lock_release(struct cli *cli, int argc, char **argv);
 int cmd_lock_renew(struct cli *cli, int argc, char **argv);
 int cmd_lock_check(struct cli *cli, int argc, char **argv);
+int cmd_lock_status(struct cli *cli, int argc, char **argv);
 int cmd_lock_list(struct cli *cli, int argc, char **argv);
 int cmd_lock_break(struct cli *cli, int argc, char **argv);
 int cmd_lock_fd(struct cli *cli, int argc, char **argv);
@@ -70,6 +72,7 @@ int cmd_run(struct cli *cli, int argc, char **argv);
 int cmd_ps(struct cli *cli, int argc, char **argv);
 int cmd_stop(struct cli *cli, int argc, char **argv);
 int cmd_kill(struct cli *cli, int argc, char **argv);
+int cmd_restart(struct cli *cli, int argc, char **argv);
 int cmd_wait(struct cli *cli, int argc, char **argv);
 int cmd_logs(struct cli *cli, int argc, char **argv);
 int cmd_reap(struct cli *cli, int argc, char **argv);

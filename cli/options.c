@@ -185,6 +185,7 @@ int cli_options(struct cli *cli, const struct option_spec *specs, int argc, char
 {
 	int words = 0, at = 0;
 
+	cli->dashes = -1;
 	if (cli->complete) {
 		cli_complete_options(cli, specs, max == OPTIONS_THEN_COMMAND);
 		return -2;
@@ -193,6 +194,7 @@ int cli_options(struct cli *cli, const struct option_spec *specs, int argc, char
 		int used;
 
 		if (strcmp(argv[at], "--") == 0) {
+			cli->dashes = words;
 			at++;
 			break;
 		}

@@ -10,9 +10,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "hf/base/parse.h"
+#include "command.h"
 #include "lock/lock.h"
 
 /* The file's path as the name of the event. */
@@ -42,16 +44,31 @@ static int journal_timeout(struct cli *cli, enum hf_event event, const char *nam
 	return journalled;
 }
 
+/* The command runs with the lock, as it does in the shell that has the descriptor; it keeps it as long as it has it open. */
+static int become(const struct cli *cli, char **command)
+{
+	return command[0] ? command_become(cli, command) : HF_EXIT_DONE;
+}
+
+static int unlock(const struct cli *cli, int fd)
+{
+	if (flock(fd, LOCK_UN) == 0)
+		return HF_EXIT_DONE;
+	cli_say(cli, "descriptor %d: %m", fd);
+	return HF_EXIT_OS;
+}
+
 int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 {
 	struct lock_options o = LOCK_OPTIONS_INIT;
+	int undo = 0;
 	const struct option_spec specs[] = {
 		{ "nonblock", 'n', OPTION_FLAG, &o.no_wait, NULL, "do not wait" },
 		{ "wait", 'w', OPTION_DURATION, &o.wait_ns, "DUR", "wait at most DUR (else for ever)" },
 		{ "shared", 's', OPTION_FLAG, &o.shared, NULL, "together with others that are shared" },
-		{ "on-timeout", 0, OPTION_TEXT, &o.on_timeout_word, "WHAT", "fail, skip or proceed" },
-		{ "conflict-exit-code", 'E', OPTION_COUNT, &o.busy_status, "N",
-		  "exit status when it cannot be had (1)" },
+		{ "unlock", 'u', OPTION_FLAG, &undo, NULL, "give it back; the descriptor stays open" },
+		{ "on-timeout", 0, OPTION_TEXT, &o.on_timeout_word, "fail|skip|proceed", "what to do when it stays busy (fail)" },
+		{ "conflict-exit-code", 'E', OPTION_COUNT, &o.busy_status, "N", "exit status when it stays busy (1)" },
 		{ 0 },
 	};
 	struct hf_mono start = hf_mono_now();
@@ -61,7 +78,7 @@ int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 	char name[512];
 	uint64_t fd;
 	int64_t waited;
-	int r, status, n = cli_options(cli, specs, argc, argv, 1, 1);
+	int r, status, n = cli_options(cli, specs, argc, argv, 1, OPTIONS_THEN_COMMAND);
 
 	if (n < 0)
 		return cli_options_status(n);
@@ -71,19 +88,22 @@ int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 	if (hf_parse_u64(argv[0], strlen(argv[0]), INT32_MAX, &fd) < 0 ||
 	    fcntl((int)fd, F_GETFD) < 0)
 		return cli_usage(cli, "descriptor %s is not open; in a shell: exec 9<>FILE", argv[0]);
+	argv[n] = NULL; /* the words were moved together; there is room behind the last */
+	if (undo)
+		return n > 1 ? cli_usage(cli, "--unlock runs no command") : unlock(cli, (int)fd);
 	name_of((int)fd, name, sizeof(name));
 	opts.mode = o.shared ? HF_LOCK_SHARED : HF_LOCK_EXCLUSIVE;
 	opts.wait_ns = o.wait_ns;
 	r = hf_lock_fd((int)fd, &opts, &holder, &err);
 	if (r >= 0)
-		return HF_EXIT_DONE;
+		return become(cli, argv + 1);
 	if (r != HF_E_BUSY && r != HF_E_TIMEOUT)
 		return cli_fail(cli, &err);
 	waited = hf_mono_now().ns - start.ns;
 	if (o.on_timeout == ON_TIMEOUT_PROCEED &&
 	    journal_timeout(cli, HF_EV_LOCK_FAIL_OPEN, name, waited, &holder, &err)) {
 		cli_say(cli, "%s: going on WITHOUT the lock", name);
-		return HF_EXIT_DONE;
+		return become(cli, argv + 1);
 	}
 	if (o.on_timeout == ON_TIMEOUT_SKIP)
 		(void)journal_timeout(cli, HF_EV_LOCK_SKIPPED, name, waited, &holder, &err);

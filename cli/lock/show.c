@@ -5,6 +5,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
 #include "hf/view/lock.h"
+#include "holdfast/file.h"
 #include "lock/lock.h"
 
 struct show {
@@ -164,13 +165,35 @@ static void print_event(void *arg, const char *line, size_t len)
 	(void)fwrite(line, 1, len, stdout);
 }
 
+static void close_file(struct hf_file *file)
+{
+	if (file)
+		(void)hf_file_close(file, NULL);
+}
+
+/* The lock of the file of that path, if there is such a file; from then on `context` speaks of locks of files. */
+static int find_file(struct lock_context *context, const char *path, struct hf_file **ret)
+{
+	const struct hf_file_opts opts = { .size = sizeof(opts) };
+
+	if (hf_file_open(context->locks, path, &opts, ret, NULL) < 0) {
+		*ret = NULL;
+		return -1;
+	}
+	context->kind = HF_LOCK_KIND_FILE;
+	context->locks = hf_locks_kind(context->locks, context->kind);
+	return 0;
+}
+
 int cmd_why(struct cli *cli, int argc, char **argv)
 {
 	struct show show = { .cli = cli };
 	const struct option_spec specs[] = { LOCK_KIND_SPEC(show.kind), { 0 } };
 	AUTO(lock_close) struct lock_context context = { 0 };
 	struct hf_err err = HF_ERR_INIT;
+	struct hf_file *file = NULL;
 	json_t *object = NULL;
+	const char *name;
 	int r, status, n = cli_options(cli, specs, argc, argv, 1, 1);
 
 	if (n < 0)
@@ -178,23 +201,40 @@ int cmd_why(struct cli *cli, int argc, char **argv)
 	status = lock_open_kind(cli, show.kind, &context);
 	if (status != HF_EXIT_DONE)
 		return status;
-	r = hf_lock_look(context.locks, argv[0], explain, &show, &err);
-	if (r < 0 && r != HF_E_NOT_HELD)
+	name = argv[0];
+	r = hf_lock_look(context.locks, name, explain, &show, &err);
+	/* No lock has that name; a file may. */
+	if (r == HF_E_NOT_HELD && !show.kind && find_file(&context, name, &file) == 0) {
+		name = hf_file_lock_name(file);
+		r = hf_lock_look(context.locks, name, explain, &show, &err);
+	}
+	if (r < 0 && r != HF_E_NOT_HELD) {
+		close_file(file);
 		return cli_fail(cli, &err);
+	}
 	if (r == HF_E_NOT_HELD && !cli->json)
-		print_free(argv[0], "is free: nobody has ever taken it here");
+		print_free(name, "is free: nobody has ever taken it here");
 	if (cli->json) {
-		const struct hf_lock_info never = { .kind = context.kind, .name = argv[0] };
+		const struct hf_lock_info never = { .kind = context.kind, .name = name };
 
 		object = r == HF_E_NOT_HELD ? hf_view_lock(&never) : show.list;
 		show.list = json_array();
 	}
 	if (context.kind == HF_LOCK_KIND_NAME)
-		land_why(cli, argv[0], object);
-	journal_history(cli, argv[0], hf_lock_kind_word(context.kind), 5, print_event, &show);
+		land_why(cli, name, object);
+	journal_history(cli, name, hf_lock_kind_word(context.kind), 5, print_event, &show);
 	if (cli->json) {
 		cli_set(object, "events", show.list);
 		cli_print_json(object);
 	}
+	close_file(file);
 	return HF_EXIT_DONE;
+}
+
+int cmd_lock_status(struct cli *cli, int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++)
+		if (argv[i][0] != '-')
+			return cmd_why(cli, argc, argv);
+	return cmd_lock_list(cli, argc, argv);
 }

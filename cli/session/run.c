@@ -212,6 +212,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		{ "log", 0, OPTION_FLAG, &run.log, NULL, "log all output, and go on when its reader goes away" },
 		{ "no-log", 0, OPTION_FLAG, &run.no_log, NULL, "do not log the output" },
 		{ "log-max", 0, OPTION_SIZE, &run.log_max, "SIZE", "what the log takes at most; the oldest goes (64M; 0: no limit)" },
+		{ "command", 'c', OPTION_TEXT, &run.shell, "LINE", "a line for the shell, instead of -- CMD" },
 		{ "resume", 0, OPTION_FLAG, &run.resume, NULL, "go on with the next attempt: command, options, directory as they were" },
 		{ "env", 0, OPTION_LIST, &run.env, "K[=V]", "set a variable (K: as it is here), also when it is resumed" },
 		{ "cwd", 'C', OPTION_TEXT, &o->cwd, "DIR", "run it in DIR" },
@@ -236,14 +237,12 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 	int status, n;
 
 	run.lock.wait_ns = 0;
-	n = cli_options(cli, specs, argc, argv, 1, OPTIONS_THEN_COMMAND);
+	n = cli_options(cli, specs, argc, argv, 0, OPTIONS_THEN_COMMAND);
 	if (n < 0)
 		return cli_options_status(n);
-	if (n < 2 && !run.resume)
-		return cli_usage(cli, "the command is missing; it stands behind --");
-	argv[n] = NULL; /* the words were moved together; there is room behind the last */
-	command = argv + 1;
-	run.name = argv[0];
+	status = run_words(&run, n, argv, &command);
+	if (status != HF_EXIT_DONE)
+		return status;
 	run.in.cli = cli;
 	run.in.name = run.name;
 	status = lock_options_check(cli, &run.lock);

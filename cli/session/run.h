@@ -2,12 +2,16 @@
 #ifndef CLI_SESSION_RUN_H
 #define CLI_SESSION_RUN_H
 
+#include "holdfast/name.h"
 #include "lock/lock.h"
 #include "session/run_in.h"
 
 struct run {
 	struct cli *cli;
 	const char *name;
+	char made_name[HF_NAME_MAX + 1]; /* where none was given */
+	const char *shell;               /* -c: a line for the shell */
+	char *shell_command[4];
 	struct lock_options lock;
 	struct hf_run_opts o;
 	/* -1: not given; 0 then says that there is to be none. */
@@ -22,6 +26,12 @@ struct run {
 	struct run_in in;
 	struct hf_tx_opts tx;
 };
+
+/*
+ * Finds the name and the command among the `n` words: "NAME [--] CMD...", "-- CMD..." with a name that is made, or
+ * either of them without CMD and with -c LINE. HF_EXIT_DONE, or HF_EXIT_USAGE after saying what is missing.
+ */
+int run_words(struct run *run, int n, char **argv, char ***ret_command);
 
 /* It was not run, or not to its end: says why, and what to do. The exit status. */
 int run_fail(struct run *run, int r, const struct hf_run_report *report, const struct hf_err *err);
