@@ -114,10 +114,70 @@ static void fill(struct hf_hook_event *event, json_t *root)
 	event->kind = kind_of(event, root);
 }
 
+/* The number that four hexadecimal digits are; -1: they are none. */
+static int four_digits(const char *at)
+{
+	int number = 0;
+
+	for (int i = 0; i < 4; i++) {
+		const char *digits = "0123456789abcdef0123456789ABCDEF", *found = at[i] ? strchr(digits, at[i]) : NULL;
+
+		if (!found)
+			return -1;
+		number = number * 16 + (int)((found - digits) % 16);
+	}
+	return number;
+}
+
+/*
+ * Half of a surrogate pair, which a client in JavaScript writes when it has cut a text inside an emoji, becomes U+FFFD.
+ * Returns how many there were.
+ */
+static int mend_halves(char *text, size_t len)
+{
+	int n = 0;
+
+	for (size_t i = 0; i + 1 < len; i++) {
+		int unit;
+
+		if (text[i] != '\\')
+			continue;
+		unit = text[i + 1] == 'u' && i + 6 <= len ? four_digits(text + i + 2) : -1;
+		i++;
+		if (unit < 0xd800 || unit > 0xdfff)
+			continue;
+		i += 4;
+		if (unit < 0xdc00 && i + 7 <= len && text[i + 1] == '\\' && text[i + 2] == 'u') {
+			int low = four_digits(text + i + 3);
+
+			if (low >= 0xdc00 && low <= 0xdfff) {
+				i += 6;
+				continue;
+			}
+		}
+		memcpy(text + i - 3, "fffd", 4);
+		n++;
+	}
+	return n;
+}
+
+/* NULL: it is no JSON, or there is no memory. */
+static json_t *parse(const char *text, size_t len)
+{
+	const size_t flags = JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL;
+	json_t *root = json_loadb(text, len, flags, NULL);
+	AUTO_FREE char *mended = root ? NULL : malloc(len + 1);
+
+	if (!mended)
+		return root;
+	memcpy(mended, text, len);
+	mended[len] = '\0';
+	return mend_halves(mended, len) ? json_loadb(mended, len, flags, NULL) : NULL;
+}
+
 int hf_hook_read(const char *text, size_t len, struct hf_hook_event **ret_event, struct hf_err *err)
 {
 	struct hf_hook_event *event;
-	json_error_t why;
 	json_t *root;
 
 	if (len > HF_HOOK_INPUT_MAX)
@@ -130,7 +190,7 @@ int hf_hook_read(const char *text, size_t len, struct hf_hook_event **ret_event,
 		text += 3;
 		len -= 3;
 	}
-	root = json_loadb(text, len, JSON_ALLOW_NUL, &why);
+	root = parse(text, len);
 	if (!json_is_object(root)) {
 		json_decref(root);
 		free(event);

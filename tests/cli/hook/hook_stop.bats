@@ -176,6 +176,22 @@ R="$BATS_TEST_DIRNAME/recorded"
     [ "$(ls "$HOLDFAST_DIR/modes")" = s ]
 }
 
+@test "half of an emoji, as JavaScript writes it, and numbers beyond 64 bits are no reason to let a client go" {
+    unset_ids
+    hf -q keep on --session s --max 100
+    n=0
+    for text in '"\ud83d"' '"\ude00"' '"cut \ud83d\u0041"' '"\ud83d\ud83d\ude00"' '"\\\\ud83d \ud83d"' '"\uD83D"' '"\ud83d\n"' 12345678901234567000; do
+        n=$((n + 1))
+        hf -q hook tool <<<'{"session_id":"s","hook_event_name":"PreToolUse"}'
+        stop "{\"session_id\":\"s\",\"hook_event_name\":\"Stop\",\"last_assistant_message\":$text,\"n\":$n}"; blocked
+    done
+    # What is wrong besides stays wrong.
+    for text in '"\ud83"' '"\ud83d' '"\ud83d\u00"' '"\ud83d", 0' '"\ud83d\x"'; do
+        stop "{\"session_id\":\"s\",\"hook_event_name\":\"Stop\",\"last_assistant_message\":$text}"; allowed
+    done
+    [ "$(events hook_failed)" -eq 5 ]
+}
+
 @test "a damaged record is put away, with one event, and the client is let go (L12)" {
     unset_ids
     hf -q keep on --session s
