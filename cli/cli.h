@@ -74,6 +74,7 @@ int cmd_stop(struct cli *cli, int argc, char **argv);
 int cmd_kill(struct cli *cli, int argc, char **argv);
 int cmd_restart(struct cli *cli, int argc, char **argv);
 int cmd_wait(struct cli *cli, int argc, char **argv);
+int cmd_attach(struct cli *cli, int argc, char **argv);
 int cmd_logs(struct cli *cli, int argc, char **argv);
 int cmd_reap(struct cli *cli, int argc, char **argv);
 int cmd_file_edit(struct cli *cli, int argc, char **argv);

@@ -28,6 +28,7 @@ const struct command cli_commands[] = {
 	{ "restart", NULL,       "NAME [--grace DUR]", "stop a session and start it again as it was, in the background", cmd_restart },
 	{ "wait",    NULL,       "NAME... [-w DUR]", "until a session has ended; exits as it did", cmd_wait },
 	{ "logs",    NULL,       "NAME... [-f] [-t] [-n LINES] [--stderr]", "the output of sessions", cmd_logs },
+	{ "attach",  NULL,       "NAME [--read-only] [--detach-keys KEYS]", "the terminal of a session", cmd_attach },
 	{ "reap",    NULL,       "[NAME]", "end what sessions left whose supervisor and keeper were killed", cmd_reap },
 	{ "file",    "edit",     "FILE [--create] [--validate CMD] [--backup N] [--fenced] [options] -- CMD...", "replace a file by what a command makes of it, under its lock", cmd_file_edit },
 	{ "file",    "block",    "FILE ID [--text TEXT | --remove] [--start LINE --end LINE] [options of edit]", "replace the text between two marker lines", cmd_file_block },

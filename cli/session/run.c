@@ -109,6 +109,8 @@ static int check_limits(struct run *run)
 		return cli_usage(run->cli, "--max-active goes from 1 to %d", HF_LOCK_SLOTS_MAX);
 	if (run->o.group && run->max_active == NOT_GIVEN && !run->resume)
 		return cli_usage(run->cli, "--group needs --max-active N");
+	if (run->terminal && (!run->detach || run->no_log || run->leave_running))
+		return cli_usage(run->cli, "--terminal needs --detach, and goes neither with --no-log nor with --leave-running");
 	if (run->no_log && (run->log || run->log_max != NOT_GIVEN))
 		return cli_usage(run->cli, "--no-log goes neither with --log nor with --log-max");
 	if (run->log_max != NOT_GIVEN && run->log_max != 0 && run->log_max < HF_RUN_LOG_MIN)
@@ -145,7 +147,7 @@ static void fill_options(struct run *run, char **command)
 	o->size = sizeof(*o);
 	o->argv = command[0] ? command : NULL;
 	o->flags = (run->resume ? HF_RUN_RESUME : 0) | (run->leave_running ? HF_RUN_LEAVE_RUNNING : 0) |
-		   (run->log ? HF_RUN_LOG : 0) | (run->no_log ? HF_RUN_NO_LOG : 0);
+		   (run->log ? HF_RUN_LOG : 0) | (run->no_log ? HF_RUN_NO_LOG : 0) | (run->terminal ? HF_RUN_TERMINAL : 0);
 	/* 0 on the command line means: at once. */
 	o->grace_ns = run->grace_ns < 0 ? 0 : run->grace_ns == 0 ? -1 : run->grace_ns;
 	o->deadline_ns = duration(run, run->deadline_ns);
@@ -209,6 +211,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		{ "verify", 0, OPTION_TEXT, &o->verify, "CMD", "success needs exit 0 of this, too (sh -c)" },
 		{ "verify-deadline", 0, OPTION_DURATION, &run.verify_ns, "DUR", "for the verifier (10m)" },
 		{ "detach", 'd', OPTION_FLAG, &run.detach, NULL, "in the background; output to the log" },
+		{ "terminal", 't', OPTION_FLAG, &run.terminal, NULL, "with --detach: a terminal of its own, for 'holdfast attach'" },
 		{ "log", 0, OPTION_FLAG, &run.log, NULL, "log all output, and go on when its reader goes away" },
 		{ "no-log", 0, OPTION_FLAG, &run.no_log, NULL, "do not log the output" },
 		{ "log-max", 0, OPTION_SIZE, &run.log_max, "SIZE", "what the log takes at most; the oldest goes (64M; 0: no limit)" },

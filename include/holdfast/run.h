@@ -135,6 +135,8 @@ enum hf_run_flags {
 	/* Again and again, see every_ns, max_runs, until. An attempt that was interrupted is the last one. */
 	HF_RUN_LOOP = 1 << 3,
 	HF_RUN_NO_LOG = 1 << 4,
+	/* hf_run_start: the command has a terminal of its own, to which viewers attach (hf_session_attach). It is logged. */
+	HF_RUN_TERMINAL = 1 << 5,
 };
 
 /* How the tree is held together. */
@@ -482,6 +484,50 @@ HF_API int hf_log_fd(struct hf_log *log, struct hf_err *err) HF_MUST_CHECK;
 
 /* Frees. NULL is fine. After fork: allowed in the child. */
 HF_API void hf_log_free(struct hf_log *log);
+
+/* -- its terminal ------------------------------------------------------------------- */
+
+/*
+ * The terminal of a session that was started with HF_RUN_TERMINAL. Its output is the log's (hf_session_log), from its start on. What is
+ * typed comes from one viewer at a time: the first that wants to type, and when it leaves the one that has waited longest.
+ */
+struct hf_attach;
+
+enum hf_attach_flags {
+	HF_ATTACH_READ_ONLY = 1 << 0, /* it never types */
+	HF_ATTACH_TAKE = 1 << 1,      /* it types instead of the viewer that does */
+};
+
+struct hf_attach_opts {
+	size_t size;            /* sizeof(struct hf_attach_opts) */
+	unsigned flags;         /* enum hf_attach_flags */
+	uint32_t rows, columns; /* of the viewer's own terminal; the command's gets them when it may type. 0: not known */
+};
+
+/*
+ * Attaches to it, until hf_attach_free. HF_E_GONE: it has ended; -ENOTTY: it has no terminal; HF_E_UNTRUSTED: what listens there is not its
+ * keeper; HF_E_NO_SESSION; -errno. At most 8 viewers; one more is let go at once. Does not block.
+ */
+HF_API int hf_session_attach(struct hf_sessions *sessions, const char *name, const struct hf_attach_opts *opts,
+			     struct hf_attach **ret_attach, struct hf_err *err) HF_MUST_CHECK;
+
+/* A descriptor that poll calls readable when there is something to hear, and writable when more can be typed. It is the attach's. */
+HF_API int hf_attach_fd(const struct hf_attach *attach);
+
+/* Takes what the keeper says. 1: whether it may type has been said, perhaps anew; 0: nothing; HF_E_GONE: the session has ended, or let it go. */
+HF_API int hf_attach_hear(struct hf_attach *attach) HF_MUST_CHECK;
+
+/* 1 when it may type; 0 when it may not, with the pid of the viewer that does (0: none) in *ret_writer, which may be NULL. */
+HF_API int hf_attach_types(const struct hf_attach *attach, int32_t *ret_writer);
+
+/* Types. Returns how many bytes were taken; -EAGAIN: none now; HF_E_GONE. What a viewer types that may not is dropped. */
+HF_API int hf_attach_type(struct hf_attach *attach, const void *keys, size_t n) HF_MUST_CHECK;
+
+/* The viewer's terminal has another size. 0; -EAGAIN; HF_E_GONE. */
+HF_API int hf_attach_resize(struct hf_attach *attach, uint32_t rows, uint32_t columns);
+
+/* Leaves. NULL is fine. After fork: allowed in the child. */
+HF_API void hf_attach_free(struct hf_attach *attach);
 
 HF_C_END
 

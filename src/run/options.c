@@ -33,6 +33,7 @@ const struct hf_option hf_options[] = {
 	{ "term", "term", HF_OPTION_TERM, OF(term) },
 	{ "log", "log", HF_OPTION_FLAG, HF_RUN_LOG },
 	{ "no_log", "no-log", HF_OPTION_FLAG, HF_RUN_NO_LOG },
+	{ "terminal", "terminal", HF_OPTION_FLAG, HF_RUN_TERMINAL },
 	{ "leave_running", "leave-running", HF_OPTION_FLAG, HF_RUN_LEAVE_RUNNING },
 	{ "loop", "loop", HF_OPTION_FLAG, HF_RUN_LOOP },
 	{ NULL, NULL, HF_OPTION_FLAG, 0 },
@@ -146,7 +147,8 @@ static int check_durations(const char *name, const struct hf_run_opts *o, struct
 
 int hf_options_check(const char *name, const struct hf_run_opts *o, struct hf_err *err)
 {
-	const unsigned flags = HF_RUN_RESUME | HF_RUN_LEAVE_RUNNING | HF_RUN_LOG | HF_RUN_LOOP | HF_RUN_NO_LOG;
+	const unsigned flags = HF_RUN_RESUME | HF_RUN_LEAVE_RUNNING | HF_RUN_LOG | HF_RUN_LOOP | HF_RUN_NO_LOG |
+			       HF_RUN_TERMINAL;
 	char key[HF_NAME_KEY_MAX];
 	int r = hf_name_key(name, name ? strlen(name) : 0, key, err);
 
@@ -161,6 +163,9 @@ int hf_options_check(const char *name, const struct hf_run_opts *o, struct hf_er
 		return FAIL(err, -EINVAL, "arguments", name, "there is no such flag, tree or term");
 	if (o->flags & HF_RUN_LOG && o->flags & HF_RUN_NO_LOG)
 		return FAIL(err, -EINVAL, "arguments", name, "HF_RUN_LOG and HF_RUN_NO_LOG exclude each other");
+	if (o->flags & HF_RUN_TERMINAL && o->flags & (HF_RUN_NO_LOG | HF_RUN_LEAVE_RUNNING))
+		return FAIL(err, -EINVAL, "arguments", name,
+			    "a terminal is shown from the log and ends with its keeper: no HF_RUN_NO_LOG, no HF_RUN_LEAVE_RUNNING");
 	if (o->log_max && o->log_max < HF_RUN_LOG_MIN)
 		return FAIL(err, -EINVAL, "arguments", name, "a log's limit is at least %d bytes",
 			    HF_RUN_LOG_MIN);

@@ -368,4 +368,126 @@ def only_error_is_a_terminal(options):
     must(t, t.wait() == 0, "status")
 
 
+# -- attach: x runs in the background with a terminal of its own ------------------------
+
+
+def attach(*options):
+    return Terminal([HOLDFAST, "attach", "x", *options])
+
+
+def background(script, *options):
+    subprocess.run([HOLDFAST, "run", "x", "-d", "-t", *options, "--", "bash", "-c", script], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+
+def detach(t, keys=b"\x10\x11"):
+    t.send(keys)
+    t.expect("detached from session")
+    must(t, t.wait() == 0, "status")
+    t.must_be_as_before()
+
+
+def attach_shows_types_and_detaches(options):
+    background('echo START; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo ALL; read -r l; echo "LINE $l"; read -r l; echo "LINE $l"; exit 6')
+    t = attach()
+    t.expect("START\r\nALL\r\n")
+    t.send(b"one\n")
+    t.expect("LINE one\r\n")
+    detach(t)
+    must(t, field(".state") == "running", "it did not go on")
+    t = attach("--detach-keys", "ctrl-\\")
+    t.expect("START\r\nALL\r\n.*LINE one\r\n")
+    detach(t, b"\x1c")
+    t = attach()
+    t.expect("LINE one\r\n")
+    # The first of the keys alone is typed, after a while.
+    t.send(b"a\x10b\x7f\n")
+    t.expect("LINE a\x10\r\n")
+    must(t, t.wait() == 6, "the status of the session")
+    t.must_be_as_before()
+
+
+def attach_passes_the_size_on(options):
+    background('trap "stty size" WINCH; echo READY; until [ -e go ]; do sleep 0.02; done; stty size')
+    t = attach()
+    t.expect("READY.*33 77")
+    t.resize(40, 100)
+    t.expect("40 100")
+    open("go", "w").close()
+    must(t, t.wait() == 0, "status")
+
+
+def attach_ctrl_c_and_ctrl_z(options):
+    background('trap "exit 0" INT; echo READY; while :; do sleep 0.02; done')
+    t = attach()
+    t.expect("READY")
+    until(t, ".state", "running")
+    leader = field(".pid")
+    t.send(b"\x1a")
+    time.sleep(0.3)
+    must(t, open(f"/proc/{leader}/stat").read().split()[2] != "T", "it was stopped, and nothing lets it go on")
+    t.send(b"\x03")
+    must(t, t.wait() == 130, "status")
+    must(t, field(".outcome") == "interrupted", field(".outcome"))
+    t.must_be_as_before()
+
+
+def attach_has_one_writer(options):
+    background('stty -echo; echo READY; while read -r l; do echo "GOT $l"; [ "$l" != end ] || exit 0; done')
+    first = attach()
+    first.expect("READY")
+    first.send(b"one\n")
+    first.expect("GOT one\r\n")
+    second = attach()
+    second.expect("READY.*GOT one\r\n.*pid [0-9]+ types")
+    second.send(b"not\n")
+    first.send(b"two\n")
+    for t in (first, second):
+        t.expect("GOT two\r\n")
+    must(second, b"GOT not" not in second.seen, "two writers")
+    # The one that waited types when the first has left.
+    detach(first)
+    second.send(b"three\n")
+    second.expect("GOT three\r\n")
+    third = attach("--take")
+    third.expect("GOT three\r\n")
+    second.expect("pid [0-9]+ types")
+    second.send(b"not\n")
+    watcher = attach("--read-only")
+    watcher.expect("GOT three\r\n")
+    watcher.send(b"not\n")
+    third.send(b"end\n")
+    for t in (second, third, watcher):
+        must(t, t.wait() == 0, "status")
+        must(t, b"GOT not" not in t.seen, "two writers")
+        t.must_be_as_before()
+
+
+def attach_is_put_back(options):
+    """After a TERM to the viewer, and after the keeper and supervisor are killed."""
+    background("echo READY; sleep 60")
+    t = attach()
+    t.expect("READY")
+    os.kill(t.pid, signal.SIGTERM)
+    must(t, t.wait() == 0, "status")
+    t.must_be_as_before()
+    t = attach()
+    t.expect("READY")
+    until(t, ".state", "running")
+    os.kill(int(field(".keeper.pid")), signal.SIGKILL)
+    must(t, t.wait() != 0, "status")
+    t.must_be_as_before()
+
+
+def attach_does_not_ask_again(options):
+    background(r"printf 'A\033[6nB\033]11;?\033\\C\033[31mred\033[0m\033[?1049h\033P+q544e\033\\D\005E\n'; read -r l; printf 'LIVE\033[6n\n'; read -r l")
+    t = attach()
+    t.expect("E\r\n")
+    must(t, t.seen.startswith(b"AB" + b"C\x1b[31mred\x1b[0m\x1b[?1049hDE"), "what was shown again")
+    t.send(b"\n")
+    t.expect("LIVE\x1b\\[6n")
+    t.send(b"\n")
+    must(t, t.wait() == 0, "status")
+    must(t, b"\x1b[?1049l" in t.seen, "the other screen was left on")
+
+
 globals()[sys.argv[1]](sys.argv[2:])

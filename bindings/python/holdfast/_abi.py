@@ -350,6 +350,7 @@ HF_RUN_LEAVE_RUNNING = 2
 HF_RUN_LOG = 4
 HF_RUN_LOOP = 8
 HF_RUN_NO_LOG = 16
+HF_RUN_TERMINAL = 32
 
 # enum hf_run_tree
 HF_TREE_DEFAULT = 0
@@ -403,6 +404,10 @@ HF_LOG_UNKNOWN = 0
 HF_LOG_OUT = 1
 HF_LOG_ERR = 2
 HF_LOG_BOTH = 3
+
+# enum hf_attach_flags
+HF_ATTACH_READ_ONLY = 1
+HF_ATTACH_TAKE = 2
 
 # enum hf_tx_keep
 HF_TX_KEEP_DEFAULT = 0
@@ -1104,6 +1109,15 @@ class hf_log_span(Structure):
     ]
 
 
+class hf_attach_opts(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("flags", c_uint),
+        ("rows", c_uint32),
+        ("columns", c_uint32),
+    ]
+
+
 class hf_tx_opts(Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -1339,6 +1353,7 @@ STRUCTS: List[Any] = [
     hf_session_info,
     hf_wait_opts,
     hf_log_span,
+    hf_attach_opts,
     hf_tx_opts,
     hf_tx_conflict,
     hf_tx_report,
@@ -1346,6 +1361,12 @@ STRUCTS: List[Any] = [
 
 # name: (result, parameters)
 FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
+    "hf_attach_fd": (c_int, (c_void_p,)),
+    "hf_attach_free": (None, (c_void_p,)),
+    "hf_attach_hear": (c_int, (c_void_p,)),
+    "hf_attach_resize": (c_int, (c_void_p, c_uint32, c_uint32,)),
+    "hf_attach_type": (c_int, (c_void_p, c_void_p, c_size_t,)),
+    "hf_attach_types": (c_int, (c_void_p, c_void_p,)),
     "hf_boot_now": (hf_boot, ()),
     "hf_client_here": (c_int, ()),
     "hf_client_of": (c_int, (c_char_p,)),
@@ -1482,6 +1503,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "hf_record_text": (c_char_p, (c_void_p, c_char_p,)),
     "hf_run_start": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
     "hf_run_supervise": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
+    "hf_session_attach": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
     "hf_session_beat": (c_int, (c_void_p, c_char_p, c_uint64, c_int, c_void_p,)),
     "hf_session_list": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p,)),
     "hf_session_log": (c_int, (c_void_p, c_char_p, c_uint, c_void_p, c_void_p,)),

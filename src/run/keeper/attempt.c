@@ -54,6 +54,8 @@ int hf_keeper_logs(const struct hf_keeper *k)
 
 int hf_keeper_wants_pty(const struct hf_keeper *k)
 {
+	if (k->detached)
+		return (k->o.flags & HF_RUN_TERMINAL) && hf_keeper_logs(k) && !(k->o.flags & HF_RUN_LEAVE_RUNNING);
 	return !k->detached && (hf_keeper_logs(k) || k->o.idle_ns > 0) && isatty(STDIN_FILENO) &&
 	       isatty(STDOUT_FILENO);
 }
@@ -66,6 +68,7 @@ static int open_output(struct hf_keeper *k)
 	int r;
 
 	k->output.log.attempt = k->record.attempt;
+	k->output.size = k->viewers.size;
 	if (!hf_log_is_on(&k->output.log) && k->o.idle_ns == 0 && !k->own_session)
 		return 0;
 	r = hf_output_open(&k->output, k->own_session ? HF_OUTPUT_TERMINAL : HF_OUTPUT_PIPES);
@@ -73,6 +76,11 @@ static int open_output(struct hf_keeper *k)
 		return r;
 	if (ioctl(k->output.terminal, TIOCSCTTY, 0) < 0)
 		return -errno;
+	/* In the background the keeper has both sides: what is typed comes from viewers. */
+	if (k->detached) {
+		k->viewers.pty = fcntl(k->output.streams[0].from, F_DUPFD_CLOEXEC, 3);
+		return k->viewers.pty < 0 ? -errno : 0;
+	}
 	atomic_store(&k->gate->has_pty, 0);
 	hf_keeper_tell(k, &news, k->output.streams[0].from);
 	/* The caller's terminal is raw before the first output comes, or lines would end twice. */
@@ -90,8 +98,9 @@ static void close_terminal(struct hf_keeper *k)
 	/* Given up before its other end is closed: that would be a hangup for us. */
 	if (terminal >= 0)
 		(void)ioctl(terminal, TIOCNOTTY);
-	if (k->output.on_pty)
+	if (k->output.on_pty && !k->detached)
 		hf_keeper_tell(k, &news, -1);
+	hf_auto_close(&k->viewers.pty);
 	k->output.on_pty = 0;
 }
 

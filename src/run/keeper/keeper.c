@@ -1,6 +1,7 @@
 /* run/keeper/keeper.c - the keeper's life: lock, admission, what was before, the attempts, the end. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -48,6 +49,9 @@ static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *er
 	 * pty, we lead the pty's session: Ctrl-Z stops nobody whose parent is outside of it. */
 	hf_keeper_peek(k, state);
 	k->own_session = hf_keeper_wants_pty(k) && setsid() >= 0;
+	/* What has a terminal asks for its kind; a cron job has none. */
+	if (k->own_session && k->detached)
+		(void)setenv("TERM", "xterm-256color", 0);
 	if (!k->own_session)
 		(void)setpgid(0, 0);
 	hf_keeper_set_comm(k);
@@ -177,6 +181,12 @@ static int begin_log(struct hf_keeper *k, struct hf_err *err)
 	k->output.alone = k->detached && !direct;
 	k->output.passive = !asked;
 	k->record.log = hf_log_run(k->sessions, k->name, k->record.token, plan.keep);
+	if (k->own_session && k->detached) {
+		int r = hf_viewers_open(&k->viewers, k->sessions, k->name);
+
+		if (r < 0)
+			return hf_fail_sys(err, -r, "terminal", k->name);
+	}
 	if (asked)
 		return hf_log_begin(&k->output.log, k->sessions, k->name, plan.token, plan.keep, plan.max, err);
 	hf_log_begin_later(&k->output.log, &plan);
@@ -287,6 +297,7 @@ _Noreturn void hf_keeper_main(struct hf_keeper *k, struct hf_state *state)
 	news.report.outlived = k->record.outlived;
 	memcpy(news.report.outlived_names, k->record.outlived_names, sizeof(news.report.outlived_names));
 	finish(k);
+	hf_viewers_done(&k->viewers);
 	hf_keeper_tell(k, &news, -1);
 	_exit(0);
 }

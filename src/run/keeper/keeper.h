@@ -14,6 +14,7 @@
  *     poll.c         the one poll: signals, orders, limits, lease, supervisor; turns them into events
  *     ending.c       the state machine of a tree that is being ended (pure)
  *     judge.c        from an end to an outcome (pure)
+ *     viewers.c      those that are attached to the command's terminal
  *     notify.c, output.c
  *
  * Signals first, records after: while a command runs, nothing waits for the disk. A record that is
@@ -32,6 +33,7 @@
 #include "hf/run/keeper/judge.h"
 #include "hf/run/keeper/link.h"
 #include "hf/run/keeper/output.h"
+#include "hf/run/keeper/viewers.h"
 #include "hf/run/session/store.h"
 #include "hf/run/session/stored.h"
 #include "hf/run/stage.h"
@@ -61,6 +63,7 @@ struct hf_keeper {
 	struct hf_session_record record;
 	struct hf_tree tree;
 	struct hf_output output;
+	struct hf_viewers viewers;
 	char **envp;
 	char *env_set[20];      /* the strings in it that the keeper made */
 	char *stage_text;       /* merged stage options of a resumed session; owned */
@@ -177,6 +180,9 @@ void hf_keeper_reap_child(struct hf_keeper *keeper, const struct hf_child *child
  */
 struct hf_watched hf_keeper_watch(struct hf_keeper *keeper, const struct hf_child *child,
 				  const struct hf_limits *limits);
+
+/* What viewers typed; a key that interrupts is known before the command can act on it. */
+void hf_keeper_take_typed(struct hf_keeper *keeper);
 
 /* Takes what has come in, without sleeping: both of these. listen.c */
 void hf_keeper_listen(struct hf_keeper *keeper);

@@ -148,14 +148,30 @@ void hf_keeper_take_orders(struct hf_keeper *k)
 	}
 }
 
+void hf_keeper_take_typed(struct hf_keeper *k)
+{
+	pid_t group = 0;
+	struct hf_link_order order = { .signal = hf_viewers_take(&k->viewers, &group), .from_terminal = 1 };
+
+	order.group = group;
+	if (order.signal)
+		obey(k, &order);
+	hf_viewers_copy(&k->viewers);
+}
+
 /* On a pty, Ctrl-Z stops the command alone; the supervisor's shell is to get the terminal back. */
 static void tell_suspended(struct hf_keeper *k)
 {
 	struct hf_link_news news = { .kind = HF_LINK_SUSPENDED };
 	siginfo_t info = { 0 };
 
-	if (k->child && k->output.on_pty && !k->tree.leader_exited &&
-	    waitid(P_PID, (id_t)k->child->pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0)
+	if (!k->child || !k->output.on_pty || k->tree.leader_exited ||
+	    waitid(P_PID, (id_t)k->child->pid, &info, WSTOPPED | WNOHANG) < 0 || info.si_pid == 0)
+		return;
+	/* In the background there is no shell that would let it go on. */
+	if (k->detached)
+		hf_tree_signal(&k->tree, SIGCONT);
+	else
 		hf_keeper_tell(k, &news, -1);
 }
 

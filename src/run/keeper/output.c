@@ -53,19 +53,21 @@ void hf_output_done(struct hf_output *output)
 	hf_log_writer_done(&output->log);
 }
 
-/* A pty like the caller's terminal. The command's side, or -errno; ours is that of the first stream. */
+/* A pty like the caller's terminal, or, where the log is the only reader, like any. The command's side, or -errno; ours is that of the first stream. */
 static int open_pty(struct hf_output *output, int raw_output)
 {
-	struct termios modes;
-	struct winsize size;
+	struct termios modes = { 0 };
+	struct winsize size = output->size;
 	int ours, theirs;
 
-	if (tcgetattr(STDOUT_FILENO, &modes) < 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
+	if (!output->alone && (tcgetattr(STDOUT_FILENO, &modes) < 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0))
 		return -errno;
 	if (raw_output)
 		modes.c_oflag &= ~(tcflag_t)OPOST;
-	if (openpty(&ours, &theirs, NULL, &modes, &size) < 0)
+	if (openpty(&ours, &theirs, NULL, output->alone ? NULL : &modes, &size) < 0)
 		return -errno;
+	if (output->alone)
+		output->streams[0].to = -1;
 	(void)fcntl(ours, F_SETFD, FD_CLOEXEC);
 	(void)fcntl(theirs, F_SETFD, FD_CLOEXEC);
 	output->streams[0].from = ours;
@@ -87,7 +89,7 @@ static int open_pipe(struct hf_output *output, int i)
 /* Standard error is where the rest of the terminal is, unless the caller sent it elsewhere. */
 static int open_error(struct hf_output *output, int theirs)
 {
-	if (!isatty(STDERR_FILENO))
+	if (!output->alone && !isatty(STDERR_FILENO))
 		return open_pipe(output, 1);
 	output->child[2] = theirs;
 	return 0;

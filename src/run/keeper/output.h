@@ -16,6 +16,7 @@
 
 #include <poll.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 
 #include "hf/run/session/log.h"
 #include "holdfast/clock.h"
@@ -39,6 +40,7 @@ struct hf_output {
 	int failed;                  /* errno of what the caller's file could not take; 0: nothing */
 	int terminal;                /* the pty's side for the command; -1: none */
 	int on_pty;                  /* the command that runs has a pty */
+	struct winsize size;         /* of a pty that is like no terminal of the caller's */
 	struct hf_stream streams[2]; /* standard output (or the pty), standard error */
 	int child[3];                /* for the command; -1: as it is */
 	int order;                   /* tells which stream was written next (ordered.h); -1: nothing does */

@@ -58,15 +58,17 @@ static void renew(struct hf_keeper *k)
 static void turn(struct hf_keeper *k, struct hf_mono until)
 {
 	int alone = k->over == HF_CAUSE_SUPERVISOR;
-	struct pollfd fds[7] = { { .fd = k->signals, .events = POLLIN },
+	struct pollfd fds[8 + HF_VIEWERS_POLL] = { { .fd = k->signals, .events = POLLIN },
 				 { .fd = alone ? -1 : k->supervisor_fd, .events = POLLIN },
 				 { .fd = alone ? -1 : k->link, .events = POLLIN } };
 	nfds_t n = 3 + hf_output_poll(&k->output, fds + 3);
 
+	n += hf_viewers_poll(&k->viewers, fds + n);
 	if (!k->lost)
 		until = hf_mono_earlier(until, k->renewal.next);
 	(void)hf_poll_until(fds, n, until);
 	hf_output_pump(&k->output);
+	hf_keeper_take_typed(k);
 	if (fds[0].revents)
 		hf_keeper_take_signals(k);
 	if (fds[2].revents)

@@ -16,7 +16,7 @@ void hf_keeper_peek(struct hf_keeper *k, struct hf_state *state)
 	struct hf_sessions *sessions = NULL;
 	struct hf_stored stored;
 
-	if (!(k->o.flags & HF_RUN_RESUME) || k->detached || hf_sessions_open(state, NULL, &sessions, NULL) < 0)
+	if (!(k->o.flags & HF_RUN_RESUME) || hf_sessions_open(state, NULL, &sessions, NULL) < 0)
 		return;
 	if (hf_stored_load(sessions, k->name, 0, 0, &stored, NULL) == 0) {
 		if (k->given.idle_ns == 0)

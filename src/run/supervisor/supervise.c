@@ -196,6 +196,7 @@ static int start_keeper(struct hf_supervisor *s, const struct hf_start *start, c
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	hf_output_init(&keeper.output);
+	keeper.viewers = (struct hf_viewers)HF_VIEWERS_INIT;
 	hf_copy_text(keeper.record.name, sizeof(keeper.record.name), s->name);
 	keeper.link = ends[1];
 	s->link = keeper.not_ours[1] = ends[0];

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/run/keeper/keys.h"
 #include "hf/run/supervisor/supervise.h"
 
 /* A job in the background of a shell neither reads the terminal nor changes it. */
@@ -79,7 +80,6 @@ static void hand_over(struct hf_terminal *t)
 
 int hf_terminal_read(struct hf_terminal *t, pid_t *ret_group)
 {
-	struct termios modes;
 	ssize_t n;
 
 	if (t->len > 0)
@@ -92,13 +92,7 @@ int hf_terminal_read(struct hf_terminal *t, pid_t *ret_group)
 		return 0;
 	t->at = 0;
 	t->len = (size_t)n;
-	/* The master's side shows the modes of the other one, and the group that is in front there. */
-	*ret_group = tcgetpgrp(t->pty);
-	if (tcgetattr(t->pty, &modes) < 0 || !(modes.c_lflag & ISIG) || *ret_group <= 0)
-		return 0;
-	if (memchr(t->keys, modes.c_cc[VINTR], t->len))
-		return SIGINT;
-	return memchr(t->keys, modes.c_cc[VQUIT], t->len) ? SIGQUIT : 0;
+	return hf_keys_signal(t->pty, t->keys, t->len, ret_group);
 }
 
 void hf_terminal_copy(struct hf_terminal *t)
