@@ -76,6 +76,7 @@ HF_C_BEGIN
 	X(CONFLICT,  -8068, 1, "the target changed since the sandbox was made")                   \
 	X(TORN,      -8069, 3, "in use when power failed, so it may be torn")                     \
 	X(NO_CONFINE, -8070, 3, "the command cannot be confined as was asked for")                \
+	X(STDIO,     -8071, 3, "its input or output would lead past the sandbox")                 \
 	X(NO_LANDING, -8081, 1, "no such candidate")                                              \
 	X(LAND,      -8082, 3, "cannot be landed on")
 /* clang-format on */

@@ -238,9 +238,11 @@ struct hf_plan_entered {
  * it waits, the calling thread has TERM, HUP, INT, QUIT, USR1 and USR2 blocked and passes them
  * on; what comes from a terminal the command gets by itself.
  * The command has the caller's standard input, output and error, cwd (as seen inside; in a target
- * with clone or copy: the same place in the copy), signal mask and limits, and no other descriptor. Returns 0 when the command was started (or could
+ * with clone or copy: the same place in the copy), signal mask and limits, and no other descriptor. A file of a
+ * sandboxed target as standard input is opened again in the sandbox, at the same place in it; as
+ * output it is refused (HF_E_STDIO), and so is a directory. Returns 0 when the command was started (or could
  * not be executed: exec_error), else:
- *   HF_E_NO_PLAN, HF_E_PLAN_STATE, HF_E_TARGET, HF_E_NO_OVERLAY, HF_E_TORN
+ *   HF_E_NO_PLAN, HF_E_PLAN_STATE, HF_E_TARGET, HF_E_NO_OVERLAY, HF_E_STDIO, HF_E_TORN
  *   HF_E_BUSY, HF_E_TIMEOUT, -EINVAL, -errno
  */
 HF_API int hf_plan_enter(struct hf_plans *plans, const char *plan,

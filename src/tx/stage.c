@@ -123,7 +123,7 @@ static int ready(void *arg, struct hf_err *err)
 	struct hf_tx *tx = arg;
 	int r;
 
-	tx->shared->fail.sys = 0;
+	tx->shared->fail = (struct hf_inside_fail){ 0 };
 	/* Before the mount: what changes from now on it may not have seen. */
 	r = hf_t0_take(&tx->verified.since, err);
 	if (r == 0)

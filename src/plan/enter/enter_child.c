@@ -113,6 +113,8 @@ int hf_enter_child(struct hf_enter *enter, struct hf_inside_fail *fail)
 
 	if (enter->inside.n > 0 || enter->inside.confine)
 		r = hf_inside_enter(&enter->inside, fail);
+	if (r == 0 && enter->inside.n > 0)
+		r = hf_inside_open_stdio(&enter->inside, fail);
 	if (r == 0 && enter->inside.n > 0) {
 		if (!(enter->flags & HF_PLAN_ENTER_NO_RENAME)) {
 			pid_t helper = start_helper(enter, &told.without);

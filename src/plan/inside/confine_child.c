@@ -73,53 +73,6 @@ static int put_back(const struct hf_inside *inside, const int *trees, struct hf_
 	return 0;
 }
 
-/*
- * A file that was opened for reading outside could be opened again for writing through /proc/self/fd, on the mount
- * that it was opened on. So it is opened again here.
- */
-static int open_again(const struct hf_inside *inside, int fd)
-{
-	char link[32], path[4096];
-	struct stat old, new;
-	AUTO_FD again = -1;
-	int flags = fcntl(fd, F_GETFL);
-	int in_sandbox = 0;
-	ssize_t n;
-	off_t at;
-
-	if (flags < 0 || (flags & O_ACCMODE) != O_RDONLY || hf_sys.fstat(fd, &old) < 0 || !S_ISREG(old.st_mode) || old.st_nlink == 0)
-		return 0;
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = hf_sys.readlinkat(AT_FDCWD, link, path, sizeof(path) - 1);
-	if (n < 0)
-		return -errno;
-	path[n] = '\0';
-	again = hf_sys.openat2(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-	if (again < 0 || hf_sys.fstat(again, &new) < 0)
-		return -errno;
-	for (size_t i = 0; i < inside->n; i++)
-		in_sandbox |= hf_path_is_in(path, inside->layers[i].target);
-	if (!S_ISREG(new.st_mode) || (!in_sandbox && (new.st_dev != old.st_dev || new.st_ino != old.st_ino)))
-		return -ESTALE;
-	at = hf_sys.lseek(fd, 0, SEEK_CUR);
-	if (at < 0 || hf_sys.lseek(again, at, SEEK_SET) < 0 || dup2(again, fd) < 0)
-		return -errno;
-	return 0;
-}
-
-static int open_stdio_again(const struct hf_inside *inside, struct hf_inside_fail *fail)
-{
-	for (int fd = 0; fd <= 2; fd++) {
-		int r = open_again(inside, fd);
-
-		if (r < 0) {
-			errno = -r;
-			return confine_failed(fail, "open again", "the file that is the standard input");
-		}
-	}
-	return 0;
-}
-
 /* 0; 1: mounts cannot do it here, nothing was changed; -errno with *fail filled. */
 static int confine_mounts(const struct hf_inside *inside, struct hf_inside_fail *fail)
 {
@@ -138,7 +91,7 @@ static int confine_mounts(const struct hf_inside *inside, struct hf_inside_fail 
 	}
 	r = put_back(inside, trees, fail);
 	close_all(trees, inside->n_places);
-	return r < 0 ? r : open_stdio_again(inside, fail);
+	return r;
 }
 
 int hf_confine_files(struct hf_inside *inside, struct hf_inside_fail *fail)

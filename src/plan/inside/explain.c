@@ -59,8 +59,6 @@ static const char *confine_remedy(const struct hf_inside_fail *fail)
 {
 	if (is_step(fail, "landlock"))
 		return "a read-only rest needs a mount namespace (--strategy overlay), or Landlock of Linux 6.2";
-	if (is_step(fail, "open again"))
-		return "give it another one, or a pipe";
 	if (strcmp(fail->subject, "user namespace") == 0)
 		return "a network of its own needs a user namespace";
 	return "";
@@ -99,11 +97,25 @@ void hf_inside_explain(const struct hf_inside_fail *fail, char why[HF_PLAN_WHY_M
 	hf_copy_text(remedy, HF_PLAN_WHY_MAX, advice);
 }
 
+/* Standard input, output or error would lead past the sandbox. */
+static int stdio_error(const struct hf_inside_fail *fail, const char *subject, struct hf_err *err)
+{
+	if (is_step(fail, HF_STEP_STDIO_DIRECTORY))
+		return FAIL(err, HF_E_STDIO, "stdio", subject, "it is a directory");
+	if (is_step(fail, HF_STEP_STDIO_WRITABLE))
+		return FAIL(err, HF_E_STDIO, "stdio", subject, "use a file outside of the target, or a pipe (| cat >FILE), not %.120s",
+			    fail->subject);
+	return FAIL(err, fail->confine ? HF_E_NO_CONFINE : HF_E_STDIO, "stdio", subject,
+		    "use a pipe (cat FILE |): in the sandbox %.120s cannot be opened (%s)", fail->subject, strerrordesc_np(fail->sys));
+}
+
 int hf_inside_error(const struct hf_inside_fail *fail, const char *subject, struct hf_err *err)
 {
 	char why[HF_PLAN_WHY_MAX], remedy[HF_PLAN_WHY_MAX];
 	int r;
 
+	if (fail->stdio)
+		return stdio_error(fail, subject, err);
 	hf_inside_explain(fail, why, remedy);
 	r = FAIL(err, fail->confine ? HF_E_NO_CONFINE : HF_E_NO_OVERLAY, fail->step, subject, "%.130s%s%.115s", why, remedy[0] ? "; " : "",
 		 remedy);

@@ -43,6 +43,7 @@ struct hf_inside {
 struct hf_inside_fail {
 	int sys;
 	int confine; /* 1: it cannot be confined, as was asked for */
+	int stdio;   /* 1: it is about the standard input, output or error: HF_STEP_STDIO_... */
 	char step[32];
 	char subject[160];
 	char text[200]; /* the kernel's sentence, or "" */
@@ -60,6 +61,16 @@ int hf_inside_map_own(uid_t uid, gid_t gid, struct hf_inside_fail *fail);
  * The caller is inside afterwards, with the capabilities of the namespace, cwd not changed.
  */
 int hf_inside_enter(struct hf_inside *inside, struct hf_inside_fail *fail);
+
+#define HF_STEP_STDIO_DIRECTORY "a directory as input or output"
+#define HF_STEP_STDIO_WRITABLE  "a writable file of the target"
+#define HF_STEP_STDIO_AGAIN     "opening it again"
+
+/*
+ * Makes standard input, output and error safe: a file of a target that is open for reading is opened again
+ * in the sandbox. Refused are one that is open for writing, and directories. After hf_inside_enter.
+ */
+int hf_inside_open_stdio(const struct hf_inside *inside, struct hf_inside_fail *fail);
 
 /* A user namespace alone, with the own ids. */
 int hf_inside_new_user(struct hf_inside_fail *fail);
@@ -79,7 +90,7 @@ int hf_inside_failed(struct hf_inside_fail *fail, const char *step, const char *
 void hf_inside_explain(const struct hf_inside_fail *fail, char why[HF_PLAN_WHY_MAX],
 		       char remedy[HF_PLAN_WHY_MAX]);
 
-/* The same as an error, HF_E_NO_OVERLAY or HF_E_NO_CONFINE. */
+/* The same as an error: HF_E_NO_OVERLAY, HF_E_NO_CONFINE or HF_E_STDIO. */
 int hf_inside_error(const struct hf_inside_fail *fail, const char *subject, struct hf_err *err);
 
 #endif

@@ -70,6 +70,31 @@ inherited_descriptor() {
 }
 @test "no descriptor of the old tree is inherited (trap 1, L12)" { both inherited_descriptor; }
 
+standard_input_of_target() {
+    needs_overlay; seq 3 >T/f; own T; plan_over T
+    # The first line is read outside: the sandbox goes on behind it.
+    [ "$(bash -c 'head -c 2 >/dev/null; "$@" -q plan enter p -- bash -c "cat; echo past >/proc/self/fd/0; cat T/f"' x \
+        $([ "$as_user" = 1 ] && echo "setpriv --reuid=65534 --regid=65534 --clear-groups $ROOM/holdfast" || echo "$HOLDFAST") <T/f)" = $'2\n3\npast' ]
+    [ "$(cat T/f)" = $'1\n2\n3' ]
+    [ "$(hp plan diff p --name-only)" = f ]
+}
+@test "a file of the target as standard input is that of the sandbox (L12)" { both standard_input_of_target; }
+
+standard_output_in_target() {
+    needs_overlay; echo old >T/f; own T; plan_over T
+    local n
+    for n in 1 2; do
+        run bash -c "exec $n>>T/f; \"\$@\" plan enter p -- sh -c 'echo ran >&$n'" x \
+            $([ "$as_user" = 1 ] && echo "setpriv --reuid=65534 --regid=65534 --clear-groups $ROOM/holdfast" || echo "$HOLDFAST")
+        [ "$status" -eq 3 ]
+    done
+    run ! grep -q ran T/f
+    grep -q 'past the sandbox' T/f # the message itself goes where the user sent it
+    hp -q plan enter p -- echo piped | cat >T/f
+    [ "$(cat T/f)" = piped ]
+}
+@test "a file of the target as output is refused, a pipe to it is not (L12)" { both standard_output_in_target; }
+
 cwd_inside() {
     needs_overlay; mkdir T/sub; echo old >T/f; own T; plan_over T
     (cd T && inside 'echo new >f; echo n >made; [ "$(pwd -P)" = "$1/T" ]; [ "$(readlink /proc/self/cwd)" = "$1/T" ]' "$ROOM")
