@@ -86,13 +86,21 @@ static void print_merged(const struct hf_plan_report *report)
 static int tell(const struct cli *cli, const char *plan, const char *done, int r,
 		const struct hf_plan_report *report, const struct hf_err *err)
 {
+	const char *way_out = strcmp(done, "committed") == 0 ?
+		"--force PATH overrules one, --merge merges text; 'plan diff' shows the work, which is kept" :
+		"--force PATH takes an entry back although it changed since the commit";
+	int status;
+
 	if (r < 0) {
 		if (cli->json)
 			return cli_fail_beside(cli, err,
 					       hf_view_plan_report(plan, r == HF_E_CONFLICT ? "conflict" :
 									       "unchanged", report));
 		print_conflicts(report);
-		return cli_fail(cli, err);
+		status = cli_fail(cli, err);
+		if (r == HF_E_CONFLICT && report->n_conflicts)
+			cli_say(cli, "plan '%s': %s", plan, way_out);
+		return status;
 	}
 	if (cli->json) {
 		cli_print_json(hf_view_plan_report(plan, done, report));

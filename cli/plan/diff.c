@@ -1,4 +1,5 @@
 /* cli/plan/diff.c - plan diff: the changes as lines, numbers, names, JSON or a patch. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 
 struct diff_options {
 	int stat, patch, name_only, zero;
-	const char *ignore_from;
+	const char *ignore_from, *sandbox;
 	char **ignore;
 	int64_t wait_ns;
 };
@@ -82,6 +83,8 @@ static int take(void *arg, const struct hf_change *c)
 {
 	struct diff *diff = arg;
 
+	if (diff->o->sandbox && strcmp(diff->o->sandbox, c->sandbox) != 0)
+		return 0;
 	diff->n[c->kind]++;
 	if (c->kind != HF_CHANGE_SKIPPED)
 		diff->bytes += (c->new_bytes < 0 ? 0 : c->new_bytes) - (c->old_bytes < 0 ? 0 : c->old_bytes);
@@ -94,7 +97,13 @@ static int take(void *arg, const struct hf_change *c)
 		(void)fwrite(c->path, 1, strlen(c->path), stdout);
 		putchar(diff->o->zero ? '\0' : '\n');
 	} else if (diff->o->patch) {
-		int status = plan_patch(diff->cli, c);
+		int status;
+
+		if (!diff->o->sandbox)
+			print_sandbox(diff, c);
+		status = plan_patch(diff->cli, c);
+		if (status == PLAN_PATCH_UNREAD || ferror(stdout))
+			return -EPIPE;
 
 		if (status != HF_EXIT_DONE && diff->status == HF_EXIT_DONE)
 			diff->status = status;
@@ -137,15 +146,17 @@ static int finish(struct diff *diff, const char *plan, int r, const struct hf_er
 int cmd_plan_diff(struct cli *cli, int argc, char **argv)
 {
 	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
+	AUTO_FREE char *path = NULL;
 	struct diff_options o = { 0 };
 	struct diff diff = { .cli = cli, .o = &o };
 	struct hf_plan_diff_opts opts = { .size = sizeof(opts) };
 	struct hf_err err = HF_ERR_INIT;
 	const struct option_spec specs[] = {
 		{ "stat", 0, OPTION_FLAG, &o.stat, NULL, "with sizes and totals" },
-		{ "patch", 'p', OPTION_FLAG, &o.patch, NULL, "unified differences of text files" },
+		{ "patch", 'p', OPTION_FLAG, &o.patch, NULL, "as git diff shows it; git apply takes it" },
 		{ "name-only", 0, OPTION_FLAG, &o.name_only, NULL, "paths only" },
 		{ "null", 'z', OPTION_FLAG, &o.zero, NULL, "--name-only: end each with NUL, not newline" },
+		{ "sandbox", 0, OPTION_TEXT, &o.sandbox, "NAME", "of this sandbox only" },
 		{ "ignore", 0, OPTION_LIST, &o.ignore, "GLOB", "leave out what matches" },
 		{ "ignore-from", 0, OPTION_TEXT, &o.ignore_from, "FILE", "globs, one on each line" },
 		{ "wait", 'w', OPTION_DURATION, &o.wait_ns, "DUR", "wait for a commit in progress" },
@@ -161,13 +172,17 @@ int cmd_plan_diff(struct cli *cli, int argc, char **argv)
 	status = plan_read_ignore(cli, o.ignore_from, &o.ignore);
 	if (status == HF_EXIT_DONE)
 		status = plan_open(cli, &context);
+	if (status == HF_EXIT_DONE && o.sandbox && hf_plan_path(context.plans, argv[0], o.sandbox, &path, &err) < 0)
+		status = cli_fail(cli, &err);
 	if (status != HF_EXIT_DONE)
 		return status;
 	opts.wait_ns = o.wait_ns;
 	opts.ignore = (const char *const *)o.ignore;
 	diff.changes = cli->json ? json_array() : NULL;
-	pager = o.patch ? plan_pager_begin(cli) : -1;
+	pager = o.patch && !cli->json ? plan_pager_begin() : -1;
 	r = hf_plan_diff(context.plans, argv[0], &opts, take, &diff, &err);
+	if (r == -EPIPE && pager >= 0)
+		r = 0;
 	status = finish(&diff, argv[0], r, &err);
 	plan_pager_end(pager);
 	free(o.ignore);

@@ -20,11 +20,13 @@ void plan_done(struct plan_context *context);
 /* The lines of a file as further globs; "" and "#..." do not count. Status after saying why. */
 int plan_read_ignore(const struct cli *cli, const char *file, char ***globs);
 
-/* Unified differences of one change, by diff(1), on stdout. Status. */
+#define PLAN_PATCH_UNREAD (-1)
+
+/* One change in the format of `git diff`, on stdout. Status; PLAN_PATCH_UNREAD: its reader has gone. */
 int plan_patch(const struct cli *cli, const struct hf_change *change);
 
-/* Sends stdout through $PAGER when it is a terminal; to be ended by plan_pager_end. */
-int plan_pager_begin(const struct cli *cli);
+/* Sends stdout through $PAGER (less) when it is a terminal; to be ended by plan_pager_end. */
+int plan_pager_begin(void);
 void plan_pager_end(int pager);
 
 #endif

@@ -5,31 +5,29 @@
 #include "hf/base/cleanup.h"
 #include "hf/view/plan.h"
 #include "plan/plan.h"
+#include "table.h"
 
 struct show {
 	const struct cli *cli;
 	json_t *list;   /* plan list --json */
 	json_t *object; /* plan show --json */
-	int count;
+	struct table table;
 };
 
 static void list_one(void *arg, const struct hf_plan_info *info)
 {
-	struct hf_buf cells[HF_VIEW_PLAN_COLUMNS];
 	struct show *show = arg;
+	struct table_row *row;
 
 	if (show->cli->json) {
 		if (json_array_append_new(show->list, hf_view_plan(info)) < 0)
 			cli_die_oom();
 		return;
 	}
-	if (show->count++ == 0)
-		cli_print_head(hf_view_plan_columns, HF_VIEW_PLAN_COLUMNS);
-	for (int i = 0; i < HF_VIEW_PLAN_COLUMNS; i++)
-		cells[i] = (struct hf_buf)HF_BUF_INIT;
-	hf_view_plan_cells(info, cells);
-	cli_print_row(show->cli, hf_view_plan_columns, cells, HF_VIEW_PLAN_COLUMNS, HF_VIEW_PLAN_STATE,
-		      hf_view_plan_tone(info->state));
+	row = table_row_new();
+	row->tone = hf_view_plan_tone(info->state);
+	hf_view_plan_cells(info, row->cells, &row->note);
+	table_add(&show->table, row);
 }
 
 static void print_line(const char *label, const char *text)
@@ -38,6 +36,20 @@ static void print_line(const char *label, const char *text)
 
 	hf_buf_add_shown(&shown, text, strlen(text));
 	printf("    %-9s %s\n", label, shown.s);
+}
+
+/* How much a commit would bring. */
+static void print_size(const struct hf_sandbox_info *s)
+{
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+
+	if (s->files < 0) {
+		hf_buf_add_text(&text, "not counted; 'plan diff --stat' does");
+	} else {
+		hf_buf_add_format(&text, "%lld file%s, %lld bytes", (long long)s->files, s->files == 1 ? "" : "s",
+				  (long long)s->bytes);
+	}
+	print_line("change", text.s);
 }
 
 static void print_plan(void *arg, const struct hf_plan_info *info)
@@ -76,14 +88,23 @@ static void print_plan(void *arg, const struct hf_plan_info *info)
 			print_line("work in", s->path);
 		if (s->why[0])
 			print_line("why", s->why);
+		if (s->dirty)
+			print_size(s);
 	}
 }
 
 int cmd_plan_list(struct cli *cli, int argc, char **argv)
 {
 	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
-	struct show show = { .cli = cli };
-	int n = cli_options(cli, NULL, argc, argv, 0, 0);
+	static const int shown[HF_VIEW_PLAN_COLUMNS] = { 0, 1, 2, 3, 4, 5, 6 };
+	struct show show = { .cli = cli,
+			     .table = { .columns = hf_view_plan_columns, .shown = shown, .n_shown = HF_VIEW_PLAN_COLUMNS,
+					.toned = HF_VIEW_PLAN_STATE } };
+	const struct option_spec specs[] = {
+		{ "no-trunc", 0, OPTION_FLAG, &show.table.no_cut, NULL, "do not cut lines at the width of the screen" },
+		{ 0 },
+	};
+	int n = cli_options(cli, specs, argc, argv, 0, 0);
 	int status = n < 0 ? cli_options_status(n) : plan_open(cli, &context);
 	json_t *object;
 	int r;
@@ -94,6 +115,9 @@ int cmd_plan_list(struct cli *cli, int argc, char **argv)
 	r = hf_plan_list(context.plans, list_one, &show, &context.err);
 	if (!cli->json) {
 		json_decref(show.list);
+		if (show.table.n)
+			table_print(cli, &show.table, 0, "");
+		table_done(&show.table);
 		return r < 0 ? cli_fail(cli, &context.err) : HF_EXIT_DONE;
 	}
 	object = json_object();

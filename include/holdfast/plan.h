@@ -69,7 +69,7 @@
  * Ownership: a context is freed by hf_plans_free, before the state and journal it was opened
  * with. Threads: a context may be shared. Fork: hf_plan_enter forks and reaps; the census of a
  * new sandbox goes on in a process of its own, which belongs to init. hf_plan_add tries
- * strategies in a child, and a commit that merges runs git. Nothing else forks. A child may only free what it inherited.
+ * strategies in a child; a commit that merges runs git, and so does an undo if git's index was rewritten. Nothing else forks. A child may only free what it inherited.
  * Crash: each record is replaced as a whole; a crash leaves the old or the new one.
  */
 #ifndef HOLDFAST_PLAN_H
@@ -91,6 +91,7 @@ HF_C_BEGIN
 
 #define HF_PLAN_SANDBOXES_MAX 64
 #define HF_PLAN_WHY_MAX       256
+#define HF_PLAN_COUNT_MAX     10000
 #define HF_PLAN_KEPT_NS       (INT64_C(24) * 3600 * HF_SEC) /* the sandbox of a run that failed is kept for so long */
 
 struct hf_plans; /* the plans of one state directory */
@@ -262,6 +263,11 @@ struct hf_sandbox_info {
 	int in_use;           /* processes are in it */
 	int settled;          /* 1: synced since its last use */
 	uint64_t dev, ino;    /* of the target */
+	/*
+	 * The size of the change: files, links and deletions, and the bytes of those files. Of an overlay with no more
+	 * than HF_PLAN_COUNT_MAX entries; -1: not counted (hf_plan_diff does).
+	 */
+	int64_t files, bytes;
 };
 
 struct hf_plan_info {
@@ -304,6 +310,7 @@ struct hf_change {
 	mode_t old_mode, new_mode;   /* 0: there is none */
 	int64_t old_bytes, new_bytes; /* of regular files; -1: there is none, or another type */
 	int old_fd, new_fd;  /* regular files, read only, valid during the call; -1 */
+	const char *old_link, *new_link; /* what symbolic links say; NULL: it is none */
 };
 
 typedef int hf_change_fn(void *arg, const struct hf_change *change);
@@ -415,7 +422,7 @@ HF_API int hf_plan_rollback(struct hf_plans *plans, const char *plan, int64_t wa
  * Takes a commit back, all of it or nothing, as long as its old versions are kept: until the plan is removed
  * (hf_plan_rm, or hf_plan_gc, by default a day later). Those of a target on another mount than the state
  * directory are not kept (HF_E_PLAN_STATE). Each entry must be exactly as the commit left it, else it is a
- * conflict; `force` overrules that. Of two commits to one entry the later one is taken back first. The
+ * conflict; `force` overrules that. An index of git that `git status` rewrote with the same entries is no conflict. Of two commits to one entry the later one is taken back first. The
  * entry then is the older commit's again, but was moved since, so that taking back the older one needs `force`.
  */
 HF_API int hf_plan_undo(struct hf_plans *plans, const char *plan,

@@ -29,6 +29,8 @@ static json_t *sandbox_json(const struct hf_sandbox_info *s)
 	hf_view_set(&object, "dirty", maybe_boolean(s->dirty));
 	hf_view_set(&object, "in_use", json_boolean(s->in_use));
 	hf_view_set(&object, "settled", json_boolean(s->settled));
+	hf_view_set(&object, "changed_files", s->files < 0 ? json_null() : json_integer((json_int_t)s->files));
+	hf_view_set(&object, "changed_bytes", s->bytes < 0 ? json_null() : json_integer((json_int_t)s->bytes));
 	return object;
 }
 
@@ -55,7 +57,7 @@ json_t *hf_view_plan(const struct hf_plan_info *info)
 /* -- columns ----------------------------------------------------------------------- */
 
 const struct hf_view_column hf_view_plan_columns[HF_VIEW_PLAN_COLUMNS] = {
-	{ "PLAN", -20 }, { "STATE", -11 }, { "AGE", 7 }, { "WORK", -7 }, { "IN USE", -6 }, { "SANDBOXES", 0 },
+	{ "PLAN", -20 }, { "STATE", -11 }, { "AGE", 7 }, { "WORK", -7 }, { "FILES", 5 }, { "SIZE", 5 }, { "SANDBOXES", 0 },
 };
 
 const char *hf_view_work(int dirty)
@@ -71,23 +73,40 @@ static void add_behind(struct hf_buf *out, const char *before, const char *text)
 	hf_buf_add_shown(out, text, strlen(text));
 }
 
-void hf_view_plan_cells(const struct hf_plan_info *info, struct hf_buf cells[HF_VIEW_PLAN_COLUMNS])
+/* Of all sandboxes; -1: one of them is not known. */
+static void add_up(const struct hf_plan_info *info, int64_t *ret_files, int64_t *ret_bytes)
 {
-	struct hf_buf *rest = &cells[5];
+	*ret_files = *ret_bytes = 0;
+	for (size_t i = 0; i < info->n_sandboxes; i++) {
+		if (info->sandboxes[i].files < 0) {
+			*ret_files = *ret_bytes = -1;
+			return;
+		}
+		*ret_files += info->sandboxes[i].files;
+		*ret_bytes += info->sandboxes[i].bytes;
+	}
+}
+
+void hf_view_plan_cells(const struct hf_plan_info *info, struct hf_buf *cells, struct hf_buf *note)
+{
+	struct hf_buf *rest = &cells[6];
+	int64_t files, bytes;
 
 	hf_buf_add_shown(&cells[0], info->name, strlen(info->name));
 	hf_buf_add_text(&cells[HF_VIEW_PLAN_STATE], hf_plan_state_word(info->state));
 	hf_view_duration(&cells[2], hf_wall_now().ns - info->created.ns);
-	hf_buf_add_text(&cells[3], hf_view_work(info->dirty));
-	hf_buf_add_text(&cells[4], info->in_use ? "yes" : "no");
+	hf_buf_add_text(&cells[3], info->in_use ? "in use" : hf_view_work(info->dirty));
+	add_up(info, &files, &bytes);
+	hf_view_count(&cells[4], files);
+	hf_view_size(&cells[5], bytes);
 	if (info->n_sandboxes == 0)
 		hf_buf_add_text(rest, "-");
 	for (size_t i = 0; i < info->n_sandboxes; i++) {
 		add_behind(rest, i ? ", " : "", info->sandboxes[i].name);
 		hf_buf_add_format(rest, " (%s)", hf_strategy_word(info->sandboxes[i].strategy));
 	}
-	add_behind(rest, "  session ", info->session);
-	add_behind(rest, "  ", info->reason);
+	add_behind(note, "  session ", info->session);
+	add_behind(note, "  ", info->reason);
 }
 
 enum hf_view_tone hf_view_plan_tone(enum hf_plan_state state)

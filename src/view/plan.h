@@ -31,13 +31,13 @@ const char *hf_view_change_word(enum hf_change_kind kind);
 /* "dirty", "clean", or "unknown" for -1. */
 const char *hf_view_work(int dirty);
 
-#define HF_VIEW_PLAN_COLUMNS 6
+#define HF_VIEW_PLAN_COLUMNS 7
 #define HF_VIEW_PLAN_STATE   1 /* the column that has the tone */
 
 extern const struct hf_view_column hf_view_plan_columns[HF_VIEW_PLAN_COLUMNS];
 
-/* Fills the cells, which the caller made with HF_BUF_INIT. */
-void hf_view_plan_cells(const struct hf_plan_info *info, struct hf_buf cells[HF_VIEW_PLAN_COLUMNS]);
+/* Fills the cells, and what stands behind the last (session, reason); the caller made them with HF_BUF_INIT. */
+void hf_view_plan_cells(const struct hf_plan_info *info, struct hf_buf *cells, struct hf_buf *note);
 
 enum hf_view_tone hf_view_plan_tone(enum hf_plan_state state);
 

@@ -42,6 +42,7 @@ HF_LOCK_TURN_NS = 2000000000
 HF_MSEC = 1000000
 HF_NAME_KEY_MAX = 241
 HF_NAME_MAX = 80
+HF_PLAN_COUNT_MAX = 10000
 HF_PLAN_KEPT_NS = 86400000000000
 HF_PLAN_SANDBOXES_MAX = 64
 HF_PLAN_WHY_MAX = 256
@@ -786,6 +787,8 @@ class hf_sandbox_info(Structure):
         ("settled", c_int),
         ("dev", c_uint64),
         ("ino", c_uint64),
+        ("files", c_int64),
+        ("bytes", c_int64),
     ]
 
 
@@ -816,6 +819,8 @@ class hf_change(Structure):
         ("new_bytes", c_int64),
         ("old_fd", c_int),
         ("new_fd", c_int),
+        ("old_link", c_char_p),
+        ("new_link", c_char_p),
     ]
 
 

@@ -144,6 +144,8 @@ class SandboxInfo:
     why: str
     dirty: Optional[bool]
     in_use: bool
+    files: Optional[int]  #: changed files, links and deletions; None: not counted, see Plan.diff
+    bytes: Optional[int]  #: of those files
 
     @property
     def is_copy(self) -> bool:
@@ -172,7 +174,8 @@ class PlanInfo:
         return cls(os.fsdecode(raw.name), PlanState(raw.state), _text(raw.reason), _text(raw.session), moment(raw.created),
                    moment(raw.changed), raw.token, None if raw.dirty < 0 else bool(raw.dirty), bool(raw.in_use),
                    tuple(SandboxInfo(os.fsdecode(b.name), os.fsdecode(b.target), os.fsdecode(b.path), Strategy(b.strategy), _text(b.why),
-                                     None if b.dirty < 0 else bool(b.dirty), bool(b.in_use)) for b in boxes))
+                                     None if b.dirty < 0 else bool(b.dirty), bool(b.in_use), b.files if b.files >= 0 else None,
+                                     b.bytes if b.bytes >= 0 else None) for b in boxes))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/plan/git/index.h"
 #include "hf/plan/tree/dirtree.h"
 #include "hf/plan/commit/work.h"
 #include "hf/sys/calls.h"
@@ -73,6 +74,8 @@ void hf_intent_end(struct hf_work *work)
 		(void)hf_sys.unlinkat(work->plan_fd, HF_INTENT_UNDO, 0);
 	if (commit && has_stage_in_target(&work->intent))
 		name = HF_INTENT_GONE;
+	if (commit)
+		hf_index_keep(work); /* before the rename below, whose time is the commit's end */
 	/* The stage goes last: as long as the intent is there, it may be needed. */
 	if (hf_sys.renameat2(work->plan_fd, HF_INTENT, work->plan_fd, name, 0) == 0)
 		(void)hf_stage_clear(work->plan_fd, &work->record);

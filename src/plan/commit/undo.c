@@ -13,6 +13,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/plan/git/index.h"
 #include "hf/plan/tree/attrs.h"
 #include "hf/plan/tree/dirtree.h"
 #include "hf/plan/commit/work.h"
@@ -100,7 +101,7 @@ static int check(struct hf_work *work, const struct hf_plan_commit_opts *opts, i
 		r = is_as_committed(&work->sites[op->target], op, end_ns);
 		if (r < 0)
 			return hf_fail_sys(err, -r, "check", op->path);
-		if (r == 0 && !is_forced(opts, op->path))
+		if (r == 0 && !is_forced(opts, op->path) && !hf_index_is_same(work, i))
 			r = add_conflict(work, op, report);
 		if (r < 0)
 			return hf_fail_sys(err, ENOMEM, "memory", op->path);

@@ -178,10 +178,13 @@ static int64_t in_ns(struct timespec ts)
 	return (int64_t)ts.tv_sec * HF_SEC + ts.tv_nsec;
 }
 
-/* Only those that could be equal are read: both sides changed it, or nothing did. */
+/*
+ * Only those that could be equal are read: both sides changed it, nothing did, or it was deleted and made anew (as
+ * git does that goes to another branch and back). One that is the same file with another time lands for that time.
+ */
 static int may_be_same(const struct hf_delta *d, const struct entry *e)
 {
-	return d->verdict == HF_VERDICT_CHANGED || d->verdict == HF_VERDICT_PARENT_UNKNOWN ||
+	return d->verdict == HF_VERDICT_CHANGED || d->verdict == HF_VERDICT_PARENT_UNKNOWN || !e->marks.origin ||
 	       in_ns(e->upper.st_mtim) == in_ns(e->target.st_mtim);
 }
 

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
@@ -34,6 +35,17 @@ static int open_file(int dirfd, const char *name, mode_t mode)
 					   : -1;
 }
 
+/* What a symbolic link says, in `room`; NULL for anything else. */
+static const char *read_link(int dirfd, const char *name, mode_t mode, char room[PATH_MAX])
+{
+	ssize_t n = S_ISLNK(mode) && dirfd >= 0 ? hf_sys.readlinkat(dirfd, name, room, PATH_MAX - 1) : -1;
+
+	if (n < 0)
+		return NULL;
+	room[n] = '\0';
+	return room;
+}
+
 /* One entry of the list. A side that is not there has mode 0. */
 static int show(const struct diff *diff, enum hf_change_kind kind, int old_dir, const struct stat *old,
 		int new_dir, const struct stat *new)
@@ -41,6 +53,7 @@ static int show(const struct diff *diff, enum hf_change_kind kind, int old_dir, 
 	const char *leaf = hf_dirtree_leaf(diff->path.s);
 	AUTO_FD old_fd = open_file(old_dir, leaf, old->st_mode);
 	AUTO_FD new_fd = open_file(new_dir, leaf, new->st_mode);
+	char old_link[PATH_MAX], new_link[PATH_MAX];
 	struct hf_change change = {
 		.sandbox = diff->unit->sandbox->name,
 		.path = diff->path.s[0] ? diff->path.s : ".",
@@ -51,6 +64,8 @@ static int show(const struct diff *diff, enum hf_change_kind kind, int old_dir, 
 		.new_bytes = S_ISREG(new->st_mode) ? (int64_t)new->st_size : -1,
 		.old_fd = old_fd < 0 ? -1 : old_fd,
 		.new_fd = new_fd < 0 ? -1 : new_fd,
+		.old_link = read_link(old_dir, leaf, old->st_mode, old_link),
+		.new_link = read_link(new_dir, leaf, new->st_mode, new_link),
 	};
 
 	return diff->fn(diff->arg, &change);
@@ -119,6 +134,83 @@ static int show_tree(struct diff *diff, int dirfd, const char *leaf, enum hf_cha
 		      : show_below(diff, fd, kind);
 }
 
+static int show_replaced(struct diff *diff, int old_fd, int new_fd);
+
+/* One name of two directories of which one replaces the other. A side that lacks it has mode 0. */
+static int show_name(struct diff *diff, int old_fd, int new_fd, const char *name)
+{
+	struct stat old = { 0 }, new = { 0 };
+	int r = hf_dirtree_look(old_fd, name, &old);
+
+	if (r >= 0)
+		r = hf_dirtree_look(new_fd, name, &new);
+	if (r < 0)
+		return hf_fail_sys(diff->err, -r, "fstatat", diff->path.s);
+	if (new.st_mode && is_whiteout(diff, new_fd, name, &new))
+		memset(&new, 0, sizeof(new));
+	if ((!old.st_mode && !new.st_mode) ||
+	    hf_ignored(diff->ignore, diff->path.s, S_ISDIR(new.st_mode ? new.st_mode : old.st_mode)))
+		return 0;
+	if (S_ISDIR(old.st_mode) && S_ISDIR(new.st_mode)) {
+		AUTO_FD below_old = hf_dirtree_open(old_fd, name);
+		AUTO_FD below_new = hf_dirtree_open(new_fd, name);
+
+		r = old.st_mode != new.st_mode ? show(diff, HF_CHANGE_MODE, old_fd, &old, new_fd, &new) : 0;
+		if (r < 0)
+			return r;
+		return below_old < 0 || below_new < 0 ?
+			       hf_fail_sys(diff->err, below_old < 0 ? -below_old : -below_new, "openat2", diff->path.s) :
+			       show_replaced(diff, below_old, below_new);
+	}
+	if (old.st_mode && new.st_mode && hf_same_entry(new_fd, name, &new, old_fd, name, &old, diff->prefix) == 1)
+		return 0;
+	r = show(diff, new.st_mode && !plain_type(new.st_mode) ? HF_CHANGE_SKIPPED :
+		       !old.st_mode			       ? HF_CHANGE_ADDED :
+		       !new.st_mode			       ? HF_CHANGE_DELETED :
+		       (old.st_mode ^ new.st_mode) & S_IFMT    ? HF_CHANGE_TYPE :
+								 HF_CHANGE_CHANGED, old_fd, &old, new_fd, &new);
+	if (r >= 0 && S_ISDIR(old.st_mode))
+		r = show_tree(diff, old_fd, name, HF_CHANGE_DELETED);
+	if (r >= 0 && S_ISDIR(new.st_mode))
+		r = show_tree(diff, new_fd, name, HF_CHANGE_ADDED);
+	return r < 0 ? r : 0;
+}
+
+/* A directory that was deleted and made anew: what is the same in both is no change. Names of both, in order. */
+static int show_replaced(struct diff *diff, int old_fd, int new_fd)
+{
+	AUTO(hf_listing_done) struct hf_listing old = { 0 };
+	AUTO(hf_listing_done) struct hf_listing new = { 0 };
+	size_t len = diff->path.len;
+	int r = hf_listing_read(old_fd, &old);
+
+	if (r == 0)
+		r = hf_listing_read(new_fd, &new);
+	if (r < 0)
+		return hf_fail_sys(diff->err, -r, "read", diff->path.s);
+	for (size_t i = 0, k = 0; r == 0 && (i < old.n || k < new.n);) {
+		int order = i == old.n ? 1 : k == new.n ? -1 : strcmp(old.entries[i].name, new.entries[k].name);
+		const char *name = order <= 0 ? old.entries[i].name : new.entries[k].name;
+
+		i += order <= 0;
+		k += order >= 0;
+		r = hf_path_set(&diff->path, len, name);
+		r = r < 0 ? hf_fail_sys(diff->err, -r, "memory", name) : show_name(diff, old_fd, new_fd, name);
+	}
+	diff->path.len = len;
+	diff->path.s[len] = '\0';
+	return r;
+}
+
+static int show_both(struct diff *diff, int old_dir, int new_dir, const char *leaf)
+{
+	AUTO_FD old = hf_dirtree_open(old_dir, leaf);
+	AUTO_FD new = hf_dirtree_open(new_dir, leaf);
+
+	return old < 0 || new < 0 ? hf_fail_sys(diff->err, old < 0 ? -old : -new, "openat2", diff->path.s)
+				  : show_replaced(diff, old, new);
+}
+
 /* A file of which only the mode changed was copied as a whole by the sandbox all the same. */
 static enum hf_change_kind refine(const struct diff *diff, const struct hf_delta *d, int old_dir,
 				  const struct stat *old, int new_dir, const struct stat *new)
@@ -155,6 +247,10 @@ static int show_delta(struct diff *diff, const struct hf_delta *d)
 		memset(&old, 0, sizeof(old));
 	if (d->new.mode && new_dir >= 0 && hf_dirtree_look(new_dir, leaf, &new) <= 0)
 		memset(&new, 0, sizeof(new));
+	if (S_ISDIR(old.st_mode) && S_ISDIR(new.st_mode) && d->op == HF_OP_EXCHANGE) {
+		r = old.st_mode != new.st_mode ? show(diff, HF_CHANGE_MODE, old_dir, &old, new_dir, &new) : 0;
+		return r < 0 ? r : show_both(diff, old_dir, new_dir, leaf);
+	}
 	r = show(diff, refine(diff, d, old_dir, &old, new_dir, &new), old_dir, &old, new_dir, &new);
 	if (r < 0 || d->op == HF_OP_META || d->kind == HF_CHANGE_SKIPPED)
 		return r < 0 ? r : 0;

@@ -19,7 +19,8 @@
 #define GIT_LIMIT_NS (60 * HF_SEC)
 
 /* Nothing from a network, and a path is a path. */
-static const char *const set[] = { "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=", "GIT_LITERAL_PATHSPECS=1", NULL };
+static char *const set[] = { (char *)"GIT_NO_LAZY_FETCH=1", (char *)"GIT_ALLOW_PROTOCOL=",
+			     (char *)"GIT_LITERAL_PATHSPECS=1", NULL };
 
 /* In the child. */
 static int change_dir(void *arg)
@@ -50,8 +51,13 @@ static int wait_for(const struct hf_child *child)
 
 int hf_git_run(int cwd, char *const *argv, int out, int err)
 {
+	return hf_git_run_with(cwd, argv, NULL, out, err);
+}
+
+int hf_git_run_with(int cwd, char *const *argv, const char *const *extra, int out, int err)
+{
 	AUTO(hf_child_done) struct hf_child child = HF_CHILD_INIT;
-	AUTO_FREE char **envp = hf_git_environment(NULL, set);
+	AUTO_FREE char **envp = hf_git_environment(set, extra);
 	AUTO_FD null = hf_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
 	struct hf_cgroup none = HF_CGROUP_INIT;
 	sigset_t mask;

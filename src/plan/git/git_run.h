@@ -12,4 +12,7 @@
  */
 int hf_git_run(int cwd, char *const *argv, int out, int err);
 
+/* The same with more in its environment: "K=V", NULL-ended; NULL: nothing. */
+int hf_git_run_with(int cwd, char *const *argv, const char *const *extra, int out, int err);
+
 #endif

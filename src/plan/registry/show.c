@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/plan/registry/registry.h"
 #include "hf/plan/sandbox/use.h"
+#include "hf/plan/tree/dirtree.h"
 
 struct shown {
 	struct hf_sandbox_info *sandboxes;
@@ -22,6 +24,40 @@ static void shown_done(struct shown *shown)
 		free(shown->paths[i]);
 	free(shown->paths);
 	free(shown->sandboxes);
+}
+
+/* Adds up what stands below `fd`. -1: too much of it, or it cannot be read. */
+static int count_below(int fd, struct hf_sandbox_info *info, int64_t *n)
+{
+	AUTO(hf_listing_done) struct hf_listing listing = { 0 };
+	int r = hf_listing_read(fd, &listing) < 0 ? -1 : 0;
+
+	for (size_t i = 0; r == 0 && i < listing.n; i++) {
+		const char *name = listing.entries[i].name;
+		struct stat st;
+
+		if (++*n > HF_PLAN_COUNT_MAX || hf_dirtree_look(fd, name, &st) <= 0)
+			return -1;
+		if (S_ISDIR(st.st_mode)) {
+			AUTO_FD child = hf_dirtree_open(fd, name);
+
+			r = child < 0 ? -1 : count_below(child, info, n);
+			continue;
+		}
+		info->files++;
+		info->bytes += S_ISREG(st.st_mode) ? (int64_t)st.st_size : 0;
+	}
+	return r;
+}
+
+/* A command may be at work in it: the numbers are those of some moment. */
+static void count(int sandbox_fd, struct hf_sandbox_info *info)
+{
+	AUTO_FD upper = hf_dirtree_open(sandbox_fd, HF_SANDBOX_UPPER);
+	int64_t n = 0;
+
+	if (upper < 0 || count_below(upper, info, &n) < 0)
+		info->files = info->bytes = -1;
 }
 
 static int show_sandbox(struct hf_plans *plans, const struct hf_plan_record *record, int plan_fd,
@@ -54,6 +90,10 @@ static int show_sandbox(struct hf_plans *plans, const struct hf_plan_record *rec
 		.dev = s->target.dev,
 		.ino = s->target.ino,
 	};
+	if (shown->sandboxes[i].dirty && overlay)
+		count(fd, &shown->sandboxes[i]);
+	else if (shown->sandboxes[i].dirty)
+		shown->sandboxes[i].files = shown->sandboxes[i].bytes = -1;
 	return 0;
 }
 
@@ -97,8 +137,10 @@ int hf_plan_look(struct hf_plans *plans, const char *plan, hf_plan_fn *fn, void 
 	if (record.state == HF_PLAN_COMMITTED || record.state == HF_PLAN_ROLLED_BACK ||
 	    record.state == HF_PLAN_CLEANED) {
 		info.dirty = 0;
-		for (size_t i = 0; i < shown.n; i++)
+		for (size_t i = 0; i < shown.n; i++) {
 			shown.sandboxes[i].dirty = 0;
+			shown.sandboxes[i].files = shown.sandboxes[i].bytes = 0;
+		}
 	}
 	info.name = record.name;
 	info.state = record.state;

@@ -200,3 +200,28 @@ cargo_works() {
     export CARGO_HOME="${CARGO_HOME:-$HOME_BEFORE/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME_BEFORE/.rustup}"
     cargo_works
 }
+
+undo_after_status() {
+    needs_overlay; command -v git >/dev/null || skip "no git"
+    as git -c init.defaultBranch=main init -q T; echo one >T/f; own T
+    as git -C T add f; as git -C T commit -qm one
+    plan_over T
+    inside 'cd T; echo two >>f; git commit -qam two; echo three >g; git add g'
+    hp -q plan commit p
+    # git compares the files, which are new, and writes their times into the index.
+    ino=$(stat -c %i T/.git/index)
+    [ "$(as git -C T status --short)" = 'A  g' ]
+    [ "$(stat -c %i T/.git/index)" != "$ino" ]
+    hp -q plan undo p
+    [ "$(as git -C T log --format=%s)" = one ]; [ "$(cat T/f)" = one ]; [ ! -e T/g ]
+    [ -z "$(as git -C T status --short)" ]
+    # What a user put into the index since is work.
+    hp -q plan rm p; plan_over T
+    inside 'cd T; echo two >>f; git commit -qam two'
+    hp -q plan commit p
+    echo mine >T/mine; own T/mine; as git -C T add mine
+    run hp plan undo p
+    [ "$status" -eq 1 ]; says '.git/index'; says '--force'
+    [ "$(as git -C T status --short)" = 'A  mine' ]
+}
+@test "plan undo: a git index that git status rewrote is no conflict, one with other entries is" { both undo_after_status; }
