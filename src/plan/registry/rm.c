@@ -8,6 +8,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/plan/commit/work.h"
+#include "hf/plan/target/census.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
@@ -35,6 +36,20 @@ static int is_dirty(struct hf_plans *plans, const struct hf_plan_record *record)
 	return dirty;
 }
 
+/*
+ * A census that is still being written gets its name at its end, and would be a new entry of a directory that is just
+ * being emptied. Without the name that it has until then it never does.
+ */
+static void stop_census(int plan_fd, const struct hf_plan_record *record)
+{
+	for (size_t i = 0; i < record->n_sandboxes; i++) {
+		AUTO_FD fd = -1;
+
+		if (hf_sandbox_dir(plan_fd, record->sandboxes[i].name, 0, &fd, NULL) == 0)
+			(void)hf_sys.unlinkat(fd, HF_CENSUS_NEW, 0);
+	}
+}
+
 /* `record` NULL: there is none. */
 static int remove_tree(struct hf_plans *plans, const char *plan, const struct hf_plan_record *record,
 		       struct hf_err *err)
@@ -49,12 +64,17 @@ static int remove_tree(struct hf_plans *plans, const char *plan, const struct hf
 	if (r < 0)
 		return r;
 	/* A stage that cannot be removed does not keep the plan. */
-	if (record)
+	if (record) {
+		stop_census(fd, record);
 		(void)hf_stage_forget(fd, record);
 	/* First the records that do not say CLEANED. */
 	r = hf_plan_forget_older(fd);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "unlinkat", plan);
+	}
+	/* First the record that does not say CLEANED. */
+	if (hf_sys.unlinkat(fd, HF_PLAN_BEFORE, 0) < 0 && errno != ENOENT)
+		return FAIL_SYS(err, "unlinkat", HF_PLAN_BEFORE);
 	/* The record last: until then the plan is known, and known to be CLEANED. */
 	r = hf_tree_remove(fd, "s");
 	if (r == 0 || r == -ENOENT)

@@ -197,3 +197,14 @@ copies_know_their_work() {
     done
 }
 @test "a copy knows whether it holds work: content, names, modes and links; looking is none" { both copies_know_their_work; }
+
+@test "plan rm while the census is still being written: removed, at every moment of it" {
+    needs_overlay
+    local i
+    for i in $(seq 60); do mkdir "T/d$i"; (cd "T/d$i" && touch $(seq 60)); done
+    # The census ends while the plan is removed in about one of ten rounds.
+    for i in $(seq 12); do
+        hp -q plan new p; hp -q plan add p s T; hp -q plan enter p -- true
+        expect 0 hp plan rm p
+    done
+}
