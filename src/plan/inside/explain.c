@@ -112,13 +112,16 @@ static int stdio_error(const struct hf_inside_fail *fail, const char *subject, s
 int hf_inside_error(const struct hf_inside_fail *fail, const char *subject, struct hf_err *err)
 {
 	char why[HF_PLAN_WHY_MAX], remedy[HF_PLAN_WHY_MAX];
-	int r;
+	int r, room = (int)sizeof(err->detail) - 1;
 
 	if (fail->stdio)
 		return stdio_error(fail, subject, err);
 	hf_inside_explain(fail, why, remedy);
-	r = FAIL(err, fail->confine ? HF_E_NO_CONFINE : HF_E_NO_OVERLAY, fail->step, subject, "%.130s%s%.115s", why, remedy[0] ? "; " : "",
-		 remedy);
+	/* If there is not room for all, the way out is what the reader needs. */
+	if (remedy[0])
+		room -= (int)strlen(remedy) + 2;
+	r = FAIL(err, fail->confine ? HF_E_NO_CONFINE : HF_E_NO_OVERLAY, fail->step, subject, "%.*s%s%s", room < 0 ? 0 : room, why,
+		 remedy[0] ? "; " : "", remedy);
 	if (err)
 		err->sys = fail->sys;
 	return r;

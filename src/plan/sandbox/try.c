@@ -100,10 +100,17 @@ int hf_try_clone(int target_fd, int sandbox_fd)
 
 	if (hf_sys.fstatfs(target_fd, &from) < 0 || hf_sys.fstatfs(sandbox_fd, &to) < 0)
 		return -errno;
-	/* Blocks are shared within one file system only; which one that is, its id says. */
-	if (memcmp(&from.f_fsid, &to.f_fsid, sizeof(to.f_fsid)) != 0 || from.f_type != to.f_type)
+	if (from.f_type != to.f_type)
 		return -EXDEV;
-	a = hf_open_at(sandbox_fd, ".", O_TMPFILE | O_RDWR, 0600);
+	/*
+	 * Between subvolumes of btrfs, which have ids of their own, only a try tells. A file without a name leaves no
+	 * trace in the target. Where none can be made there, the ids decide.
+	 */
+	a = hf_open_at(target_fd, ".", O_TMPFILE | O_RDWR, 0600);
+	if (a < 0 && memcmp(&from.f_fsid, &to.f_fsid, sizeof(to.f_fsid)) != 0)
+		return -EXDEV;
+	if (a < 0)
+		a = hf_open_at(sandbox_fd, ".", O_TMPFILE | O_RDWR, 0600);
 	b = hf_open_at(sandbox_fd, ".", O_TMPFILE | O_RDWR, 0600);
 	if (a < 0 || b < 0)
 		return a < 0 ? a : b;
