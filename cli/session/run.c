@@ -179,6 +179,9 @@ static int start(struct run *run, char **command)
 	if (!state)
 		return status == HF_EXIT_OS ? HF_EXIT_AROUND : status;
 	fill_options(run, command);
+	status = run_spool(run);
+	if (status != HF_EXIT_DONE)
+		return status;
 	r = run->detach ? hf_tx_start(state, run->name, &run->o, &run->tx, &report, &err)
 			: hf_tx_supervise(state, run->name, &run->o, &run->tx, &report, &landed, &err);
 	cli_keep_status(run->cli);

@@ -33,6 +33,9 @@ struct run {
  */
 int run_words(struct run *run, int n, char **argv, char ***ret_command);
 
+/* With --detach: reads a pipe or file on standard input to its end, for the command. HF_EXIT_DONE, or the status after saying why. */
+int run_spool(struct run *run);
+
 /* It was not run, or not to its end: says why, and what to do. The exit status. */
 int run_fail(struct run *run, int r, const struct hf_run_report *report, const struct hf_err *err);
 

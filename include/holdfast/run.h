@@ -112,6 +112,7 @@ HF_C_BEGIN
 #define HF_RUN_OUTLIVED_MAX 120               /* bytes of the names of what outlived a command */
 #define HF_RUN_NONE        (-1)               /* with HF_RUN_RESUME: not the stored duration, but none */
 #define HF_RUN_LOG_MAX     (64 << 20)         /* bytes of a run's log */
+#define HF_RUN_INPUT_MAX   (16 << 20)         /* bytes of standard input that `run --detach` keeps for its command */
 #define HF_RUN_LOG_MIN     (64 << 10)         /* the least that may be asked for */
 #define HF_RUN_LOG_UNLIMITED UINT64_MAX
 #define HF_RUN_START_NS    (30 * HF_SEC)      /* for holdfast-supervise to answer hf_run_start */
@@ -192,6 +193,9 @@ struct hf_run_opts {
 	/* hf_run_start: how long holdfast-supervise may take until it answers at all; then it is killed, HF_E_TIMEOUT.
 	 * The wait for the lock is not part of it. 0: HF_RUN_START_NS. Not stored. */
 	int64_t start_ns;
+	/* hf_run_start: a file that the command reads as its standard input, in each attempt from its beginning; it must be one that can be
+	 * opened anew by /proc/self/fd, such as a memfd. Not with HF_RUN_TERMINAL. Not stored: a session that is resumed reads /dev/null. 0: none. */
+	int input_fd;
 };
 
 /* How an attempt ended. The words are what `ps` and the journal say. */
@@ -284,7 +288,7 @@ HF_API int hf_run_supervise(struct hf_state *state, const char *name,
 
 /*
  * The same in the background, with a supervisor of its own in a new session of the
- * terminal's sense, standard input from /dev/null and output to the log. Returns when
+ * terminal's sense, standard input from /dev/null (or input_fd) and output to the log. Returns when
  * the command is running, or why it is not: as above, or 0 with the outcome
  * HF_OUTCOME_NOT_STARTED. Directory, umask, environment, signal mask and ignored signals are the caller's.
  *

@@ -55,6 +55,7 @@ HF_RUN_COMMAND_MAX = 200
 HF_RUN_DEPTH_MAX = 32
 HF_RUN_GRACE_NS = 5000000000
 HF_RUN_HANG_NS = 600000000000
+HF_RUN_INPUT_MAX = 16777216
 HF_RUN_LOG_MAX = 67108864
 HF_RUN_LOG_MIN = 65536
 HF_RUN_LOG_UNLIMITED = 18446744073709551615
@@ -1031,6 +1032,7 @@ class hf_run_opts(Structure):
         ("resumed_arg", c_void_p),
         ("stage", c_char_p),
         ("start_ns", c_int64),
+        ("input_fd", c_int),
     ]
 
 

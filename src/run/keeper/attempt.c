@@ -60,6 +60,16 @@ int hf_keeper_wants_pty(const struct hf_keeper *k)
 	       isatty(STDOUT_FILENO);
 }
 
+/* Anew, so that each attempt reads from the beginning. */
+static int open_input(int fd)
+{
+	char path[40];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 /* Captured output needs pipes, or a pty when the session is on a terminal. */
 static int open_output(struct hf_keeper *k)
 {
@@ -69,6 +79,11 @@ static int open_output(struct hf_keeper *k)
 
 	k->output.log.attempt = k->record.attempt;
 	k->output.size = k->viewers.size;
+	if (k->detached && k->o.input_fd > 0 && !k->own_session) {
+		k->output.child[0] = open_input(k->o.input_fd);
+		if (k->output.child[0] < 0)
+			return k->output.child[0];
+	}
 	if (!hf_log_is_on(&k->output.log) && k->o.idle_ns == 0 && !k->own_session)
 		return 0;
 	r = hf_output_open(&k->output, k->own_session ? HF_OUTPUT_TERMINAL : HF_OUTPUT_PIPES);

@@ -139,7 +139,7 @@ int hf_detach(struct hf_state *state, const char *name, const struct hf_run_opts
 	      struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf order = HF_BUF_INIT;
-	struct hf_order_head head;
+	struct hf_order_head head = { 0 };
 	struct hf_link_news news;
 	struct hf_mono until = hf_mono_in(given->start_ns > 0 ? given->start_ns : HF_RUN_START_NS);
 	AUTO_FD socket = -1;
@@ -159,7 +159,9 @@ int hf_detach(struct hf_state *state, const char *name, const struct hf_run_opts
 	if (r < 0)
 		return r;
 	head.len = order.len;
+	head.has_input = given->input_fd > 0;
 	if (send_all(socket, &head, sizeof(head), hf_state_dirfd(state)) < 0 ||
+	    (head.has_input && send_all(socket, "i", 1, given->input_fd) < 0) ||
 	    send_all(socket, order.s, order.len, -1) < 0)
 		return fail_ended(err, name);
 	/* Exactly one message: the keeper has the socket open too, so its end may be far off. */
@@ -188,6 +190,17 @@ static int receive_head(int socket, struct hf_order_head *ret, int *ret_fd)
 		n = hf_recv_fd(socket, ret, sizeof(*ret), MSG_WAITALL, ret_fd);
 	} while (n == -EINTR);
 	return n == sizeof(*ret) && *ret_fd >= 0 && ret->len > 0 && ret->len <= HF_OPTIONS_JSON_MAX;
+}
+
+static int receive_input(int socket, int *ret_fd)
+{
+	char byte;
+	ssize_t n;
+
+	do {
+		n = hf_recv_fd(socket, &byte, 1, MSG_WAITALL, ret_fd);
+	} while (n == -EINTR);
+	return n == 1 && *ret_fd >= 0;
 }
 
 /* Keeps nothing of the caller's but the socket: what waits for the end of a pipe must not wait for a session. */
@@ -231,10 +244,13 @@ static int carry_out(int *socket, hf_stager_fn *stager, struct hf_link_news *new
 	struct hf_state *state = NULL;
 	struct hf_order_head head;
 	AUTO_FD state_fd = -1;
+	AUTO_FD input = -1;
 	int r;
 
 	if (!receive_head(*socket, &head, &state_fd))
 		return FAIL(&news->err, HF_E_FORMAT, "order", HF_SUPERVISE_PROGRAM, "its caller sent none");
+	if (head.has_input && !receive_input(*socket, &input))
+		return FAIL(&news->err, HF_E_FORMAT, "order", HF_SUPERVISE_PROGRAM, "its caller sent no input");
 	text = malloc(head.len);
 	if (!text)
 		return hf_fail_sys(&news->err, ENOMEM, "memory", HF_SUPERVISE_PROGRAM);
@@ -245,6 +261,7 @@ static int carry_out(int *socket, hf_stager_fn *stager, struct hf_link_news *new
 	if (r == 0)
 		r = hf_state_adopt(state_fd, order.state_path, &state, &news->err);
 	hf_auto_close(&state_fd);
+	order.o.input_fd = input > 0 ? input : 0;
 	if (r == 0)
 		r = supervise_ordered(&(struct hf_start){ .state = state,
 							  .name = order.name,

@@ -5,7 +5,7 @@
  * interpreter such as Python's do no harm. The caller and the program speak through a socket pair (SOCK_STREAM):
  *
  *     program to caller   struct hf_hello: it is the program that was meant, and of the same version
- *     caller to program   struct hf_order_head with the descriptor of the state directory, then the order
+ *     caller to program   struct hf_order_head with the descriptor of the state directory, then the order; with input, its descriptor between
  *     program to caller   struct hf_link_news (keeper/link.h): the command runs, or why it does not
  *
  * The order is JSON: {"v":1,"name":…,"state":…,"resume":false,"wait_ns":0, then as in options_json.h}. Nothing of it stands
@@ -29,7 +29,8 @@ struct hf_hello {
 };
 
 struct hf_order_head {
-	uint64_t len; /* of the order, which follows */
+	uint64_t len;       /* of the order, which follows */
+	uint32_t has_input; /* before it one byte comes, and with it the descriptor of the command's standard input */
 };
 
 /* An order, read. */
