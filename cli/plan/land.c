@@ -64,6 +64,7 @@ int cmd_land(struct cli *cli, int argc, char **argv)
 	struct hf_land_opts opts = { .size = sizeof(opts), .wait_ns = -1, .step = say_step, .arg = cli };
 	const char *merge = "rebase";
 	AUTO_FREE char **also = NULL;
+	uint64_t speculate = 0;
 	int keep_plan = 0;
 	const struct option_spec specs[] = {
 		{ "merge", 0, OPTION_TEXT, &merge, "HOW", "rebase (default), merge or ff-only, when the branch moved meanwhile" },
@@ -71,6 +72,7 @@ int cmd_land(struct cli *cli, int argc, char **argv)
 		{ "verify-timeout", 0, OPTION_DURATION, &opts.verify_ns, "DUR", "limit of the verifier (10m)" },
 		{ "message", 'm', OPTION_TEXT, &opts.message, "TEXT", "of the commit of what was left uncommitted" },
 		{ "also", 0, OPTION_LIST, &also, "GLOB", "files that git ignores land too, where they match" },
+		{ "speculate", 0, OPTION_COUNT, &speculate, "N", "verify up to N candidates at once, on top of each other" },
 		{ "keep-plan", 0, OPTION_FLAG, &keep_plan, NULL, "the plan stays when its work has landed" },
 		{ "wait", 'w', OPTION_DURATION, &opts.wait_ns, "DUR", "for the branch; without it: as long as it takes" },
 		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
@@ -84,6 +86,7 @@ int cmd_land(struct cli *cli, int argc, char **argv)
 	if (way < 0)
 		return cli_usage(cli, "--merge is rebase, merge or ff-only, not '%s'", merge);
 	opts.merge = (enum hf_land_merge)way;
+	opts.speculate = speculate < 1000 ? (unsigned)speculate : 1000;
 	opts.also = (const char *const *)also;
 	opts.flags = keep_plan ? HF_LAND_KEEP_PLAN : 0;
 	status = land_open(cli, &context);

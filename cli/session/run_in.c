@@ -75,6 +75,7 @@ int run_in_check(struct run_in *in, int detach, struct hf_tx_opts *ret)
 					     (in->no_network ? HF_TX_NO_NETWORK : 0U),
 				    .write = (const char *const *)in->write,
 				    .retry = (uint32_t)in->retry,
+				    .speculate = (uint32_t)in->speculate,
 				    .say = say,
 				    .arg = in };
 	status = check_words(in, ret);

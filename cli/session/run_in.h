@@ -9,7 +9,7 @@ struct run_in {
 	char **dirs, **also, **write; /* to be freed */
 	const char *strategy, *keep, *commit, *result, *land, *message, *base, *land_merge;
 	int ask, merge, readonly_rest, no_network;
-	uint64_t retry;
+	uint64_t retry, speculate;
 	const struct cli *cli;
 	const char *name;
 };
@@ -30,6 +30,7 @@ struct run_in {
 	{ "base", 0, OPTION_TEXT, &(in).base, "head|worktree", "the command sees the branch, or also your uncommitted edits (head)" },   \
 	{ "land-merge", 0, OPTION_TEXT, &(in).land_merge, "rebase|merge|ff-only", "onto what came meanwhile (rebase)" }, \
 	{ "also", 0, OPTION_LIST, &(in).also, "GLOB", "files that git ignores land too, where they match" },                    \
+	{ "speculate", 0, OPTION_COUNT, &(in).speculate, "N", "verify up to N candidates of the branch at once, on top of each other" }, \
 	{ "result", 0, OPTION_TEXT, &(in).result, "FILE", "write what --json prints to FILE" }
 
 /* Checks them and fills *ret, which is valid as long as `in`. HF_EXIT_DONE or HF_EXIT_USAGE. */

@@ -35,7 +35,7 @@
  *      refs/holdfast/NAME keeps them. From here on the work cannot be lost.
  *   2  The branch's lock is taken: candidates of one branch land first come, first served.
  *   3  In a new sandbox over the work tree: the candidate is rebased or merged onto the branch as it is
- *      now, and verified in that form. Build output that git ignores is there, so builds are warm.
+ *      now, and verified in that form (or was so while it waited: hf_land_opts.speculate). Build output that git ignores is there, so builds are warm.
  *   4  The branch is moved by compare-and-swap in one ref transaction. Where the branch is checked
  *      out, the work tree and its index are changed with it, by the commit of a plan.
  *   5  The landing is proven by reading the repository: the commit is an ancestor of the branch
@@ -203,6 +203,11 @@ struct hf_land_opts {
 	 * work tree has such a file with other content, that is a conflict `dirty`. NULL: none.
 	 */
 	const char *const *also;
+	/*
+	 * While it waits for the branch, it is verified ahead of its turn, on top of the candidate before it, if its place in the queue is at most this
+	 * (so many are verified at once). If that one lands as it stands, this verdict counts; else it is thrown away. 0, 1: not.
+	 */
+	unsigned speculate;
 	int64_t wait_ns;     /* for the branch; 0: do not wait; negative: for ever */
 	int cancel_fd;       /* ends the wait when it is readable; 0: none */
 	int out_fd;          /* where the verifier's output goes; 0: standard error */

@@ -139,6 +139,7 @@ struct hf_tx_opts {
 	const char *const *also; /* hf_land_opts.also; NULL: none */
 	enum hf_land_merge land_merge;
 	enum hf_land_base base;
+	uint32_t speculate; /* hf_land_opts.speculate */
 	/*
 	 * HF_TX_COMMIT_ASK: called before the commit, in a process of its own in front on the caller's terminal, with
 	 * plans that it may look at. 1: commit; 0: do not. Without it such a session is refused (-EINVAL).

@@ -103,9 +103,9 @@ int hf_tx_branch_begin(struct hf_tx *tx, struct hf_err *err)
 	if (place.moved_up)
 		hf_tx_say(tx, "the sandbox holds the whole work tree, %s", place.top);
 	if (place.n_dirty > 0)
-		hf_tx_say(tx, "%zu uncommitted path%s in the work tree %s", place.n_dirty, place.n_dirty == 1 ? "" : "s",
-			  tx->o.base == HF_LAND_BASE_HEAD ? "are not seen by the command (--base worktree shows them)"
-							  : "are seen by the command, and land with its work if it commits them");
+		hf_tx_say(tx, "%zu uncommitted path%s in the work tree: %s", place.n_dirty, place.n_dirty == 1 ? "" : "s",
+			  tx->o.base == HF_LAND_BASE_HEAD ? "not seen by the command (--base worktree shows them)"
+							  : "seen by the command, and landing with its work if it commits them");
 	r = hf_landings_open(tx->state, tx->journal, tx->plans, &landings, err);
 	if (r == 0)
 		r = hf_land_begin(landings, tx->name, tx->plan, &place, tx->o.base, err);
@@ -172,6 +172,7 @@ enum hf_tx_step hf_tx_branch_land(struct hf_tx *tx, struct hf_plans *plans, stru
 				     .verify = tx->verify,
 				     .verify_ns = tx->verify_ns,
 				     .message = tx->o.message,
+				     .speculate = tx->o.speculate,
 				     .also = (const char *const *)tx->o.also,
 				     .session = tx->name,
 				     .token = tx->token,

@@ -179,6 +179,8 @@ int hf_tx_options_write(const struct hf_tx_opts *given, const char *name, struct
 		add_text(out, "base", "worktree");
 	if (given->retry)
 		hf_buf_add_format(out, "%s\"retry\":%u", out->len > 1 ? "," : "", given->retry);
+	if (given->speculate)
+		hf_buf_add_format(out, "%s\"speculate\":%u", out->len > 1 ? "," : "", given->speculate);
 	if (out->len == 1)
 		hf_buf_reset(out);
 	else
@@ -240,6 +242,9 @@ static const char *decode(json_t *root, struct hf_tx_options *ret)
 		else if (strcmp(key, "retry") == 0 && json_is_integer(value) && json_integer_value(value) > 0 &&
 			 json_integer_value(value) <= UINT32_MAX)
 			fine = (ret->retry = (uint32_t)json_integer_value(value)) != 0;
+		else if (strcmp(key, "speculate") == 0 && json_is_integer(value) && json_integer_value(value) > 0 &&
+			 json_integer_value(value) <= UINT32_MAX)
+			fine = (ret->speculate = (uint32_t)json_integer_value(value)) != 0;
 		else if (strcmp(key, "land") == 0)
 			fine = (ret->land = hf_json_take_word(value)) != NULL && ret->land[0];
 		else if (strcmp(key, "message") == 0)
@@ -321,4 +326,6 @@ void hf_tx_options_describe(const char *text, struct hf_buf *out)
 		hf_buf_add_format(out, "%s%s", i ? " " : ", also ", o.also[i]);
 	if (o.retry)
 		hf_buf_add_format(out, ", retry %u", o.retry);
+	if (o.speculate)
+		hf_buf_add_format(out, ", speculate %u", o.speculate);
 }

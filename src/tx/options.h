@@ -19,7 +19,7 @@ struct hf_tx_options {
 	enum hf_strategy strategy;
 	enum hf_tx_keep keep;     /* never the default */
 	enum hf_tx_commit commit; /* the same */
-	uint32_t retry;
+	uint32_t retry, speculate;
 	unsigned flags;
 	char **write;             /* NULL-ended, owned; NULL: none */
 	char *land;               /* the branch, HF_TX_LAND_HEAD or HF_TX_LAND_OFF; NULL: not given */

@@ -77,7 +77,7 @@ static int add_sandboxes(struct hf_tx *tx, struct hf_err *err)
 
 int hf_tx_has_landing_options(const struct hf_tx_options *o)
 {
-	return o->message || o->also || o->land_merge || o->base;
+	return o->message || o->also || o->land_merge || o->base || o->speculate;
 }
 
 int hf_tx_make_plan(struct hf_tx *tx, struct hf_err *err)

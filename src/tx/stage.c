@@ -58,7 +58,7 @@ static int check(const struct hf_tx *tx, const struct hf_stage_session *session,
 		return FAIL(err, -EINVAL, "arguments", tx->name, "everything is writable without --readonly-rest");
 	if (!tx->lands && hf_tx_has_landing_options(&tx->o))
 		return FAIL(err, -EINVAL, "arguments", tx->name,
-			    "--message, --also, --base and --land-merge are for a landing on git, and this run commits files");
+			    "--message, --also, --base, --land-merge and --speculate are for a landing on git, and this run commits files");
 	if (session->o->flags & HF_RUN_LEAVE_RUNNING)
 		return FAIL(err, -EINVAL, "arguments", tx->name, "what is left running would go on changing the sandbox");
 	if (tx->o.commit == HF_TX_COMMIT_ASK && (!tx->given || !tx->given->ask))

@@ -43,6 +43,7 @@ static const struct {
 	{ "checkout", AT(checkout) },
 }, oids[] = {
 	{ "base", AT(base) }, { "tip", AT(tip) }, { "from", AT(from) }, { "commit", AT(commit) },
+	{ "forecast", AT(forecast) },
 }, numbers[] = {
 	{ "verify_limit_ns", AT(verify_limit_ns) }, { "verify_ns", AT(verify_ns) },
 	{ "since", AT(since) }, { "changed", AT(changed) },
@@ -270,6 +271,9 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 	EACH(i, oids) {
 		const char *text = json_string_value(json_object_get(root, oids[i].key));
 
+		/* A record of an older build has none. */
+		if (!text && oids[i].at == AT(forecast))
+			text = "";
 		if (!text || !is_oid(text))
 			return "an object name of it is none";
 		hf_copy_text(field(ret, oids[i].at), HF_LAND_OID_MAX, text);

@@ -179,8 +179,18 @@ static int ask_alive(struct hf_land_work *work, struct hf_err *err)
 	return r < 0 ? FAIL(err, r, "land", work->landing.name, "its session asked to end") : 0;
 }
 
+/* The candidate as it will land, on top of work->head: by its forecast, which counts once, or here. */
+static int verify(struct hf_land_work *work, struct hf_forecast *forecast, struct hf_err *err)
+{
+	int r = hf_forecast_take(forecast, err);
+
+	if (r == 0)
+		return hf_land_verify(work, err);
+	return r < 0 ? r : r - 1;
+}
+
 /* Under the branch's lock. 1: at its end. */
-static int land_on_branch(struct hf_land_work *work, struct hf_err *err)
+static int land_on_branch(struct hf_land_work *work, struct hf_forecast *forecast, struct hf_err *err)
 {
 	for (int round = 0; round < ROUNDS_MAX; round++) {
 		int r = ask_alive(work, err);
@@ -188,7 +198,7 @@ static int land_on_branch(struct hf_land_work *work, struct hf_err *err)
 		if (r == 0)
 			r = read_head(work, err);
 		if (r == 0)
-			r = hf_land_verify(work, err);
+			r = verify(work, forecast, err);
 		if (r == 0)
 			r = ask_alive(work, err);
 		if (r == 0)
@@ -224,6 +234,7 @@ static int collect(struct hf_land_work *work, struct hf_err *err)
 static int land(struct hf_land_work *work, struct hf_err *err)
 {
 	AUTO(hf_land_unlock) struct hf_lock *lock = NULL;
+	AUTO(hf_forecast_done) struct hf_forecast forecast = HF_FORECAST_INIT;
 	char lock_name[HF_NAME_MAX + 1];
 	int r;
 
@@ -236,18 +247,20 @@ static int land(struct hf_land_work *work, struct hf_err *err)
 			r = hf_land_resume(work, err);
 		if (r != 0)
 			return r;
-		return land_on_branch(work, err);
+		return land_on_branch(work, &forecast, err);
 	}
 	r = collect(work, err);
 	if (r != 0)
 		return r;
+	work->landing.forecast[0] = '\0';
 	r = hf_landing_become(work->landings, &work->landing, HF_LAND_QUEUED, err, "%u commit%s for %.200s", work->landing.commits,
 			      work->landing.commits == 1 ? "" : "s", hf_land_short(work->landing.branch));
 	if (r == 0 && work->opts->step)
 		work->opts->step(work->opts->arg, HF_LAND_QUEUED, work->landing.text);
+	hf_forecast_begin(&forecast, work);
 	if (r == 0)
-		r = hf_land_lock(work->landings, lock_name, work->opts, &lock, err);
-	return r < 0 ? r : land_on_branch(work, err);
+		r = hf_land_lock_branch(work->landings, lock_name, work->opts, forecast.result ? &forecast : NULL, &lock, err);
+	return r < 0 ? r : land_on_branch(work, &forecast, err);
 }
 
 static void work_done(struct hf_land_work *work)

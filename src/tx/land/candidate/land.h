@@ -25,6 +25,8 @@ struct hf_landings {
 	int dirfd; /* landings/ */
 };
 
+struct hf_forecast_result;
+
 struct hf_land_paths {
 	struct hf_land_path *list; /* path is owned, kind is not */
 	size_t n;
@@ -46,6 +48,8 @@ struct hf_landing {
 	char *checkout; /* LANDING: the work tree that has the branch checked out; "": none */
 	char base[HF_LAND_OID_MAX], tip[HF_LAND_OID_MAX];
 	char from[HF_LAND_OID_MAX], commit[HF_LAND_OID_MAX]; /* LANDING: the branch moves from, to */
+	char forecast[HF_LAND_OID_MAX]; /* QUEUED: what it will be if those before it land; "": not known */
+	struct hf_forecast_result *forecasted; /* not NULL: this is a forecast; its states go there, and not on disk */
 	uint64_t token, dev, ino;
 	int64_t verify_limit_ns, verify_ns;
 	int rebased;
@@ -80,6 +84,7 @@ void hf_land_ref(const char *name, char out[HF_NAME_KEY_MAX + 32]);
 void hf_land_lock_name(const char *name, char out[HF_NAME_MAX + 1]);
 void hf_land_branch_lock_name(const struct hf_landing *landing, char out[HF_NAME_MAX + 1]);
 void hf_land_plan_name(const char *name, char what, char out[HF_NAME_MAX + 1]);
+#define HF_LAND_PLAN_FORECAST 's'
 
 void hf_land_event(const struct hf_landings *landings, enum hf_event event, const char *name,
 		   const struct hf_field *fields, size_t n);

@@ -12,6 +12,7 @@
 /* While it waits: readable every second, and when the caller's descriptor is. */
 struct watch {
 	const struct hf_land_opts *opts;
+	struct hf_forecast *forecast; /* NULL: none */
 	int timer, both;
 	int result; /* of `alive` */
 };
@@ -30,13 +31,16 @@ static int go_on(void *arg)
 
 	if (read(watch->timer, &ticks, sizeof(ticks)) != sizeof(ticks))
 		return 0; /* the caller's */
-	watch->result = watch->opts->alive(watch->opts->arg);
+	if (watch->forecast)
+		hf_forecast_look(watch->forecast);
+	watch->result = watch->opts->alive ? watch->opts->alive(watch->opts->arg) : 0;
 	return watch->result >= 0;
 }
 
 static int watch_begin(struct watch *watch)
 {
-	const struct itimerspec every = { { 1, 0 }, { 1, 0 } };
+	const struct timespec often = { 0, watch->forecast ? HF_FORECAST_NS : HF_SEC - 1 };
+	const struct itimerspec every = { often, often };
 	struct epoll_event event = { .events = EPOLLIN };
 
 	watch->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -53,7 +57,13 @@ static int watch_begin(struct watch *watch)
 int hf_land_lock(struct hf_landings *landings, const char *lock_name, const struct hf_land_opts *opts,
 		 struct hf_lock **ret_lock, struct hf_err *err)
 {
-	AUTO(watch_done) struct watch watch = { .opts = opts, .timer = -1, .both = -1 };
+	return hf_land_lock_branch(landings, lock_name, opts, NULL, ret_lock, err);
+}
+
+int hf_land_lock_branch(struct hf_landings *landings, const char *lock_name, const struct hf_land_opts *opts,
+			struct hf_forecast *forecast, struct hf_lock **ret_lock, struct hf_err *err)
+{
+	AUTO(watch_done) struct watch watch = { .opts = opts, .forecast = forecast, .timer = -1, .both = -1 };
 	struct hf_lock_opts how = { .size = sizeof(how) };
 	int r = 0;
 
@@ -61,7 +71,7 @@ int hf_land_lock(struct hf_landings *landings, const char *lock_name, const stru
 		how.wait_ns = opts->wait_ns;
 		how.cancel_fd = opts->cancel_fd;
 	}
-	if (opts && opts->alive) {
+	if (opts && (opts->alive || forecast)) {
 		r = watch_begin(&watch);
 		how.cancel_fd = watch.both;
 		how.go_on = go_on;

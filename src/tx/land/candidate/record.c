@@ -17,7 +17,7 @@
 #include "hf/sys/io.h"
 #include "hf/sys/replace.h"
 #include "hf/sys/state/state.h"
-#include "hf/tx/land/candidate/land.h"
+#include "hf/tx/land/candidate/forecast.h"
 
 #define RECORD_MAX ((size_t)8 << 20)
 #define SUM_LEN    17 /* 16 digits and a newline, before the object */
@@ -127,5 +127,12 @@ int hf_landing_become(struct hf_landings *landings, struct hf_landing *landing, 
 	landing->state = state;
 	if (hf_landing_set(&landing->text, text) < 0)
 		return hf_fail_sys(err, ENOMEM, "memory", landing->name);
-	return hf_landing_save(landings, landing, err);
+	if (!landing->forecasted)
+		return hf_landing_save(landings, landing, err);
+	landing->forecasted->state = state;
+	hf_copy_text(landing->forecasted->text, sizeof(landing->forecasted->text), text);
+	hf_copy_text(landing->forecasted->commit, sizeof(landing->forecasted->commit), landing->commit);
+	if (state == HF_LAND_VERIFYING)
+		atomic_store(&landing->forecasted->is_known, 1);
+	return 0;
 }

@@ -274,7 +274,7 @@ int hf_land_verify(struct hf_land_work *work, struct hf_err *err)
 		return FAIL(err, HF_E_LAND, "git", landing->top, "it is no longer a work tree");
 	if (r < 0)
 		return r;
-	hf_land_plan_name(landing->name, 'v', site.plan);
+	hf_land_plan_name(landing->name, landing->forecasted ? HF_LAND_PLAN_FORECAST : 'v', site.plan);
 	r = hf_land_new_plan(work->landings, site.plan, &place, err);
 	if (r == 0)
 		r = prepare(&site, moved, err);
