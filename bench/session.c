@@ -109,7 +109,7 @@ static void clean(const char *fifo)
 	(void)!system(command);
 }
 
-/* Milliseconds from the end of the grace time to the exit, median; and who survived. */
+/* Milliseconds from the end of the grace time to the exit, median; and how many survived. */
 static void measure(FILE *json, int *rows, const char *what, const char *const argv[],
 		    const char *fifo, double bar_ms)
 {
@@ -179,7 +179,7 @@ static int field(const char *hf, const char *expression)
 
 static void memory(FILE *json, int *rows, const char *hf)
 {
-	static const char *const who[] = { "supervisor", "keeper" };
+	static const char *const roles[] = { "supervisor", "keeper" };
 	char command[400];
 
 	(void)snprintf(command, sizeof(command), "%s run bench --detach -- sleep 60 >/dev/null", hf);
@@ -189,13 +189,13 @@ static void memory(FILE *json, int *rows, const char *hf)
 		char expression[40];
 		long kib;
 
-		(void)snprintf(expression, sizeof(expression), "%s.pid", who[i]);
+		(void)snprintf(expression, sizeof(expression), "%s.pid", roles[i]);
 		kib = private_kib(field(hf, expression));
-		printf("  private memory of the %-22s %9ld KiB   bar 1024%s\n", who[i], kib,
+		printf("  private memory of the %-22s %9ld KiB   bar 1024%s\n", roles[i], kib,
 		       kib >= 0 && kib < 1024 ? "" : "  MISSED");
 		if (json)
 			fprintf(json, "%s{\"what\":\"private memory of the %s\",\"kib\":%ld,\"bar_kib\":1024}",
-				(*rows)++ ? "," : "", who[i], kib);
+				(*rows)++ ? "," : "", roles[i], kib);
 	}
 	(void)snprintf(command, sizeof(command), "%s stop bench --grace 1s >/dev/null", hf);
 	(void)!system(command);

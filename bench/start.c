@@ -62,7 +62,7 @@ static void compare(FILE *json, int *rows, const char *what, const char *const o
 	static double a[ROUNDS], b[ROUNDS];
 
 	if (run_once(peer) < 0) {
-		printf("  %-44s %-28s is not to be had here\n", what, peer_name);
+		printf("  %-44s %-28s is not available here\n", what, peer_name);
 		return;
 	}
 	for (int i = 0; i < ROUNDS; i++) {

@@ -31,7 +31,7 @@ struct file_options {
 	{ "wait", 'w', OPTION_DURATION, &(o).lock.wait_ns, "DUR", "wait at most DUR (30s)" },       \
 	{ "on-timeout", 0, OPTION_TEXT, &(o).lock.on_timeout_word, "WHAT", "fail, skip or proceed" }, \
 	{ "conflict-exit-code", 'E', OPTION_COUNT, &(o).lock.busy_status, "N",                      \
-	  "exit status when the lock cannot be had (1)" },                                          \
+	  "exit status when the lock is busy (1)" },                                          \
 	{ "root", 0, OPTION_TEXT, &(o).root, "DIR", "the file must be inside DIR" },                \
 	{ "follow", 0, OPTION_FLAG, &(o).follow, NULL, "follow a symlink, inside --root" },         \
 	{ "replace-symlink", 0, OPTION_FLAG, &(o).replace_symlink, NULL,                            \

@@ -58,7 +58,7 @@ struct hf_lock_opts lock_options_for(const struct lock_options *o, const struct 
 
 /* What the commands work with. */
 struct lock_context {
-	struct hf_journal *journal; /* NULL when it is not to be had */
+	struct hf_journal *journal; /* NULL when it cannot be opened */
 	struct hf_locks *locks;
 	enum hf_lock_kind kind; /* of the names that are spoken of; 0: name */
 	struct hf_err err; /* why there are no locks, when only they are missing */
@@ -90,7 +90,7 @@ int lock_say_busy(const struct cli *cli, enum hf_lock_kind kind, const char *nam
 		  const struct hf_holder *blocker, const struct hf_err *err, int status);
 
 /*
- * The lock was not to be had: what the policy says, with its event. *ret_go is 1 when the work
+ * The lock was not acquired: what the policy says, with its event. *ret_go is 1 when the work
  * goes on without it; else the status is what to exit with.
  */
 int lock_settle(struct cli *cli, const struct lock_context *context, const struct lock_options *o,

@@ -204,7 +204,7 @@ struct run {
 	char **command;
 };
 
-/* The lock was not to be had: what the policy says. *ret_go is 1 to run it all the same. */
+/* The lock was not acquired: what the policy says. *ret_go is 1 to run it all the same. */
 static int settle_failure(struct run *run, int r, struct hf_mono start,
 			  const struct hf_holder *blocker, const struct hf_err *err, int *ret_go)
 {

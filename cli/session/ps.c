@@ -30,7 +30,7 @@ struct show {
 	int shown[HF_VIEW_SESSION_COLUMNS];
 	int n_shown;
 	struct seen *seen;
-	struct hf_view_work *work; /* NULL: not wanted, or not to be had */
+	struct hf_view_work *work; /* NULL: not wanted, or cannot be opened */
 	size_t n, running, hidden;
 };
 

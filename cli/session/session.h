@@ -6,7 +6,7 @@
 #include "holdfast/run.h"
 
 struct session_context {
-	struct hf_journal *journal; /* NULL when it is not to be had */
+	struct hf_journal *journal; /* NULL when it cannot be opened */
 	struct hf_sessions *sessions;
 };
 

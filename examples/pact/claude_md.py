@@ -1,6 +1,6 @@
 """PACT's work on shared files, through Holdfast: the lock of a file, the managed block of CLAUDE.md, the session journal.
 
-Each function fails open, as PACT's do: if the lock cannot be had in time, the operation is skipped, said, and leaves a lock_fail_open
+Each function fails open, as PACT's do: if the lock is not free in time, the operation is skipped, said, and leaves a lock_fail_open
 event with the holder. The lock is flock(2) on PACT's own sidecar ".<leaf>.lock", so both keep each other out.
 """
 import contextlib
@@ -22,7 +22,7 @@ EVENT_TYPES = frozenset({"session_start", "session_end", "phase_transition", "ag
 
 @contextlib.contextmanager
 def file_lock(target: Path) -> Iterator[bool]:
-    """The lock of `target` for a block of your own. False: it could not be had within the limit; skip the work."""
+    """The lock of `target` for a block of your own. False: it was not free within the limit; skip the work."""
     with holdfast.file_lock(target, wait=LOCK_TIMEOUT_SECONDS, on_timeout="proceed") as held:
         yield held is not None
 

@@ -198,7 +198,7 @@ HF_API void hf_locks_free(struct hf_locks *locks);
  *   HF_E_TIMEOUT    still held after wait_ns; the same
  *   HF_E_DEADLOCK   the owner has it already, or a cycle; the detail names it
  *   HF_E_MODE       held as another number of slots
- *   HF_E_CANCELLED  cancel_fd became readable before the lock could be had
+ *   HF_E_CANCELLED  cancel_fd became readable before the lock was acquired
  *   HF_E_GONE       the owner given has ended, before or while it was waited for
  *   HF_E_NAME, -EINVAL, -errno
  * Nothing is left behind by a failure. Blocks: up to wait_ns.

@@ -31,7 +31,7 @@
  * finished, and the outcome is a success. If supervisor, keeper or both are killed then, the one that is left, the next run of the name
  * or hf_session_reap finishes or undoes the commit, and records what is there.
  *
- * Conflicts. Each attempt sees its own changes only. Who commits second, with a path that was changed meanwhile, gets
+ * Conflicts. Each attempt sees its own changes only. The second to commit, with a path that was changed meanwhile, gets
  * the conflict list: HF_OUTCOME_CONFLICT, exit status 1, nothing changed, the sandbox kept. With `retry` the command then runs
  * again in a new sandbox.
  *

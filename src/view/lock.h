@@ -14,7 +14,7 @@ const char *hf_view_liveness(enum hf_liveness liveness);
 json_t *hf_view_lock(const struct hf_lock_info *info);
 
 /*
- * The shape "conflict": the lock `name` was not to be had because of `blocker` (pid 0: not
+ * The shape "conflict": the lock `name` was refused because of `blocker` (pid 0: not
  * known), and the program exits with `exit_status`.
  */
 json_t *hf_view_conflict(enum hf_lock_kind kind, const char *name, const struct hf_holder *blocker,

@@ -11,7 +11,7 @@
 
 struct hf_view_work {
 	struct hf_plans *plans;
-	struct hf_landings *landings; /* NULL: not to be had */
+	struct hf_landings *landings; /* NULL: cannot be opened */
 };
 
 struct hf_view_work *hf_view_work_open(struct hf_state *state)

@@ -19,7 +19,7 @@ load helper
 @test "doctor: what is missing says what is used instead" {
     [ -x "$HELPERS/helper-enosys" ] || skip "no seccomp helper"
     run timeout 20 "$HELPERS/helper-enosys" pidfd_open -- "$HOLDFAST" doctor
-    [ "$status" -ne 77 ] || skip "seccomp is not to be had here"
+    [ "$status" -ne 77 ] || skip "seccomp is not available here"
     says "signals are refused"
     run timeout 20 "$HELPERS/helper-enosys" pidfd_open -- "$HOLDFAST" doctor --json
     is_json '.checks[] | select(.check == "pidfd") | .status == "absent" and (.instead | length > 0)'

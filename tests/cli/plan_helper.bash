@@ -1,6 +1,6 @@
 # tests/cli/plan_helper.bash - what the tests of plans share, beside helper.bash.
 #
-# Most of them run twice: as the user who runs the suite and, if that is root, as an ordinary user (uid 65534) too.
+# Most of them run twice: as the user of the suite and, if that is root, as an ordinary user (uid 65534) too.
 
 # plan_as_user FILE...: go on as the ordinary user; skips the test where that cannot be done. Everything below a new
 # $ROOM belongs to that user; the binary is copied because it may stand where that user cannot read.
@@ -82,7 +82,7 @@ plan_teardown() {
     plan_room_done
 }
 
-both() { # both FUNCTION: as whoever runs the suite, then as the ordinary user
+both() { # both FUNCTION: as the user of the suite, then as the ordinary user
     "$1"
     [ "$(id -u)" = 0 ] || return 0
     plan_room_done

@@ -103,7 +103,7 @@ is_ancestor() {
     spawn sleep 60
     id=$(hf proc id "$spawned_pid")
     run timeout 20 "$HELPERS/helper-enosys" pidfd_open -- "$HOLDFAST" proc check "$id"
-    [ "$status" -ne 77 ] || skip "seccomp is not to be had here"
+    [ "$status" -ne 77 ] || skip "seccomp is not available here"
     [ "$status" -eq 0 ]
     says "weak"
     expect 3 timeout 20 "$HELPERS/helper-enosys" pidfd_open -- "$HOLDFAST" proc signal "$id" KILL

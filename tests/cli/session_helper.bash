@@ -37,7 +37,7 @@ is_field() { [ "$(field "$1" "$2")" = "$3" ]; }
 # events EVENT [NAME]: how many of them there are
 events() { hf -q journal query --event "$1" ${2:+--name "$2"} --json | jq -s length; }
 
-# A zombie is dead; who reaps it may take its time.
+# A zombie is dead; its parent may reap it later.
 is_dead() { ! grep -qsE '^State:[[:space:]]+[^ZX[:space:]]' "/proc/$1/status" 2>/dev/null; }
 
 # milliseconds of the clock

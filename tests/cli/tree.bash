@@ -1,4 +1,4 @@
-# tests/cli/tree.bash - for tests of whole process trees: building them, bystanders, who is left.
+# tests/cli/tree.bash - for tests of whole process trees: building them, bystanders, what is left.
 #
 # Every tree is known by the file that its processes announce themselves in (see tests/helper/tree.c), so that a test
 # only ever touches what it made, and looks for survivors by what cannot be recycled.
@@ -42,7 +42,7 @@ needs() {
     [ "$status" -eq 0 ] || skip "no cgroup (v2) may be made here: ${output##*holdfast: }"
 }
 
-# bystander NAME [COMM]: somebody who must neither end nor get any signal
+# bystander NAME [COMM]: a process that must neither end nor get any signal
 bystander() {
     bystanders+=("$PWD/by.$1")
     spawn "$TREE" bystander "$PWD/by.$1" ${2:+"$2"}
@@ -78,7 +78,7 @@ gone() {
 
 waiters() { [ "$(hf lock list --json | jq ".locks[] | select(.name == \"$1\") | .waiters | length")" = "$2" ]; }
 
-# The sharp side of L7: who waits for the name looks, at the moment it gets it, whether anybody of the tree lives.
+# The sharp side of L7: a waiter for the name looks, at the moment it gets it, whether a process of the tree lives.
 # queue VERB...: "lock run" or "run", which must come to the name only when the tree is empty
 queue() {
     spawn "$HOLDFAST" "$@" t -w 30 -- bash -c '"$TREE" living "$0" >at-lock 2>&1; echo $? >at-lock.status' "$tree"

@@ -11,7 +11,7 @@ require_strace() {
     skip_sanitizers "a sanitizer's calls are not ours"
 }
 
-# The command: says who it is, leaves a line, and is there for a moment.
+# The command: says its pid, leaves a line, and is there for a moment.
 command='echo $$ >"$0.pid"; echo started >>"$0.lines"; sleep 0.05'
 
 # traced WHAT CALLS INJECT NAME: runs the session NAME under strace
@@ -129,7 +129,7 @@ ended_once() {
         status=0
         timeout --kill-after=5 20 strace -f -b execve -s 400 -o trace -e trace="$changing" -e inject="$call:signal=KILL:when=$ordinal" \
             "$HOLDFAST" run "e$at" --grace 100ms -- true >said 2>&1 3>&- || status=$?
-        # Who calls as often may have been the supervisor; then both are gone.
+        # The process that calls so often may have been the supervisor; then both are gone.
         hf -q reap "e$at" >/dev/null 2>&1 || true
         ended_once "e$at"
         # Now and then a run takes another way (a lock's token is counted), and is killed before it comes to the event.

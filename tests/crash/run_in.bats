@@ -94,16 +94,16 @@ at() {
 
 is_landing() { [ "$(field x .state 2>/dev/null)" = landing ]; }
 
-# The commit is slow at its CALL number N: meanwhile WHO is killed.
+# The commit is slow at its CALL number N: meanwhile PROCESS is killed.
 while_landing() {
-    local who=$1 call=$2 n=$3 pid
+    local process=$1 call=$2 n=$3 pid
     rm -rf "$HOLDFAST_DIR"
     fresh
     spawn timeout --kill-after=5 30 strace -f -b execve -o trace -e trace="$call" -e inject="$call:delay_enter=700000:when=$n" \
         "$HOLDFAST" run x --in T --grace 100ms -- bash -c "$work"
     status=137
     wait_until 20 is_landing || return 0 # it was slow elsewhere
-    case $who in
+    case $process in
     supervisor) kill -KILL "$(field x .supervisor.pid)" ;;
     keeper) kill -KILL "$(field x .keeper.pid)" ;;
     both) kill_keepers x ;;
@@ -111,14 +111,14 @@ while_landing() {
     child) pid=$(pgrep -P "$(field x .keeper.pid)" -x hf-landing) && kill -KILL "$pid" ;;
     esac || true
     wait "$spawned_pid" || status=$?
-    [ "$who" != both ] && [ "$who" != supervisor ] || status=137
-    told_true "$who killed while landing at $call $n"
+    [ "$process" != both ] && [ "$process" != supervisor ] || status=137
+    told_true "$process killed while landing at $call $n"
 }
 
 @test "L14: supervisor, keeper, both, or the child that commits is killed, or the session stopped, while it lands" {
-    for who in supervisor keeper both child stop; do
-        while_landing "$who" syncfs 1
-        while_landing "$who" renameat2 1
-        while_landing "$who" renameat2 3
+    for process in supervisor keeper both child stop; do
+        while_landing "$process" syncfs 1
+        while_landing "$process" renameat2 1
+        while_landing "$process" renameat2 3
     done
 }

@@ -26,11 +26,11 @@ static inline struct hf_journal *open_journal(uint64_t segment, uint64_t retain)
 	return journal;
 }
 
-static inline int numbered(struct hf_journal *journal, int who, int n)
+static inline int numbered(struct hf_journal *journal, int writer, int n)
 {
 	char text[64];
 
-	snprintf(text, sizeof(text), "%d %d", who, n);
+	snprintf(text, sizeof(text), "%d %d", writer, n);
 	return note(journal, text);
 }
 
@@ -45,7 +45,7 @@ static inline void count_record(const struct hf_record *record, struct content *
 {
 	const char *text = hf_record_text(record, "text");
 	int64_t lost;
-	int who, n;
+	int writer, n;
 
 	if (c->records++ == 0)
 		c->first = record->seq;
@@ -56,11 +56,11 @@ static inline void count_record(const struct hf_record *record, struct content *
 	if (record->info && record->info->event == HF_EV_JOURNAL_LOST &&
 	    hf_record_int(record, "count", &lost))
 		c->lost += (uint64_t)lost;
-	if (!text || sscanf(text, "%d %d", &who, &n) != 2 || who < 0 || who > 7)
+	if (!text || sscanf(text, "%d %d", &writer, &n) != 2 || writer < 0 || writer > 7)
 		return;
 	/* Where the oldest were pruned, a writer's first readable note is its beginning. */
-	c->disorder += c->next[who] != 0 && n != c->next[who];
-	c->next[who] = n + 1;
+	c->disorder += c->next[writer] != 0 && n != c->next[writer];
+	c->next[writer] = n + 1;
 	c->notes++;
 }
 

@@ -57,7 +57,7 @@ static inline struct hf_lock_opts opts_of(enum hf_lock_mode mode, unsigned slots
 		.size = sizeof(struct hf_lock_opts), .mode = mode, .slots = slots };
 }
 
-/* Somebody who cannot be judged from here: alive, for all we know. */
+/* A process that cannot be judged from here: it counts as alive. */
 static inline struct hf_proc_id stranger(int number)
 {
 	struct hf_proc_id id;

@@ -263,7 +263,7 @@ static inline int channels(void)
 	return n;
 }
 
-/* Nobody has it, nobody waits, nothing is left, and it can be had. */
+/* Nobody has it, nobody waits, nothing is left, and it is free. */
 static inline void assert_idle(const char *name)
 {
 	struct view view = look(name);

@@ -1,5 +1,5 @@
 /*
- * tests/helper/tree.c - process trees that do not want to end, and who of them lives.
+ * tests/helper/tree.c - process trees that do not want to end, and which of them live.
  *
  *     helper-tree build FILE [--exit N | --talk | --ignore] SHAPE...
  *         Becomes the leader of a tree with these shapes (see `shapes` in tree_shapes.c; some take a number, "chain:9").
@@ -9,7 +9,7 @@
  *     helper-tree bystander FILE [COMM]
  *         One process of that name that writes every signal it gets to FILE.signals.
  *     helper-tree living FILE
- *         Prints who of FILE's tree lives, one line each. Exits 0 when nobody does, else 1.
+ *         Prints which processes of FILE's tree live, one line each. Exits 0 when none does, else 1.
  *     helper-tree end FILE
  *         SIGKILL to all of those, until nobody lives: for clearing up after a test.
  *
@@ -108,9 +108,9 @@ static _Noreturn void bystander(const char *comm)
 		}
 }
 
-/* -- who lives ------------------------------------------------------------------------- */
+/* -- which live ------------------------------------------------------------------------- */
 
-/* Does FILE stand in the command line of a tree (not in that of somebody who asks)? */
+/* Does FILE stand in the command line of a tree (not in that of a process that asks)? */
 static int has_file_in_cmdline(pid_t pid)
 {
 	char path[40], text[8192];

@@ -50,7 +50,7 @@ static pid_t must_fork(void)
 	return pid;
 }
 
-/* -- who is who ----------------------------------------------------------------------- */
+/* -- which is which ----------------------------------------------------------------------- */
 
 unsigned long long start_ticks(pid_t pid)
 {
@@ -200,7 +200,7 @@ struct bomb {
 
 static _Noreturn void bomb_member(struct bomb *bomb);
 
-/* Whoever finds a place whose process is gone fills it. */
+/* The process that finds a place whose process is gone fills it. */
 static void bomb_refill(struct bomb *bomb)
 {
 	for (int i = 0; i < bomb->limit; i++) {
@@ -246,7 +246,7 @@ static void bomb(int n)
 }
 
 /*
- * Never the same pid for long: forks and exits, again and again. Such a one is missed by who
+ * Never the same pid for long: forks and exits, again and again. Such a one is missed by a reader that
  * looks through /proc, so it leaves its process group and a sign of life in FILE.beat.
  */
 static void hop(int n)
@@ -270,7 +270,7 @@ static void hop(int n)
 
 				if (fork() > 0)
 					_exit(0);
-				/* Not faster: whoever inherits them has to reap them. */
+				/* Not faster: the process that inherits them has to reap them. */
 				pause_ms(1);
 			}
 		}

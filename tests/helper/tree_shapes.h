@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-extern const char *file; /* who is there, one line each */
+extern const char *file; /* which processes are there, one line each */
 
 _Noreturn void die(const char *what);
 _Noreturn void stay(void);
@@ -17,7 +17,7 @@ unsigned long long start_ticks(pid_t pid);
 unsigned long long inode_of(int pidfd);
 int open_pidfd(pid_t pid);
 
-/* Writes who we are to the file. */
+/* Writes our pid and role to the file. */
 void announce(void);
 
 /* Makes a shape, "chain:9". Returns how many processes will announce themselves; exits when there is none such. */

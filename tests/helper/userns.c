@@ -4,7 +4,7 @@
  *     helper-userns [--last] CMD [ARG...]
  *
  * Needs root. With --last no further user namespace can be made in it: user.max_user_namespaces is 0 there,
- * as on a machine that forbids them. Exits 77 (skip) where that cannot be had.
+ * as on a machine that forbids them. Exits 77 (skip) where that is not possible.
  */
 #include <errno.h>
 #include <fcntl.h>

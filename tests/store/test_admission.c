@@ -1,4 +1,4 @@
-/* store/test_admission.c - who may enter beside whom, names and kinds, threads, looking. Of every store. */
+/* store/test_admission.c - which holders may enter beside which, names and kinds, threads, looking. Of every store. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -152,7 +152,7 @@ static void circle(int n)
 		start(w);
 		AWAIT(w->got == 1);
 	}
-	/* One after the other, so that it is clear who closes the circle. */
+	/* One after the other, so that it is clear which one closes the circle. */
 	for (int i = 0; i < n; i++) {
 		sh->workers[i].go = 1;
 		if (i < n - 1)
@@ -217,7 +217,7 @@ static void circle_of_three_is_found_and_only_its_closer_is_told(void **state)
 	circle(3);
 }
 
-/* All at once: whoever is told, it is one, and the others go on. */
+/* All at once: exactly one is told, and the others go on. */
 static void circle_closed_by_all_at_once_is_broken_by_one(void **state)
 {
 	static const char *const names[] = { "alpha", "beta", "gamma" };
@@ -244,7 +244,7 @@ static void circle_closed_by_all_at_once_is_broken_by_one(void **state)
 }
 
 /*
- * Two circles through one who wants to write: with a reader that waited before it, which is for it to
+ * Two circles through a writer: with a reader that waited before it, which is for it to
  * find, and with one that waits a moment later and stands before the other in the record.
  */
 static void circle_is_found_although_another_process_closed_another(void **state)

@@ -46,7 +46,7 @@ static void newcomer_does_not_overtake_a_waiter(void **state)
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(locks, "x", &shared, &reader, NULL, ERR));
 	start_in_queue(writer, "x", 1);
-	/* Readers admit readers, but one who writes was here first. */
+	/* Readers admit readers, but a writer was here first. */
 	ASSERT_ERR(hf_lock_acquire(locks, "x", &shared, &second, NULL, ERR), HF_E_BUSY);
 	assert_null(second);
 	give_back(reader);

@@ -5,7 +5,7 @@
  *
  * A writer tells its parent of each record through a pipe, after the append has
  * returned. Whatever happened to the writers: every record that was told of is
- * in the journal once, and verify finds no problem. The seed decides whom the
+ * in the journal once, and verify finds no problem. The seed decides which process the
  * parent strikes and when, as far as the scheduler lets it.
  */
 #include <errno.h>

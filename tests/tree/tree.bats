@@ -213,8 +213,15 @@ compiles() {
     [ -z "$output" ] || { echo "$output"; return 1; }
 }
 
-@test "no sentence calls a process whoever or somebody" {
-    run grep -rnwiE 'whoever|somebody' src cli include libexec docs README.md --exclude-dir=layer
+@test "no sentence calls a process who, whoever or somebody, and none speaks in riddles" {
+    text=(src cli include libexec docs examples bench tools bindings README.md CHANGELOG.md)
+    run grep -rnwiE 'who|whoever|whomever|somebody|someone' "${text[@]}" tests --include='*.[ch]' --include='*.md' --include='*.1' --include='*.bats' --include='*.bash' --include='*.py' \
+        --exclude-dir=layer --exclude-dir=tree
+    # A person may be one.
+    output=$(grep -vE '\b(users?|people|person) who ' <<<"$output") || true
+    [ -z "$output" ] || { echo "$output"; return 1; }
+    run grep -rniE '(not|cannot|could|can) (to )?be had|not the process that is meant|it stands behind --|is (never )?robbed' "${text[@]}" tests \
+        --include='*.[ch]' --include='*.md' --include='*.1' --include='*.bats' --include='*.bash' --include='*.py' --exclude-dir=layer --exclude-dir=tree
     [ "$status" -eq 1 ] || { echo "$output"; return 1; }
 }
 

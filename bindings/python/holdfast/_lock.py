@@ -295,7 +295,7 @@ class Lock:
 
 
 def busy(code: int, err: Any, blocker: Any) -> Exception:
-    """The exception of a lock that was not to be had, with its holder."""
+    """The exception of a lock that was refused, with its holder."""
     error = failure(code, err)
     if code in (_abi.HF_E_BUSY, _abi.HF_E_TIMEOUT):
         error.holder = Holder.read(blocker)  # type: ignore[attr-defined]
@@ -310,7 +310,7 @@ def lock(name: str, wait: Optional[Duration] = None, ttl: Optional[Duration] = N
 def lock_fd(fd: Any, wait: Optional[Duration] = None, *, shared: bool = False) -> None:
     """flock(2) on an open file (a descriptor, or what has fileno()), with a deadline that flock itself does not know.
 
-    It keeps out everybody who uses flock(2) on that file. The lock belongs to the open file and ends when that is closed.
+    It keeps out every process that uses flock(2) on that file. The lock belongs to the open file and ends when that is closed.
     Raises Busy or Timeout, with `.holder`.
     """
     number = fd if isinstance(fd, int) else fd.fileno()

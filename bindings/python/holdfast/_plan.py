@@ -18,7 +18,7 @@ from ._state import Collector, Path, State, current
 from ._time import Deadline, Duration, waiting
 from .errors import Conflict, NoOverlay, NoPlan, NoSandbox
 
-# A wait for a plan's lock is done in slices, so that a signal is noticed. Those who wait for a commit all learn its outcome
+# A wait for a plan's lock is done in slices, so that a signal is noticed. All that wait for a commit learn its outcome
 # when it ends, so their order does not matter.
 _SLICE_NS = 100_000_000
 

@@ -29,7 +29,7 @@ __all__ = ["AcquireReturnProxy", "BaseFileLock", "FileLock", "SoftFileLock", "Ti
 
 
 class Timeout(_Timeout):
-    """The lock could not be had in time; `lock_file` is its path, `holder` the process that has it, where that is known."""
+    """The lock was not free in time; `lock_file` is its path, `holder` the process that has it, where that is known."""
 
     def __init__(self, lock_file: str, holder: Optional[Holder] = None) -> None:
         super().__init__(f"The file lock '{lock_file}' could not be acquired" + (f": pid {holder.pid} has it." if holder else "."))
@@ -157,7 +157,7 @@ class BaseFileLock(contextlib.ContextDecorator):
             self._mutex.release()
 
     def _queue(self, wait_ns: int) -> Optional[Lock]:
-        """A place among those who use this package; without a state directory there is none, and flock(2) decides alone."""
+        """A place among the processes that use this package; without a state directory there is none, and flock(2) decides alone."""
         try:
             state = current(self._given)
             name = _entry(state, self._lock_file)

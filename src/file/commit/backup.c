@@ -49,7 +49,7 @@ static int check_places(const struct hf_file *file, struct hf_err *err)
 	return 0;
 }
 
-/* A copy, where a second name is not to be had (another owner's file, some file systems). */
+/* A copy, where a second name cannot be made (another owner's file, some file systems). */
 static int keep_copy(const struct hf_file *file, const char *name, struct hf_err *err)
 {
 	AUTO_FD fd = hf_create_at(file->dirfd, name, O_RDWR, 0600);

@@ -14,7 +14,7 @@
 
 /*
  * Exchanges. Returns 0: landed; HF_E_CHANGED: another version was there, and is again;
- * -ENOTSUP: not to be had here; -errno.
+ * -ENOTSUP: not supported here; -errno.
  */
 int hf_exchange(struct hf_file *file);
 

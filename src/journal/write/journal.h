@@ -20,7 +20,7 @@ struct hf_journal {
 	pthread_mutex_t mutex; /* one append at a time within this handle */
 	pid_t owner;           /* a forked child is refused */
 	int dirfd;             /* journal/ */
-	int counters_fd;       /* -1: not to be had; the journal works without */
+	int counters_fd;       /* -1: cannot be opened; the journal works without */
 	uint64_t segment_bytes;
 	uint64_t retain_bytes;
 	int64_t wait_ns;      /* the longest that an append waits for the guard */

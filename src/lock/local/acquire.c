@@ -226,7 +226,7 @@ static void tell_blocker(struct hf_guard *guard, struct hf_attempt *a, struct hf
 		*ret = blocker;
 }
 
-/* The lock cannot be had in time. */
+/* The lock is not free in time. */
 static int refuse(struct hf_guard *guard, struct hf_attempt *a, struct hf_holder *ret_blocker,
 		  struct hf_err *err)
 {

@@ -31,7 +31,7 @@ static void note_told(struct hf_enter *enter)
 		enter->entered |= HF_ENTERED_LANDLOCK;
 	if (told.root_only) {
 		enter->entered |= HF_ENTERED_ROOT;
-		hf_copy_text(enter->why, sizeof(enter->why), "user namespaces are not to be had");
+		hf_copy_text(enter->why, sizeof(enter->why), "user namespaces are not available");
 	}
 	if (told.helper || enter->inside.n == 0)
 		return;

@@ -17,7 +17,7 @@ static const char *const always[] = { "LC_ALL=C",
 				      "GIT_ADVICE=0",
 				      NULL };
 
-/* Who commits is the user's to say; where the repository is, and how git behaves, is not. */
+/* The author of a commit is the user's to say; where the repository is, and how git behaves, is not. */
 static int is_kept(const char *entry)
 {
 	static const char *const kept[] = { "GIT_AUTHOR_NAME=", "GIT_AUTHOR_EMAIL=",

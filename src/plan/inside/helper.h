@@ -19,7 +19,7 @@ struct hf_helper {
 	int sandboxes[HF_PLAN_SANDBOXES_MAX]; /* directories of the overlays, to be settled */
 	size_t n;
 	int parent;                           /* socket to the process that waits for the command */
-	int listener;                         /* -1: none could be had */
+	int listener;                         /* -1: there is none */
 };
 
 /* What the parent asks and is told, one byte each. */

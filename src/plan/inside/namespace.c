@@ -207,7 +207,7 @@ static int make_or_join(struct hf_inside *inside, struct hf_inside_fail *fail)
 	if (inside->join_mnt >= 0)
 		return join(inside, fail);
 	r = make_inside(inside, fail);
-	/* Root where user namespaces are not to be had: a mount namespace alone. */
+	/* Root where user namespaces are not available: a mount namespace alone. */
 	if (r == 0 || geteuid() != 0 || strcmp(fail->step, "unshare") != 0)
 		return r;
 	first = *fail;

@@ -259,7 +259,7 @@ B
     full_run || skip "once, as root without sanitizers"
     in_memory 4
     [ "$(df --output=avail -BG . | tail -1 | tr -dc 0-9)" -gt 4 ] || skip "not enough disk space"
-    yes 'a line of ordinary text that somebody wrote into this rather large file' | head -c 1G >f.md
+    yes 'a line of ordinary text that a user wrote into this rather large file' | head -c 1G >f.md
     small() { prlimit --as=$((200 << 20)) timeout 100 "$HOLDFAST" "$@"; }
     small file block f.md x --text new --deadline 100s
     [ "$(tail -n 2 f.md | head -n 1)" = new ]

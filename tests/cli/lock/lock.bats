@@ -49,7 +49,7 @@ waiters() { [ "$(hf lock list --json | jq ".locks[] | select(.name == \"$1\") | 
     [ -e ran ]
 }
 
-# behind_a_stopped_one OPTIONS...: four wait, of whom the third is stopped; the last is third or later when it last looks, and gets
+# behind_a_stopped_one OPTIONS...: four wait, the third of them is stopped; the last is third or later when it last looks, and gets
 # its turn all the same. With --ttl `lock run` stays and releases, without it becomes the command, whose exit is the release.
 behind_a_stopped_one() {
     local i began
@@ -182,7 +182,7 @@ behind_a_stopped_one() {
     [ "${#lines[@]}" -eq 1 ]
 }
 
-@test "run --ttl renews: a holder that renews is never robbed" {
+@test "run --ttl renews: a holder that renews never loses the lock" {
     spawn "$HOLDFAST" lock run build --ttl 300ms -- bash -c 'touch held-build; sleep 1.5'
     wait_until 10 test -e held-build
     expect 1 hf lock run build -w 1 -- true
@@ -257,7 +257,7 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     expect 0 hf lock check build --token "$new"
 }
 
-@test "a lease is as long in another time namespace, and nobody is robbed there (L4)" {
+@test "a lease is as long in another time namespace, and no holder loses its lock there (L4)" {
     unshare -T --boottime 1000000 true || skip "no time namespaces here"
     token=$(hf lock acquire build --pid $$ --ttl 1h)
     for offset in 1000000 -$(($(cut -d. -f1 /proc/uptime) / 2)); do
@@ -387,7 +387,7 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     [ "$three" -lt "$four" ]
 }
 
-# Waiters of whom an older record knows nothing sleep on the life of the holder, which goes on.
+# Waiters that an older record does not know sleep on the life of the holder, which goes on.
 @test "an older record without a holder is put back: a release or a look tells all waiters (L4)" {
     hf lock acquire t --pid $$ >/dev/null
     hf lock release t --pid $$

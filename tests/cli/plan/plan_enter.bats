@@ -164,7 +164,7 @@ second_enter_joins() {
     is_json '.in_use and (.sandboxes[0].settled | not)'
     expect 1 hp plan rm p --discard
     says "still"
-    # no sandbox is added while somebody who joins would be without it
+    # no sandbox is added while a process that joins would be without it
     mkdir T3; own T3
     expect 1 hp plan add p late T3
     echo x >go

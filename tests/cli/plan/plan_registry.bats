@@ -1,4 +1,4 @@
-# plan new, list, show, path, rm, gc; who may do what when.
+# plan new, list, show, path, rm, gc; what is allowed when.
 load ../helper
 load ../plan_helper
 

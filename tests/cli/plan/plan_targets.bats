@@ -106,7 +106,7 @@ git_outside() {
     [ -z "$(as git -C linked status --short)" ]
     [ "$(as git -C linked rev-parse HEAD)" = "$head" ]
     hp -q plan rm p --discard
-    # whoever knows better
+    # the caller may know better
     hp -q plan new p
     hp -q plan add p s repo/src --git-outside
 }

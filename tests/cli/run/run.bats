@@ -1,4 +1,4 @@
-# run: what the command gets, what comes back, who is refused, what is passed on.
+# run: what the command gets, what comes back, what is refused, what is passed on.
 load ../session_helper
 
 @test "the command's exit status is ours; it runs without a shell, with its words as they are" {

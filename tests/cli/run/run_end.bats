@@ -1,4 +1,4 @@
-# run: how a session is ended. Who gets TERM and when, which cause counts, what is told of it.
+# run: how a session is ended. Which process gets TERM and when, which cause counts, what is told of it.
 load ../session_helper
 
 # A leader that notes TERM and takes its time, with a tool that notes TERM as well; ends when the file "end" is there.

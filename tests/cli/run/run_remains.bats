@@ -367,7 +367,7 @@ keeper_stopped() {
 left_running_is_left() {
     needs "$1"
     outliving="$PWD/tree-left"
-    # Not by `run`: it would wait for everybody who has its pipe.
+    # Not by `run`: it would wait for every process that has its pipe.
     hf run t --tree "$1" --leave-running -- bash -c '"$TREE" build "$0" --exit 0 plain setsid daemon & until [ -e "$0.ready" ]; do sleep 0.01; done; touch "$0.go"; wait' "$outliving" </dev/null >/dev/null 2>&1
     [ "$(living "$outliving")" = 3 ]
     [ "$(events session_left_running t)" = 1 ]

@@ -311,7 +311,7 @@ stored() { echo "$HOLDFAST_DIR/sessions/x/command.json"; }
 
 @test "resume: options that are right in themselves but not what it ran with are refused (L14)" {
     expect 1 hf run x --verify 'exit 1' -- true
-    # As after a power cut that kept the older file, or by somebody who edits the verifier away.
+    # As after a power cut that kept the older file, or by a user that edits the verifier away.
     jq -c 'del(.options.verify)' "$(stored)" >edited
     cat edited >"$(stored)"
     expect 3 hf run x --resume

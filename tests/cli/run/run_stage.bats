@@ -1,4 +1,4 @@
-# The stage of a session: its callbacks are called where run/stage.h says, in that order, also when somebody is killed.
+# The stage of a session: its callbacks are called where run/stage.h says, in that order, also when one of the processes is killed.
 load ../session_helper
 
 setup() {
@@ -90,9 +90,9 @@ are() { [ "$(calls)" = "$1" ] || { echo "calls: $(calls)"; return 1; }; }
     are "recover begin 1 enter end stopped"
 }
 
-# killed WHO WHERE: kills the supervisor, the keeper or both while the stage is at WHERE; the next run recovers that token
+# killed PROCESS WHERE: kills the supervisor, the keeper or both while the stage is at WHERE; the next run recovers that token
 killed() {
-    local who=$1 where=$2 token
+    local process=$1 where=$2 token
     rm -f "$STAGED" "$STAGED.go"
     if [ "$where" = command ]; then
         spawn "$HELPERS/helper-staged" x -- bash -c 'echo command >>"$STAGED"; sleep 60'
@@ -102,7 +102,7 @@ killed() {
     wait_until 10 grep -qs "^$where" "$STAGED"
     # Its intent is on disk before begin.
     keeper=$(field x .keeper.pid) token=$(field x .token)
-    case $who in
+    case $process in
     supervisor) kill -KILL "$spawned_pid" ;;
     keeper) kill -KILL "$keeper" ;;
     both) kill_keepers x ;;
@@ -110,12 +110,12 @@ killed() {
     touch "$STAGED.go"
     wait "$spawned_pid" || true
     wait_until 10 is_dead "$keeper"
-    echo "$who killed at $where: $(calls)"
+    echo "$process killed at $where: $(calls)"
     [ "$(grep -c '^end' "$STAGED")" -le 1 ]
-    [ "$who" = supervisor ] || [ "$where" = end ] || [ "$(grep -c '^end' "$STAGED")" -eq 0 ]
-    [ "$who" != supervisor ] || [ "$where" != command ] || [ "$(grep -c '^end abandoned' "$STAGED")" -eq 1 ]
+    [ "$process" = supervisor ] || [ "$where" = end ] || [ "$(grep -c '^end' "$STAGED")" -eq 0 ]
+    [ "$process" != supervisor ] || [ "$where" != command ] || [ "$(grep -c '^end abandoned' "$STAGED")" -eq 1 ]
     # L14: nobody calls that a success unless its end was written.
-    if [ "$who" != supervisor ]; then [ "$(hf -q reap x >/dev/null 2>&1; field x .outcome)" = abandoned ]; fi
+    if [ "$process" != supervisor ]; then [ "$(hf -q reap x >/dev/null 2>&1; field x .outcome)" = abandoned ]; fi
     rm -f "$STAGED"
     expect 0 staged x -- true
     [ "$(head -n 1 "$STAGED")" = "recover $token" ]
@@ -123,9 +123,9 @@ killed() {
 }
 
 @test "stage: supervisor, keeper or both killed at begin, enter, in the command, at end: the next run recovers that token first (L14)" {
-    for who in supervisor keeper both; do
+    for process in supervisor keeper both; do
         for where in begin enter command end; do
-            killed "$who" "$where"
+            killed "$process" "$where"
         done
     done
 }

@@ -1,7 +1,7 @@
 load ../tree
 
 # Every way in which a session ends, with every kind of process in its tree, held together by a cgroup or by the walk.
-# In each: nobody of the tree is left, those beside it are untouched, who waits for the name gets it when the tree is
+# In each: no process of the tree is left, those beside it are untouched, a waiter for the name gets it when the tree is
 # empty and not before, and the journal has it once.
 
 # start_session MECHANISM OPTIONS... -- TREE-ARGUMENTS...: by a process that has children of its own already
@@ -144,7 +144,7 @@ ends_by_kill_of_keeper() {
     [ "$(session t .outcome)" = abandoned ]
 }
 
-# The same without other children: then whoever is below the supervisor is of the tree.
+# The same without other children: then every process below the supervisor is of the tree.
 ends_by_kill_of_lone_keeper() {
     needs "$1"
     bystander before
@@ -223,7 +223,7 @@ ends_by_closed_terminal() {
 @test "the whole tree ends: SIGKILL of the keeper, whatever its environment; walk (L6, L7, L8)" { ends_by_kill_of_lone_keeper walk; }
 @test "the whole tree ends: SIGKILL of the command; walk (L6, L7, L8)" { ends_by_kill_of_leader walk; }
 
-# Who stands between a supervisor with other children and its keeper only reaps.
+# The process between a supervisor with other children and its keeper only reaps.
 reaper() { ps -o ppid= -p "$keeper" | tr -d ' '; }
 
 @test "a supervisor with other children: its reaper ends with it, with the session, and may be killed (L7)" {

@@ -109,7 +109,7 @@ static void await_stopped(pid_t pid)
 }
 
 /*
- * The holder, then three in the queue, of whom the second is stopped before its turn.
+ * The holder, then three in the queue, the second of them stopped before its turn.
  * The third must not wait for much longer than HF_LOCK_TURN_NS.
  */
 void stopped_in_the_queue(void)
@@ -456,7 +456,7 @@ void stopped_as_holder(void)
 }
 
 /*
- * The record is deleted by hand while somebody waits; others come. The old holder has
+ * The record is deleted by hand while a process waits; others come. The old holder has
  * lost it, and everybody gets it in the end.
  */
 void deleted_under_waiters(void)

@@ -5,8 +5,8 @@
  *
  * Every acquisition is written into a log in shared memory, and every guarded action
  * checks, while it has the guard, that no action of a later holder was before it. What
- * cannot be lost (no lease, nobody breaks it) is also checked for plain exclusion: who
- * is inside says so in a table. The seed decides what the processes do and whom the
+ * cannot be lost (no lease, nobody breaks it) is also checked for plain exclusion: a process
+ * that is inside says so in a table. The seed decides what the processes do and which of them the
  * parent strikes, as far as the scheduler lets it.
  */
 #include <stdio.h>

@@ -79,7 +79,7 @@ static void stop_or_continue(struct crew *crew, int i)
 	crew->stops += crew->stopped[i] != 0;
 }
 
-/* By hand, but not in the middle of somebody's guard: that is a break, not an overlap. */
+/* By hand, but not while a process has the guard: that is a break, not an overlap. */
 static void delete_one(struct crew *crew)
 {
 	static const char *const keys[] = { "strict%2Fexclusive", "strict%2Fshared",
@@ -296,7 +296,7 @@ static int check_files(const struct crew *crew)
 	close_context(&c);
 	printf("# %d channels left behind, %d of them by living processes\n", all, left);
 	if (crew->what & (WITH_KILLS | WITH_DELETIONS))
-		all = 0; /* those of the dead stay until somebody comes upon them */
+		all = 0; /* those of the dead stay until a process comes upon them */
 	if (r < 0 || held || moved || left || all)
 		printf("# list %d, %d held, %d quarantined\n", r, held, moved);
 	return r == 0 && !held && !moved && !left && !all;
@@ -345,7 +345,7 @@ void mayhem(const char *leaf, unsigned what)
 	result(stuck == 0 && shared->early == 0 && shared->late == 0 && shared->stuck == 0 &&
 		       shared->other == 0 && shared->dead == 0,
 	       title);
-	snprintf(title, sizeof(title), "%s: afterwards every lock can be had and all files are sound",
+	snprintf(title, sizeof(title), "%s: afterwards every lock is free and all files are sound",
 		 leaf);
 	stuck = check_fresh(leaf);
 	result(check_files(&crew) && stuck == 0, title);

@@ -18,7 +18,7 @@ static void note_resumption(int sig)
 }
 
 /*
- * Runs under the guard, so alone for this name. A writer comes after everybody who
+ * Runs under the guard, so alone for this name. A writer comes after every process that
  * acted before it, a reader after every writer (L1, L5).
  */
 static int check_order(void *arg)
@@ -62,7 +62,7 @@ static int act(struct hold *h)
 	return 0;
 }
 
-/* Those with whom we must not be inside, or, for slots, all others. */
+/* Those beside which we must not be inside, or, for slots, all others. */
 static int look_around(const struct hold *h, struct inside others[PROCESSES_MAX])
 {
 	struct inside *table = shared->inside[h->subject];
@@ -80,7 +80,7 @@ static int look_around(const struct hold *h, struct inside others[PROCESSES_MAX]
 	return n;
 }
 
-/* Who is in both, with the same token, was inside all the time between. */
+/* A process that is in both, with the same token, was inside all the time between. */
 static int count_common(const struct inside *a, int n_a, const struct inside *b, int n_b)
 {
 	int common = 0;

@@ -13,7 +13,7 @@ static void leftovers_go_when_they_are_proven_nobodys(void **state)
 	put(in_work("f"), "old");
 	put(in_work(".f.holdfast-0.tmp"), "of a crash");
 	put(in_work(".f.holdfast-2.tmp"), "of another");
-	put(in_work(".f.holdfast-1.tmp"), "somebody writes it");
+	put(in_work(".f.holdfast-1.tmp"), "another writes it");
 	fd = open(in_work(".f.holdfast-1.tmp"), O_RDWR | O_CLOEXEC);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	assert_int_equal(symlink("f", in_work(".f.holdfast-3.tmp")), 0);
@@ -22,7 +22,7 @@ static void leftovers_go_when_they_are_proven_nobodys(void **state)
 	assert_int_equal(edit(in_work("f"), &opts, "new"), 1);
 	assert_int_equal(entries(".f.holdfast-0"), 0);
 	assert_int_equal(entries(".f.holdfast-2"), 0);
-	assert_string_equal(get(in_work(".f.holdfast-1.tmp")), "somebody writes it");
+	assert_string_equal(get(in_work(".f.holdfast-1.tmp")), "another writes it");
 	assert_int_equal(entries(".f.holdfast-3"), 1);
 	assert_int_equal(entries(".f.holdfast-9"), 1);
 	assert_int_equal(entries(".g.holdfast-0"), 1);

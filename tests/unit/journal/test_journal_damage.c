@@ -53,7 +53,7 @@ static void make_line(struct hf_buf *line, uint64_t seq, const char *text)
 
 /* -- damage ----------------------------------------------------------------- */
 
-/* A writer died after `cut` bytes of its record; somebody else comes next. */
+/* A writer died after `cut` bytes of its record; another one comes next. */
 static void crash_after(struct hf_journal *journal, uint64_t next, size_t cut)
 {
 	AUTO(hf_buf_done) struct hf_buf line = HF_BUF_INIT;

@@ -190,7 +190,7 @@ static void scenes_are_what_they_are_called(void **state)
 
 /* -- failing ---------------------------------------------------------------- */
 
-/* An append whose durability could not be had is written all the same. */
+/* An append that could not be made durable is written all the same. */
 static int is_there(int result, const struct scene *scene)
 {
 	return result == 0 || (scene->flags && result != HF_E_LOST);

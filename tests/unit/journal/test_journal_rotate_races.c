@@ -16,13 +16,13 @@
  * than 100 ms, and its record is lost as promised. Then again: the number of losses
  * is not what these tests are about.
  */
-static int numbered_in_time(struct hf_journal *journal, int who, int n)
+static int numbered_in_time(struct hf_journal *journal, int writer, int n)
 {
 	struct hf_mono until = hf_mono_in(10 * HF_SEC);
 	int r;
 
 	do {
-		r = numbered(journal, who, n);
+		r = numbered(journal, writer, n);
 	} while (r == HF_E_LOST && hf_mono_left(until) > 0);
 	return r;
 }
@@ -31,7 +31,7 @@ static int numbered_in_time(struct hf_journal *journal, int who, int n)
 
 #define WRITERS 4
 
-static void write_numbered(int who, int n, uint64_t retain)
+static void write_numbered(int writer, int n, uint64_t retain)
 {
 	struct hf_state *own;
 	struct hf_journal *journal;
@@ -40,7 +40,7 @@ static void write_numbered(int who, int n, uint64_t retain)
 	journal = open_with(own, SEGMENT, retain);
 	CHILD_CHECK(journal);
 	for (int i = 0; i < n; i++)
-		CHILD_CHECK(numbered_in_time(journal, who, i) == 0);
+		CHILD_CHECK(numbered_in_time(journal, writer, i) == 0);
 	hf_journal_free(journal);
 	hf_state_free(own);
 }
@@ -166,7 +166,7 @@ static void take_back_interpose(void)
 
 static int rotations;
 
-/* Somebody else rotates as soon as we have the active segment open. */
+/* Another process rotates as soon as we have the active segment open. */
 static int openat_and_rotate(int dirfd, const char *path, int flags, mode_t mode)
 {
 	int fd = real_openat(dirfd, path, flags, mode);

@@ -97,7 +97,7 @@ static int renews_in_time(struct hf_lock *lock, int64_t ttl, int from)
 	return 1;
 }
 
-static void holder_that_renews_is_never_robbed_whatever_the_file_says_L4(void **state)
+static void holder_that_renews_never_loses_the_lock_whatever_the_file_says_L4(void **state)
 {
 	struct hf_lock_opts opts = opts_of(HF_LOCK_EXCLUSIVE, 0);
 	int64_t wait = 900 * HF_MSEC;
@@ -140,7 +140,7 @@ static void lease_that_ends_absurdly_late_is_clamped_to_its_length(void **state)
 		ASSERT_OK(try_for(1, "x", opts, NULL));
 		alter_record(to_absurd_lease);
 		assert_true(look("x").first.lease_left_ns <= opts.ttl_ns);
-		/* Who asks again and again must see it end, and so must who waits. */
+		/* A process that asks again and again must see it end, and so must a waiter. */
 		until = hf_mono_in(10 * HF_SEC);
 		while ((r = try_for(2, "x",
 				    (struct hf_lock_opts){ .size = sizeof(struct hf_lock_opts),
@@ -204,7 +204,7 @@ static void put_record(const void *bytes, size_t len, mode_t mode)
 	assert_int_equal(write(fd, bytes, len), len);
 }
 
-/* A record that a living process holds: were it believed, the lock could not be had. */
+/* A record that a living process holds: were it believed, the lock would stay busy. */
 static size_t held_record(uint8_t bytes[HF_LOCK_RECORD_MAX])
 {
 	AUTO_FD fd = -1;
@@ -500,7 +500,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LOCK_TEST(owner_of_another_boot_or_another_process_is_dead_L4),
-		LOCK_TEST(holder_that_renews_is_never_robbed_whatever_the_file_says_L4),
+		LOCK_TEST(holder_that_renews_never_loses_the_lock_whatever_the_file_says_L4),
 		LOCK_TEST(lease_that_ends_absurdly_late_is_clamped_to_its_length),
 		LOCK_TEST(deleted_file_never_makes_an_old_token_current_L5),
 		LOCK_TEST(things_that_are_no_files_are_put_away_untouched_L12),

@@ -519,7 +519,7 @@ static void death_at_any_call_of_acquire_lets_the_next_in_at_once_L2_L4(void **s
 
 static int go[2];
 
-/* Takes it, waits until somebody queues for it, and dies in its release. */
+/* Takes it, waits until a process queues for it, and dies in its release. */
 static void die_releasing(int at)
 {
 	struct hf_locks *own = own_locks(0);

@@ -56,7 +56,7 @@ static void token_of_an_older_record_that_was_put_back_is_refused_L5_L8(void **s
 	assert_int_equal(action_ran, 0);
 	assert_int_equal(events(HF_EV_LOCK_REFUSED, "reason"), 1);
 	assert_non_null(strstr(last_field, "a later token"));
-	/* For ever: also after its release, and for those who come by another context. */
+	/* For ever: also after its release, and for those that come by another context. */
 	ASSERT_OK(hf_lock_release(first, ERR));
 	ASSERT_ERR(act(hf_lock_token(first)), HF_E_STALE);
 	hf_lock_free(first);

@@ -239,7 +239,7 @@ static void waiter_notices_that_the_file_was_deleted(void **state)
 	(void)state;
 	start_in_queue(w, "x", 1);
 	assert_int_equal(unlink(hf_test_path("state/locks/name/x")), 0);
-	/* Its place is gone with the file; whoever notices that calls it. */
+	/* Its place is gone with the file; the process that notices that calls it. */
 	ASSERT_ERR(hf_lock_release(lock, ERR), HF_E_STALE);
 	hf_lock_free(lock);
 	finish(w);
@@ -290,7 +290,7 @@ static void timeout_holds_when_a_process_is_stopped_inside_another_guard(void **
 	assert_idle("x");
 }
 
-/* As if so many had come, and given up, since the last of those who wait. */
+/* As if so many had come, and given up, since the last of the waiters. */
 static void pass_tickets(uint64_t n)
 {
 	uint8_t page[HF_LOCK_RECORD_MAX];
@@ -307,7 +307,7 @@ static void pass_tickets(uint64_t n)
 	close(fd);
 }
 
-/* The ring has a place for each who waits, not for each who ever did. */
+/* The ring has a place for each waiter, not for each that ever waited. */
 static void waiters_that_gave_up_take_no_place_from_others(void **state)
 {
 	static const uint64_t gaps[] = { 100, HF_LOCK_QUEUE_MAX - 102, HF_LOCK_QUEUE_MAX - 1,
@@ -366,7 +366,7 @@ static void search_for_a_circle_follows_each_party_once(void **state)
 		start(w);
 		AWAIT(w->got == 1);
 	}
-	/* Somebody who wants to write, so that the next ones wait behind. */
+	/* A writer, so that the next ones wait behind. */
 	for (int i = 0; i < 3; i++) {
 		struct worker *w = worker(names[i], -1);
 

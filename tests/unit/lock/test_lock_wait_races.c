@@ -220,7 +220,7 @@ static void waiter_that_knows_it_has_the_lock_is_not_passed_over_L1(void **state
 
 static int (*real_statx)(int dirfd, const char *path, int flags, unsigned mask, struct statx *st);
 
-/* After the first look at what has the record's name, somebody else moves it away and takes the lock. */
+/* After the first look at what has the record's name, another process moves it away and takes the lock. */
 static int statx_and_lose(int dirfd, const char *path, int flags, unsigned mask, struct statx *st)
 {
 	int r = real_statx(dirfd, path, flags, mask, st);
@@ -330,7 +330,7 @@ static int count_run(void *arg)
 	return 0;
 }
 
-/* Between the opening and the flock the file is deleted, and somebody takes the lock in a new one. */
+/* Between the opening and the flock the file is deleted, and another process takes the lock in a new one. */
 static int flock_too_late(int fd, int operation)
 {
 	if (n_workers == 0) {
@@ -380,7 +380,7 @@ static void make_channel_slowly(void)
 	hf_sys.mkfifoat = mkfifo_and_wait;
 }
 
-/* Who releases finds no record; meanwhile there is a new one, with a holder and a waiter to be. */
+/* The releasing process finds no record; meanwhile there is a new one, with a holder and a waiter to be. */
 static int open_too_early(int dirfd, const char *path, int flags, mode_t mode)
 {
 	int fd = real_openat(dirfd, path, flags, mode), sys = errno;

@@ -30,23 +30,23 @@ struct writer {
 	uint64_t last; /* number of its last record at least */
 };
 
-static int numbered(struct hf_journal *journal, int who, int n)
+static int numbered(struct hf_journal *journal, int writer, int n)
 {
 	char text[64];
 	struct hf_field fields[] = { HF_FIELD_TEXT("text", text) };
 
-	snprintf(text, sizeof(text), "%d %d", who, n);
+	snprintf(text, sizeof(text), "%d %d", writer, n);
 	return hf_journal_append(journal, HF_EV_NOTE, "t", fields, 1, 0, NULL);
 }
 
 /* On a stalled or loaded machine a record may be lost, as promised: then again. */
-static int numbered_in_time(struct hf_journal *journal, int who, int n)
+static int numbered_in_time(struct hf_journal *journal, int writer, int n)
 {
 	struct hf_mono until = hf_mono_in(10 * HF_SEC);
 	int r;
 
 	do {
-		r = numbered(journal, who, n);
+		r = numbered(journal, writer, n);
 	} while (r == HF_E_LOST && hf_mono_left(until) > 0);
 	return r;
 }
@@ -107,7 +107,7 @@ struct content {
 static int read_into(struct hf_journal_reader *reader, struct content *c)
 {
 	struct hf_record record;
-	int who, n, r;
+	int writer, n, r;
 
 	while ((r = hf_journal_next(reader, &record, NULL)) > 0) {
 		const char *text = hf_record_text(&record, "text");
@@ -120,8 +120,8 @@ static int read_into(struct hf_journal_reader *reader, struct content *c)
 			continue;
 		}
 		c->records++;
-		if (!text || sscanf(text, "%d %d", &who, &n) != 2 || who < 0 || who >= THREADS ||
-		    n != c->next[who]++)
+		if (!text || sscanf(text, "%d %d", &writer, &n) != 2 || writer < 0 || writer >= THREADS ||
+		    n != c->next[writer]++)
 			c->wrong++;
 	}
 	return r;

@@ -194,7 +194,7 @@ static void with_pidfs_the_evidence_is_not_weak(void **state)
 	assert_int_equal(judge(&id, 0), HF_ALIVE);
 }
 
-/* As /proc mounted with hidepid=2 looks to one who may not trace that process. */
+/* As /proc mounted with hidepid=2 looks to a user that may not trace that process. */
 static char hidden_path[32];
 
 static int polls_to_fail;

@@ -181,7 +181,7 @@ static int act_signal(void)
 	return hf_proc_signal(&sweep.id, SIGUSR1, 0, NULL);
 }
 
-/* Sent means 0, and 0 means sent: whoever reads the result must be able to rely on it. */
+/* Sent means 0, and 0 means sent: the caller must be able to rely on it. */
 static void check_sent_is_told(const struct strike *s)
 {
 	int came = child_ask(sweep.child);
@@ -282,7 +282,7 @@ static void child_signals_its_family_with_faults(int in, int out, void *arg)
 	for (size_t i = 0; i < COUNT(errors); i++) {
 		sweep_relative(shared, &shared->self, errors[i]);
 		sweep_relative(shared, &shared->parent, errors[i]);
-		/* ENOENT there is an ancestor hidden by /proc; who is above it cannot be known. */
+		/* ENOENT there is an ancestor hidden by /proc; what is above it cannot be known. */
 		if (errors[i] != ENOENT)
 			sweep_relative(shared, &shared->grandparent, errors[i]);
 	}

@@ -34,7 +34,7 @@ static void mode_is_given_back_only_to_what_is_ours_and_of_that_kind(void **stat
 	/* It has them: worth a second try, nothing to do. */
 	assert_int_equal(hf_mend_mode(AT_FDCWD, file, S_IFREG, 0600), 1);
 	assert_int_equal(chmod(file, 0400), 0);
-	/* A second name may be a trap: somebody else's choice of which file we open up. */
+	/* A second name may be a trap: another user's choice of which file we open up. */
 	assert_int_equal(link(file, hf_test_path("two")), 0);
 	assert_int_equal(hf_mend_mode(AT_FDCWD, file, S_IFREG, 0600), 0);
 	assert_int_equal(symlink("file", hf_test_path("link")), 0);

@@ -82,7 +82,7 @@ static void path_given_comes_before_the_environment(void **state)
 	assert_whole(hf_test_path("right"));
 }
 
-/* NO_CREATE: the home of the password file is somebody's real one. */
+/* NO_CREATE: the home of the password file is a real user's. */
 static int home_of_password_file_is_asked(void *arg)
 {
 	const struct passwd *pw = getpwuid(geteuid());

@@ -80,7 +80,7 @@ static int take_flock(int fd)
 	return hf_flock_until(fd, LOCK_EX, hf_mono_in(NOTE_WAIT_NS), &backoff) < 0 ? -1 : 0;
 }
 
-/* Opens one of the two. What is no private file is put away. -1: not to be had. */
+/* Opens one of the two. What is no private file is put away. -1: it cannot be opened. */
 static int open_note(const struct hf_local_file *file, int create)
 {
 	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | (create ? O_CREAT : 0);
@@ -121,7 +121,7 @@ static int find_note(const struct hf_local_file *file, struct note *ret)
 	return r > 0;
 }
 
-/* Writes one of the two, unless a later note of this boot is there. 0, or -1: not to be had. */
+/* Writes one of the two, unless a later note of this boot is there. 0, or -1: it cannot be written. */
 static int write_note(const struct hf_local_file *file, const struct note *note)
 {
 	struct note there;
