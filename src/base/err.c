@@ -82,7 +82,7 @@ int hf_fail(struct hf_err *err, int code, const char *op, const char *subject, c
 
 int hf_err_wrap(struct hf_err *err, int code, const char *kind, const char *name)
 {
-	char context[sizeof(err->subject)], inner[sizeof(err->subject)];
+	char context[sizeof(err->subject)], inner[sizeof(err->subject)], lock[sizeof(err->subject)];
 
 	if (!err || code >= 0 || err->code != code || code == -EINVAL || code == HF_E_NAME || !name)
 		return code;
@@ -90,8 +90,10 @@ int hf_err_wrap(struct hf_err *err, int code, const char *kind, const char *name
 	if (strncmp(err->subject, context, strlen(context)) == 0)
 		return code;
 	memcpy(inner, err->subject, sizeof(inner));
+	/* The lock of that name is the thing's own, and says no more than its name. */
+	(void)snprintf(lock, sizeof(lock), "lock '%s'", name);
 	hf_copy_text(err->subject, sizeof(err->subject), context);
-	if (inner[0] && strcmp(inner, name) != 0) {
+	if (inner[0] && strcmp(inner, name) != 0 && strcmp(inner, lock) != 0) {
 		size_t len = strlen(err->subject);
 
 		(void)snprintf(err->subject + len, sizeof(err->subject) - len, ": %s", inner);

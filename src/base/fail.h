@@ -28,7 +28,7 @@ int hf_fail(struct hf_err *err, int code, const char *op, const char *subject, c
 
 /*
  * Names, on the way up, what the failure is part of: with "session" and "fix-160" the subject "pid 4711" becomes
- * "session 'fix-160': pid 4711", and the subject "fix-160" becomes "session 'fix-160'". Wrapping twice changes nothing more.
+ * "session 'fix-160': pid 4711", and the subject "fix-160" or "lock 'fix-160'" becomes "session 'fix-160'". Wrapping twice changes nothing more.
  * Nothing happens when `code` is no failure, or when it is about the arguments (-EINVAL, HF_E_NAME). Returns `code`.
  */
 int hf_err_wrap(struct hf_err *err, int code, const char *kind, const char *name);

@@ -100,6 +100,12 @@ static int fill_request(struct hf_locks *locks, const char *name, const struct h
 	return use.owner ? check_lives(locks->context, name, &ret->owner, err) : 0;
 }
 
+/* A failure that is about a lock of the user's says so: "lock 'x': …". Those of other kinds are named by the layers that have them. */
+static int about(const struct hf_locks *locks, const char *name, int r, struct hf_err *err)
+{
+	return locks->kind == HF_LOCK_KIND_NAME ? hf_err_wrap(err, r, "lock", name) : r;
+}
+
 int hf_lock_acquire(struct hf_locks *locks, const char *name, const struct hf_lock_opts *opts,
 		    struct hf_lock **ret_lock, struct hf_holder *ret_blocker, struct hf_err *err)
 {
@@ -124,7 +130,7 @@ int hf_lock_acquire(struct hf_locks *locks, const char *name, const struct hf_lo
 	hf_copy_text(lock->name, sizeof(lock->name), name);
 	r = store->ops->acquire(store, &request, &lock->token, ret_blocker, err);
 	if (r < 0)
-		return r;
+		return about(locks, name, r, err);
 	*ret_lock = ptr_take(&lock);
 	return 0;
 }
@@ -163,7 +169,7 @@ int hf_lock_check_token(struct hf_locks *locks, const char *name, uint64_t token
 	if (r < 0)
 		return r;
 	store = locks->context->store;
-	return store->ops->check(store, REF(locks, name), token, NULL, err);
+	return about(locks, name, store->ops->check(store, REF(locks, name), token, NULL, err), err);
 }
 
 int hf_lock_renew_token(struct hf_locks *locks, const char *name, uint64_t token, int64_t ttl_ns,
@@ -179,7 +185,7 @@ int hf_lock_renew_token(struct hf_locks *locks, const char *name, uint64_t token
 		return FAIL(err, -EINVAL, "arguments", name, "a token and at most 30 days");
 	if (ttl_ns > 0 && ttl_ns < store->min_ttl_ns)
 		return fail_short(store, name, err);
-	return store->ops->renew(store, REF(locks, name), token, ttl_ns, err);
+	return about(locks, name, store->ops->renew(store, REF(locks, name), token, ttl_ns, err), err);
 }
 
 int hf_lock_release_as(struct hf_locks *locks, const char *name, uint64_t token,
@@ -193,7 +199,7 @@ int hf_lock_release_as(struct hf_locks *locks, const char *name, uint64_t token,
 	store = locks->context->store;
 	if (token == 0 && !owner)
 		owner = &locks->context->self;
-	return store->ops->release(store, REF(locks, name), token, owner, err);
+	return about(locks, name, store->ops->release(store, REF(locks, name), token, owner, err), err);
 }
 
 int hf_lock_add_owner(struct hf_lock *lock, const struct hf_proc_id *owner, struct hf_err *err)
@@ -223,7 +229,7 @@ int hf_lock_break(struct hf_locks *locks, const char *name, const char *reason, 
 	if (!reason || !reason[0])
 		return FAIL(err, -EINVAL, "arguments", name, "breaking a lock needs a reason");
 	store = locks->context->store;
-	return store->ops->take_away(store, REF(locks, name), reason, err);
+	return about(locks, name, store->ops->take_away(store, REF(locks, name), reason, err), err);
 }
 
 int hf_lock_look(struct hf_locks *locks, const char *name,
@@ -236,7 +242,7 @@ int hf_lock_look(struct hf_locks *locks, const char *name,
 	if (r < 0)
 		return r;
 	store = locks->context->store;
-	return store->ops->look(store, REF(locks, name), fn, arg, err);
+	return about(locks, name, store->ops->look(store, REF(locks, name), fn, arg, err), err);
 }
 
 int hf_lock_list(struct hf_locks *locks, void (*fn)(void *arg, const struct hf_lock_info *info),

@@ -552,3 +552,14 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
     expect 2 hf lock renew build --token "$token" --ttl 0
     expect 0 hf lock renew build --token "$token"
 }
+
+@test "a refusal names the lock that it is about, in words and as JSON" {
+    for verb in "release x" "check x" "renew x --token 5" "break x --reason test"; do
+        # shellcheck disable=SC2086
+        run hf lock $verb
+        [[ "$output" == *"lock 'x': "* ]] || { echo "$verb: $output"; return 1; }
+        # shellcheck disable=SC2086
+        run hf -q --json lock $verb
+        [[ "$(jq -r .error.message <<<"$output")" == "lock 'x': "* ]] || { echo "$verb: $output"; return 1; }
+    done
+}

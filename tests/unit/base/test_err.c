@@ -193,6 +193,13 @@ static void a_failure_names_what_it_is_part_of(void **state)
 	(void)hf_fail(&err, HF_E_BUSY, "lock", "fix-160", "%s", "");
 	(void)hf_err_wrap(&err, HF_E_BUSY, "session", "fix-160");
 	assert_string_equal(err.subject, "session 'fix-160'");
+	/* The session's own lock says no more than its name; another one does. */
+	(void)hf_fail(&err, HF_E_BUSY, "lock", "lock 'fix-160'", "%s", "");
+	(void)hf_err_wrap(&err, HF_E_BUSY, "session", "fix-160");
+	assert_string_equal(err.subject, "session 'fix-160'");
+	(void)hf_fail(&err, HF_E_BUSY, "lock", "lock 'other'", "%s", "");
+	(void)hf_err_wrap(&err, HF_E_BUSY, "session", "fix-160");
+	assert_string_equal(err.subject, "session 'fix-160': lock 'other'");
 	/* What is wrong with an argument is not part of anything; an older failure is not this one. */
 	(void)hf_fail(&err, HF_E_NAME, "name", "..", "%s", "");
 	(void)hf_err_wrap(&err, HF_E_NAME, "session", "..");
