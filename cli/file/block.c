@@ -1,11 +1,11 @@
 /* cli/file/block.c - file block: the text between two marker lines. */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "file/file.h"
 #include "hf/base/cleanup.h"
-#include "hf/sys/fd/poll.h"
 
 #define CHUNK ((size_t)64 << 10)
 
@@ -41,7 +41,8 @@ static int read_text(const struct cli *cli, int64_t limit_ns, struct hf_buf *ret
 				     "time, --text TEXT or < FILE gives it at once");
 			return HF_EXIT_NO;
 		}
-		if (hf_poll_until(&input, 1, deadline) <= 0)
+		/* At most a second at a time; then the deadline is looked at again. */
+		if (poll(&input, 1, hf_mono_left(deadline) < HF_SEC ? (int)(hf_mono_left(deadline) / HF_MSEC) + 1 : 1000) <= 0)
 			continue;
 		if (hf_buf_reserve(ret, CHUNK) < 0)
 			cli_die_oom();

@@ -6,14 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "command.h"
 #include "file/file.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
-#include "hf/proc/blocked.h"
+#include "hf/exec/spawn.h"
 
 /* The fence of --fence or --fenced. The name is to be freed. */
 static int read_fence(struct file_work *work, char **ret_name, enum hf_lock_kind *ret_kind,
@@ -284,7 +283,7 @@ int file_replace(struct file_work *work,
 	int r;
 
 	/* While we have children, we wait for them; so says our name. */
-	(void)prctl(PR_SET_NAME, HF_COMM_EDIT);
+	hf_command_waits(HF_WAITS_IN_EDIT);
 	/* A limit on file sizes is an error like any other. */
 	(void)sigaction(SIGXFSZ, &ignore, NULL);
 	r = hf_file_update(work->file, make_valid, &replacing, &attempts, &err);

@@ -13,15 +13,13 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/proc/stat.h"
+#include "hf/exec/ptable.h"
 #include "hf/view/json.h"
 #include "holdfast/file.h"
 #include "holdfast/plan.h"
 #include "hook/hook.h"
 
 #define REFUSED_STATUS 2
-#define ANCESTORS_MAX  64
-
 struct guard {
 	const struct hf_hook_event *event;
 	char path[4096];
@@ -56,23 +54,6 @@ static int find_path(struct guard *guard)
 
 /* -- is it held? ------------------------------------------------------------------------------ */
 
-/* A lock of our own session is no obstacle: its holder is one of our ancestors. */
-static int is_ancestor(int32_t pid)
-{
-	int32_t at = (int32_t)getpid();
-
-	for (int i = 0; i < ANCESTORS_MAX && at > 0; i++) {
-		struct hf_stat stat;
-
-		if (at == pid)
-			return 1;
-		if (hf_stat_read(at, &stat) < 0)
-			return 0;
-		at = stat.ppid;
-	}
-	return 0;
-}
-
 static void judge_lock(void *arg, const struct hf_lock_info *info)
 {
 	struct guard *guard = arg;
@@ -80,7 +61,8 @@ static void judge_lock(void *arg, const struct hf_lock_info *info)
 	for (size_t i = 0; i < info->n_holders; i++) {
 		const struct hf_holder *holder = &info->holders[i];
 
-		if (holder->liveness == HF_DEAD || is_ancestor(holder->id.pid))
+		/* A lock of our own session is no obstacle: its holder is one of our ancestors. */
+		if (holder->liveness == HF_DEAD || hf_ptable_is_above(holder->id.pid))
 			continue;
 		(void)snprintf(guard->reason, sizeof(guard->reason),
 			       "another process is changing this file: pid %d holds its lock (%.200s). Wait and try again.",

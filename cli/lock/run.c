@@ -26,9 +26,6 @@
 #include "hf/exec/spawn.h"
 #include "hf/exec/tree.h"
 #include "hf/lock/renewal.h"
-#include "hf/proc/blocked.h"
-#include "hf/sys/calls.h"
-#include "hf/sys/io.h"
 #include "lock/lock.h"
 
 #define GRACE_NS      (5 * HF_SEC)
@@ -125,7 +122,7 @@ static void go_leased(struct leased *leased, uint64_t token)
 	if (token)
 		(void)snprintf(text, sizeof(text), "HOLDFAST_TOKEN=%llu", (unsigned long long)token);
 	/* If it was killed by now, that is how it ended. */
-	if (hf_write_all(leased->token_pipe[1], text, sizeof(text)) == 0)
+	if (write(leased->token_pipe[1], text, sizeof(text)) == sizeof(text))
 		(void)hf_spawn_go(&leased->child);
 	hf_auto_close(&leased->child.go);
 }
@@ -137,7 +134,7 @@ static void forward_signals(const struct leased *leased)
 	while (hf_command_signals_next(&leased->signals, &sig, &code))
 		/* What the terminal sent went to the whole group already. */
 		if (code != SI_KERNEL)
-			(void)hf_sys.pidfd_send_signal(leased->child.pidfd, sig);
+			(void)hf_child_signal(&leased->child, sig);
 }
 
 /* The lease of a command, and how the command is ended when it is lost. */
@@ -173,7 +170,7 @@ static int watch_leased(struct cli *cli, struct lease *lease, struct leased *lea
 		int64_t left = hf_mono_left(renewal->lost ? lease->kill_at : renewal->next);
 
 		left /= HF_MSEC;
-		(void)hf_sys.poll(fds, 1, left < INT32_MAX ? (int)left + 1 : INT32_MAX);
+		(void)poll(fds, 1, left < INT32_MAX ? (int)left + 1 : INT32_MAX);
 		if (fds[0].revents)
 			forward_signals(leased);
 		if (renewal->lost || !leased->tree.leader_exited)
@@ -188,7 +185,7 @@ static int await_leased(struct leased *leased)
 	struct pollfd end = { .fd = leased->child.pidfd, .events = POLLIN };
 
 	hf_auto_close(&leased->child.go);
-	while (hf_sys.poll(&end, 1, -1) < 0 && errno == EINTR)
+	while (poll(&end, 1, -1) < 0 && errno == EINTR)
 		continue;
 	(void)hf_tree_reap(&leased->tree);
 	return command_status_of(leased->tree.leader_code, leased->tree.leader_status);
@@ -254,7 +251,7 @@ static int run_leased(struct run *run)
 		return HF_EXIT_AROUND;
 	}
 	/* From now on we do nothing but wait for it; so says our name. */
-	(void)prctl(PR_SET_NAME, HF_COMM_LEASE);
+	hf_command_waits(HF_WAITS_WITH_LEASE);
 	if (hf_proc_identify((int32_t)leased.child.pid, &id, &err) < 0)
 		return cli_fail(run->cli, &err), HF_EXIT_AROUND;
 	/* While we only wait for the lock, a signal ends us as it would end any process. */

@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
 #include "hf/exec/ptable.h"
 #include "hf/sys/io.h"
+
+#define ANCESTORS_MAX 64
 
 int hf_ptable_read(struct hf_ptable *ret)
 {
@@ -161,4 +164,20 @@ void hf_victims_done(struct hf_victims *victims)
 {
 	free(victims->list);
 	*victims = (struct hf_victims){ 0 };
+}
+
+int hf_ptable_is_above(int32_t pid)
+{
+	int32_t at = (int32_t)getpid();
+
+	for (int i = 0; i < ANCESTORS_MAX && at > 0; i++) {
+		struct hf_stat stat;
+
+		if (at == pid)
+			return 1;
+		if (hf_stat_read(at, &stat) < 0)
+			return 0;
+		at = stat.ppid;
+	}
+	return 0;
 }

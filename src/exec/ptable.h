@@ -36,4 +36,7 @@ struct hf_victims {
 int hf_victims_add(struct hf_victims *victims, int32_t pid, uint64_t start_ticks);
 void hf_victims_done(struct hf_victims *victims);
 
+/* Is it this process, or one that it descends from? 1, or 0; also when that cannot be read. */
+int hf_ptable_is_above(int32_t pid);
+
 #endif

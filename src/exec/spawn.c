@@ -14,6 +14,7 @@
 #include "hf/base/parse.h"
 #include "hf/exec/marks.h"
 #include "hf/exec/spawn.h"
+#include "hf/proc/blocked.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
@@ -24,6 +25,16 @@ void hf_child_done(struct hf_child *child)
 	hf_auto_close(&child->pidfd);
 	hf_auto_close(&child->go);
 	hf_auto_close(&child->report);
+}
+
+int hf_child_signal(const struct hf_child *child, int sig)
+{
+	return hf_sys.pidfd_send_signal(child->pidfd, sig) < 0 ? -errno : 0;
+}
+
+void hf_command_waits(enum hf_waits what)
+{
+	(void)prctl(PR_SET_NAME, what == HF_WAITS_WITH_LEASE ? HF_COMM_LEASE : HF_COMM_EDIT);
 }
 
 /* -- the child's side: only what is safe in a signal handler --------------------- */

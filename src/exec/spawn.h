@@ -41,6 +41,9 @@ struct hf_child {
 
 void hf_child_done(struct hf_child *child);
 
+/* Sends a signal, through its pidfd. 0 or -errno. */
+int hf_child_signal(const struct hf_child *child, int sig);
+
 /* Makes the child. Returns 0 or -errno. */
 int hf_spawn(const struct hf_spawn *spawn, struct hf_child *ret);
 
@@ -58,5 +61,14 @@ int hf_spawn_status(int error);
  * without those and without `unset`. All NULL-ended. One block to be freed.
  */
 char **hf_spawn_environment(char *const *set, char *const *more, const char *const *unset);
+
+/* What the process does that waits for a command; the search for deadlocks goes by it (proc/blocked.h). */
+enum hf_waits {
+	HF_WAITS_WITH_LEASE, /* renews the lease of its lock */
+	HF_WAITS_IN_EDIT,    /* makes a new version of a file */
+};
+
+/* From now on the process does nothing but wait for its children: so says its name. */
+void hf_command_waits(enum hf_waits what);
 
 #endif

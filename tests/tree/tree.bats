@@ -109,6 +109,12 @@ load helper
     [ "${#lines[@]}" -eq "$(grep -c '^- `tests' docs/INVARIANTS.md)" ]
 }
 
+@test "the CLI is a client: public headers, view, what starts commands, and three plain helpers of base" {
+    run grep -rnE '#include "hf/' cli --include='*.[ch]'
+    output=$(grep -vE '"hf/(view/[^"]+|exec/[a-z]+|lock/renewal|base/(buf|cleanup|parse))\.h"' <<<"$output") || true
+    [ -z "$output" ] || { echo "$output"; return 1; }
+}
+
 @test "each law has its row in docs/ARCHITECTURE.md, whose functions stand in the files named; every file that a document names exists" {
     /usr/bin/python3 - <<'PY'
 import os, re, sys

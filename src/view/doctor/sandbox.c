@@ -1,4 +1,4 @@
-/* cli/doctor/sandbox.c - can sandboxes be made here, which call fails, and what to do about it. */
+/* view/doctor/sandbox.c - can sandboxes be made here, which call fails, and what to do about it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -12,14 +12,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "doctor/doctor.h"
 #include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/plan/registry/registry.h"
 #include "hf/sys/io.h"
+#include "hf/view/doctor/probes.h"
 
-#define say(...) (void)snprintf(text, DOCTOR_TEXT_MAX, __VA_ARGS__)
+#define say(...) (void)snprintf(text, HF_DOCTOR_TEXT_MAX, __VA_ARGS__)
 
 /* By making a sandbox as `plan add` does, between two empty directories of the state directory. */
 static int try_overlay(const char *dir, unsigned flags, struct hf_plan_probe *ret, struct hf_err *err)
@@ -37,7 +37,7 @@ static int try_overlay(const char *dir, unsigned flags, struct hf_plan_probe *re
 	return r;
 }
 
-enum finding probe_overlay(const char *dir, char text[DOCTOR_TEXT_MAX])
+enum hf_finding hf_probe_overlay(const char *dir, char text[HF_DOCTOR_TEXT_MAX])
 {
 	struct hf_err err = HF_ERR_INIT;
 	struct hf_plan_probe probe = { 0 };
@@ -59,12 +59,12 @@ enum finding probe_overlay(const char *dir, char text[DOCTOR_TEXT_MAX])
 		}
 	}
 	if (r < 0)
-		(void)hf_err_format(&err, text, DOCTOR_TEXT_MAX);
+		(void)hf_err_format(&err, text, HF_DOCTOR_TEXT_MAX);
 	else if (probe.code == 0)
 		say("works %s", where);
 	else
 		say("%.250s%s%.250s", probe.why, probe.remedy[0] ? "; " : "", probe.remedy);
-	return r < 0 || probe.code ? FOUND_ABSENT : FOUND_OK;
+	return r < 0 || probe.code ? HF_FOUND_ABSENT : HF_FOUND_OK;
 }
 
 static int try_userns(void)
@@ -109,7 +109,7 @@ static void add_sysctls(struct hf_buf *out)
 	}
 }
 
-enum finding probe_userns(const char *dir, char text[DOCTOR_TEXT_MAX])
+enum hf_finding hf_probe_userns(const char *dir, char text[HF_DOCTOR_TEXT_MAX])
 {
 	AUTO(hf_buf_done) struct hf_buf sysctls = HF_BUF_INIT;
 	int error = try_in_child(try_userns);
@@ -117,7 +117,7 @@ enum finding probe_userns(const char *dir, char text[DOCTOR_TEXT_MAX])
 	(void)dir;
 	add_sysctls(&sysctls);
 	say("%s%s", error ? strerrordesc_np(error) : "may be made", sysctls.s);
-	return error ? FOUND_ABSENT : FOUND_OK;
+	return error ? HF_FOUND_ABSENT : HF_FOUND_OK;
 }
 
 static int try_listener(void)
@@ -132,11 +132,11 @@ static int try_listener(void)
 		       0;
 }
 
-enum finding probe_rename(const char *dir, char text[DOCTOR_TEXT_MAX])
+enum hf_finding hf_probe_rename(const char *dir, char text[HF_DOCTOR_TEXT_MAX])
 {
 	int error = try_in_child(try_listener);
 
 	(void)dir;
 	say("seccomp listener: %s", error ? strerrordesc_np(error) : "may be installed");
-	return error ? FOUND_ABSENT : FOUND_OK;
+	return error ? HF_FOUND_ABSENT : HF_FOUND_OK;
 }
