@@ -108,6 +108,15 @@ def test_ctrl_c_ends_the_wait_for_a_file(tmp_path, script, take):
 # -- filelock ---------------------------------------------------------------------------
 
 
+def test_file_lock_makes_its_directory_and_refuses_what_is_no_file_as_the_package_does(tmp_path):
+    with FileLock(tmp_path / "new" / "deep" / "a.lock") as lock:
+        assert lock.is_locked
+    (tmp_path / "file").touch()
+    for path, error in (("", FileNotFoundError), ("\0", ValueError), (".", IsADirectoryError), (tmp_path / "file" / "a", (NotADirectoryError, FileExistsError))):
+        with pytest.raises(error):
+            FileLock(path).acquire()
+
+
 def test_filelock_names_counts_and_timeouts(tmp_path):
     lock = FileLock(tmp_path / "a.lock", timeout=0)
     assert lock.lock_file == str(tmp_path / "a.lock") and lock.timeout == 0.0 and not lock.is_locked

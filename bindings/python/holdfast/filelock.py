@@ -168,6 +168,9 @@ class BaseFileLock(contextlib.ContextDecorator):
         return place
 
     def _take(self, context: _Context, wait_ns: int) -> None:
+        directory = os.path.dirname(self._lock_file)
+        if directory and not os.path.isdir(directory):
+            os.makedirs(directory, exist_ok=True)
         deadline, fd = Deadline(wait_ns), -1
         place = self._queue(wait_ns)
         try:
