@@ -160,13 +160,14 @@ third_level() {
         ./holdfast plan add p s T --strategy overlay && exit 9
         ./holdfast --json plan add p s T
         ./holdfast -q plan enter p -- sh -c "echo inside >$(./holdfast plan path p s)/f"
-        (cd T && ../holdfast -q plan enter p -- sh -c "pwd; echo cwd >>f")'
+        (cd T && ../holdfast -q plan enter p -- sh -c "pwd; echo cwd >>f")
+        cat T/f; ./holdfast -q plan commit p'
     [ "$status" -ne 77 ] || skip "THE LIMIT CANNOT BE LOWERED HERE"
     [ "$status" -eq 0 ] || { echo "$output"; false; }
     says "unshare"; says "max_user_namespaces is 0"
     says '"strategy":"copy"'
-    [ "$(cat T/f)" = o ]
-    [ "$(cat state/plans/p/s/s/c/f | tr '\n' ' ')" = 'inside cwd ' ]
+    [ "${lines[-1]}" = o ]
+    [ "$(tr '\n' ' ' <T/f)" = 'inside cwd ' ]
 }
 
 @test "root without user namespaces: a mount namespace alone, without CAP_SYS_ADMIN, invisible outside" {
@@ -194,6 +195,8 @@ third_level() {
     # entered again with user namespaces, and without
     [ "$(hp -q plan enter p -- cat T/f)" = n ]
     [ "$("$HELPERS/helper-nouserns" "$HOLDFAST" -q plan enter p -- cat T/f)" = n ]
+    "$HELPERS/helper-nouserns" "$HOLDFAST" -q plan commit p
+    [ "$(cat T/f)" = n ] && [ -d T/d ]
 }
 
 @test "in an outer user namespace, as its root and as an ordinary user of it" {
@@ -206,15 +209,18 @@ third_level() {
     [ "$status" -eq 0 ] || { echo "$output"; false; }
     is_json '.dirty and .sandboxes[0].strategy == "overlay"'
     [ "$(cat T/f)" = o ]
+    as unshare -Ur ./holdfast -q plan commit p
+    [ "$(cat T/f)" = n ] && [ -d T/e ]
     rm -rf state
+    echo o >T/f
     # a user of a namespace with many
     chown -R 1000:1000 "$ROOM"
     run "$HELPERS/helper-userns" setpriv --reuid=1000 --regid=1000 --clear-groups sh -ec '
         ./holdfast -q plan new p; ./holdfast -q plan add p s T --strategy overlay
-        ./holdfast -q plan enter p -- sh -c "echo n >T/f"'
+        ./holdfast -q plan enter p -- sh -c "echo n >T/f"; cat T/f; ./holdfast -q plan commit p'
     [ "$status" -eq 0 ] || { echo "$output"; false; }
-    [ "$(cat T/f)" = o ]
-    [ "$(cat state/plans/p/s/s/u/f)" = n ]
+    [ "${lines[-1]}" = o ]
+    [ "$(cat T/f)" = n ]
 }
 
 @test "in a chroot: a clear message with the way out, and auto copies" {
@@ -235,11 +241,15 @@ third_level() {
             /holdfast -q plan new p || exit 1
             /holdfast plan add p s /T --strategy overlay && exit 0
             [ $? -eq 4 ] || exit 8
-            /holdfast plan add p s /T || exit 2'
+            /holdfast plan add p s /T || exit 2
+            echo n >"$(/holdfast plan path p s)/f" || exit 3
+            [ "$(/bin/cat /T/f)" = o ] || exit 4
+            /holdfast plan commit p || exit 5'
         # in a chroot that is a mount of its own root could have overlay; here it is none
         [ "$status" -eq 0 ] || { echo "$user: $output"; false; }
         says "copy"
         says "unshare"
+        [ "$(cat c/T/f)" = n ]
     done
 }
 

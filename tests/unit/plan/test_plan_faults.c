@@ -6,7 +6,8 @@
  * type change, a replaced directory, modes, attributes, hard links and a git directory. After a failure all
  * of them are old; after a death and recovery all old or all new (L10), and the record says which.
  *
- * HF_LONG: calls that only read fail as well, each with every error, and recovery is tried after every call.
+ * Each call fails with one of the errors in turn. HF_LONG: calls that change something fail with every error, those that
+ * only read with one of them, and recovery is disturbed after more of the calls.
  */
 #include <poll.h>
 #include <signal.h>
@@ -16,7 +17,7 @@
 
 #define CALLS_MOST 6000
 
-static const int errors[] = { EIO, ENOSPC, EACCES, EDQUOT, ENOMEM, EROFS, EPERM, EMFILE };
+static const int errors[] = { EIO, ENOSPC, EACCES, EDQUOT, ENOMEM, EROFS, EPERM, EMFILE, EINTR, ENFILE, EBUSY };
 #define ERRORS (sizeof(errors) / sizeof(errors[0]))
 
 static char other[64]; /* a directory on another file system, or "" */
@@ -249,14 +250,14 @@ static void free_locks(void)
 
 /* -- failures --------------------------------------------------------------------------------- */
 
-static int fail_at(enum verb verb, int error, int n)
+static int fail_at(enum verb verb, int error, int n, int mutating)
 {
 	int fds, r, is_new;
 	char struck[32];
 
 	lay_out_for(verb);
 	fds = hf_test_fd_count();
-	hf_fault_arm(&(struct hf_fault){ .at = n, .error = error, .mutating = !getenv("HF_LONG") });
+	hf_fault_arm(&(struct hf_fault){ .at = n, .error = error, .mutating = mutating });
 	r = run(verb);
 	hf_fault_disarm();
 	hf_sys.syncfs = count_sync;
@@ -282,21 +283,29 @@ static int fail_at(enum verb verb, int error, int n)
 	return 1;
 }
 
-static void fail_everywhere(enum verb verb)
+/* Each call in its turn fails, with `n_errors` errors. */
+static void fail_each(enum verb verb, int mutating, size_t n_errors)
 {
 	int n = 1;
 
 	for (; n < CALLS_MOST; n++) {
 		int hit = 0;
 
-		for (size_t e = 0; e < (getenv("HF_LONG") ? ERRORS : 1); e++)
-			hit |= fail_at(verb, errors[(n + (int)e) % (int)ERRORS], n);
+		for (size_t e = 0; e < n_errors; e++)
+			hit |= fail_at(verb, errors[(n + (int)e) % (int)ERRORS], n, mutating);
 		if (!hit)
 			break;
 	}
-	print_message("# %d calls, each failing with %s\n", n - 1,
-		      getenv("HF_LONG") ? "every error" : "one of the errors in turn");
+	print_message("# %d calls%s, each failing with %zu of %zu errors\n", n - 1,
+		      mutating ? " that change something" : "", n_errors, ERRORS);
 	assert_in_range(n, verb == ROLLBACK ? 5 : 50, CALLS_MOST - 1);
+}
+
+static void fail_everywhere(enum verb verb)
+{
+	fail_each(verb, 1, getenv("HF_LONG") ? ERRORS : 1);
+	if (getenv("HF_LONG"))
+		fail_each(verb, 0, 1);
 }
 
 static void a_commit_that_fails_anywhere_changes_nothing_L10(void **state)
@@ -433,24 +442,35 @@ static int disturb(int n, int error)
  * After a verb that was killed, recovery is killed or fails at each of its own calls, and the next one
  * finishes. The verb is killed at places that are spread over it by a step that differs from run to run.
  */
+static int disturb_at(enum verb verb, int from, int n, int error)
+{
+	lay_out_for(verb);
+	assert_int_equal(die_at(from, run_verb, &verb), 1);
+	if (!disturb(n, error))
+		return 0;
+	ASSERT_OK(hf_plan_recover(plans, "p", 0, ERR));
+	(void)all_or_nothing(verb, "disturbed recovery", n);
+	assert_int_equal(hf_plan_recover(plans, "p", 0, ERR), 0);
+	return 1;
+}
+
 static void disturb_everywhere(enum verb verb, int fail)
 {
-	int calls = calls_of(verb), step = getenv("HF_LONG") ? 1 : calls / 2 + 1, rounds = 0, pairs = 0;
+	int calls = calls_of(verb), step = calls / (getenv("HF_LONG") ? (fail ? 6 : 20) : 2) + 1, rounds = 0, pairs = 0;
+	int n_errors = fail && getenv("HF_LONG") ? (int)ERRORS : 1;
 
-	for (int from = calls / 4 + (int)(getpid() % 7); from < calls; from += step, rounds++) {
-		for (int n = 1; n < CALLS_MOST; n++) {
-			lay_out_for(verb);
-			assert_int_equal(die_at(from, run_verb, &verb), 1);
-			if (!disturb(n, fail ? errors[(n + from) % (int)ERRORS] : 0))
-				break;
-			ASSERT_OK(hf_plan_recover(plans, "p", 0, ERR));
-			(void)all_or_nothing(verb, "disturbed recovery", n);
-			assert_int_equal(hf_plan_recover(plans, "p", 0, ERR), 0);
-			pairs++;
+	for (int from = 1 + calls / 4 * !getenv("HF_LONG") + (int)(getpid() % 7); from < calls; from += step, rounds++) {
+		int hit = 1;
+
+		for (int n = 1; hit && n < CALLS_MOST; n++) {
+			hit = 0;
+			for (int e = 0; e < n_errors; e++)
+				hit |= disturb_at(verb, from, n, fail ? errors[(n + from + e) % (int)ERRORS] : 0);
+			pairs += hit;
 		}
 	}
-	print_message("# recovery %s at %d places after %d of %d calls\n", fail ? "fails" : "killed", pairs, rounds,
-		      calls);
+	print_message("# recovery %s at %d places after %d of %d calls, %d errors each\n", fail ? "fails" : "killed", pairs,
+		      rounds, calls, fail ? n_errors : 0);
 	assert_true(pairs > 20);
 }
 
