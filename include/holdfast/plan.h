@@ -43,7 +43,9 @@
  *
  * Power loss. An overlay skips all syncs while it is in use. When the last process in it has
  * ended the sandbox is settled: synced as a whole. A plan that was in use when power failed is
- * ERRORED, "may be torn", and is committed with force only.
+ * ERRORED, "may be torn", and is committed with force only. A clone or a copy is a directory like any other: what was
+ * written there in the seconds before a power cut may be lost, and a commit does not know of it; sync it (sync -f) first.
+ * A file of it that lost its content and that the sandbox had not touched is left out of the commit.
  *
  * What is refused (HF_E_TARGET): a target that contains the state directory or lies in it; one
  * with another mount below it (the overlay would hide that); a part of a git repository whose

@@ -134,6 +134,7 @@ static int read_base(struct hf_unit *unit, struct hf_err *err)
 	if (r < 0)
 		return hf_fail_sys(err, -r, "read", HF_RESTORED);
 	unit->base.restored = &unit->restored;
+	unit->base.other_boot = strcmp(unit->sandbox->t0.boot_id, now.boot_id) != 0;
 	if (unit->sandbox->strategy != HF_STRATEGY_OVERLAY) {
 		r = hf_manifest_load(unit->sandbox_fd, &unit->manifest, err);
 		unit->base.manifest = r < 0 ? NULL : &unit->manifest;

@@ -208,7 +208,9 @@ static int take_entry(struct walk_tree *w, const struct level *l, const char *na
 		memset(&target, 0, sizeof(target));
 	if (!S_ISREG(copy.st_mode) && !S_ISDIR(copy.st_mode) && !S_ISLNK(copy.st_mode))
 		return add(w, l, &copy, &target, HF_CHANGE_SKIPPED, 0) ? 0 : fail(w, -ENOMEM, "memory");
-	if (e && !S_ISDIR(copy.st_mode) && hf_manifest_untouched(&e->row, &copy))
+	if (e && !S_ISDIR(copy.st_mode) &&
+	    (hf_manifest_untouched(&e->row, &copy) ||
+	     (w->walk->base->other_boot && hf_manifest_lost(&e->row, &copy))))
 		return 0;
 	if (S_ISDIR(copy.st_mode) && target.st_ino && S_ISDIR(target.st_mode))
 		return take_dir(w, l, name, &copy, &target,

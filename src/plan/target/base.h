@@ -29,6 +29,7 @@ struct hf_base {
 	const struct hf_census *census;     /* NULL: none */
 	const struct hf_restored *restored; /* NULL: none */
 	const struct hf_manifest *manifest; /* not NULL: clone or copy; then the others are unused */
+	int other_boot;                     /* the sandbox is of another boot than this one */
 };
 
 /*

@@ -136,6 +136,12 @@ static int64_t in_ns(struct timespec ts)
 	return (int64_t)ts.tv_sec * HF_SEC + ts.tv_nsec;
 }
 
+int hf_manifest_lost(const struct hf_manifest_row *row, const struct stat *copy)
+{
+	return S_ISREG(row->mode) && row->copy_ino == (uint64_t)copy->st_ino && row->mode == copy->st_mode &&
+	       in_ns(copy->st_ctim) <= row->copy_ctime_ns && (uint64_t)copy->st_size < row->size;
+}
+
 int hf_manifest_untouched(const struct hf_manifest_row *row, const struct stat *copy)
 {
 	return row->copy_ino == (uint64_t)copy->st_ino && row->mode == copy->st_mode &&

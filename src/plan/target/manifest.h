@@ -58,4 +58,10 @@ const struct hf_manifest_entry *hf_manifest_find(const struct hf_manifest *manif
 /* Did the sandbox leave this entry of the copy alone? A directory: none of its names came or went either. */
 int hf_manifest_untouched(const struct hf_manifest_row *row, const struct stat *copy);
 
+/*
+ * After a power cut: did this file of the copy lose content? It is shorter than what was copied, and every change
+ * by the sandbox would have made its ctime later. A copy is not synced when it is made.
+ */
+int hf_manifest_lost(const struct hf_manifest_row *row, const struct stat *copy);
+
 #endif

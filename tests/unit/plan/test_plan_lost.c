@@ -234,6 +234,60 @@ static void a_removal_leaves_no_record_of_before(void **state)
 	fail();
 }
 
+/* -- a copy whose files had not all reached the disk ------------------------------------------------------ */
+
+static int (*real_fstatat)(int dirfd, const char *path, struct stat *st, int flags);
+static ino_t emptied;
+
+/* The inode as a file system has it that wrote its times and not its content. */
+static int fstatat_of_emptied(int dirfd, const char *path, struct stat *st, int flags)
+{
+	int r = real_fstatat(dirfd, path, st, flags);
+
+	if (r == 0 && st->st_ino == emptied)
+		st->st_size = 0;
+	return r;
+}
+
+/* How many entries of the plan land, and of what boot it is. */
+static uint64_t land_copy(const char *boot_id)
+{
+	AUTO(hf_plan_record_done) struct hf_plan_record record = HF_PLAN_RECORD_INIT;
+	struct hf_plan_add_opts opts = { .size = sizeof(opts), .strategy = HF_STRATEGY_COPY };
+	struct hf_plan_report report;
+	struct stat st;
+	uint64_t landed;
+
+	make_dir(hf_test_path("t"));
+	put(hf_test_path("t/a"), "old a");
+	put(hf_test_path("t/b"), "old b");
+	ASSERT_OK(hf_plan_new(plans, "p", NULL, ERR));
+	ASSERT_OK(hf_plan_add(plans, "p", "s", hf_test_path("t"), &opts, NULL, ERR));
+	put(record_of("s/s/c/b"), "new b");
+	assert_int_equal(stat(record_of("s/s/c/a"), &st), 0);
+	emptied = st.st_ino;
+	ASSERT_OK(hf_plan_load(plans, "p", &record, ERR));
+	if (boot_id)
+		snprintf(record.sandboxes[0].t0.boot_id, sizeof(record.sandboxes[0].t0.boot_id), "%s", boot_id);
+	ASSERT_OK(hf_plan_save_guarded(plans, &record, HF_PLAN_SAVE_DURABLE, ERR));
+	real_fstatat = hf_sys.fstatat;
+	hf_sys.fstatat = fstatat_of_emptied;
+	ASSERT_OK(hf_plan_commit(plans, "p", NULL, &report, ERR));
+	hf_sys.fstatat = real_fstatat;
+	landed = report.changed;
+	hf_plan_report_done(&report);
+	clear();
+	return landed;
+}
+
+static void a_copy_that_lost_content_in_a_power_cut_does_not_land_it_L10(void **state)
+{
+	(void)state;
+	/* In this boot it is a change like any other. */
+	assert_int_equal(land_copy(NULL), 2);
+	assert_int_equal(land_copy("01234567-89ab-4cde-8f01-23456789abcd"), 1);
+}
+
 /* -- a stage in a target on another disk, which keeps no common order with that of its mark ------------ */
 
 static int (*real_syncfs)(int fd);
@@ -303,6 +357,7 @@ int main(void)
 		PLAN_TEST(a_record_that_no_sync_carried_does_not_replace_one_that_is_on_disk),
 		PLAN_TEST(all_records_lost_are_an_error_and_touch_nothing_L12),
 		PLAN_TEST(a_removal_leaves_no_record_of_before),
+		PLAN_TEST(a_copy_that_lost_content_in_a_power_cut_does_not_land_it_L10),
 		PLAN_TEST(the_mark_of_a_stage_outlives_it_until_that_is_on_disk_L10),
 		PLAN_TEST(a_removed_plan_leaves_no_stage_marked_or_not),
 	};
