@@ -108,6 +108,30 @@ tree() { (cd "$1" && find . -mindepth 1 -printf '%P %M %l\n' | sort; cd "$1" && 
     [ "$(cat "$T/a")" = A ]
 }
 
+# A store into a page that was dirty before the sandbox changes no time stamp.
+@test "a target's file that is mapped for writing, and closed, is a conflict (trap 24)" {
+    cd "$D"
+    mkdir u; echo a >u/a; mkfifo go
+    timeout 60 python3 -c 'import mmap, os
+fd = os.open("u/a", os.O_RDWR)
+page = mmap.mmap(fd, 2)
+os.close(fd)
+page[0:1] = b"m"
+open("mapped", "w").close()
+open("go").read()' &
+    until [ -e mapped ]; do sleep 0.05; done
+    hf plan new q
+    hf plan add q s u
+    hf plan enter q -- sh -c 'echo A >u/a'
+    run hf plan commit q
+    echo go >go
+    wait
+    [ "$status" -eq 1 ]
+    [[ "$output" == *open-for-writing*a* ]]
+    hf plan commit q
+    [ "$(cat u/a)" = A ]
+}
+
 @test "an empty commit syncs nothing (trap 39), one with a change exactly twice" {
     command -v strace >/dev/null || skip "needs strace"
     hf plan enter p -- true
