@@ -196,7 +196,8 @@ third_level() {
     [ "$(hp -q plan enter p -- cat T/f)" = n ]
     [ "$("$HELPERS/helper-nouserns" "$HOLDFAST" -q plan enter p -- cat T/f)" = n ]
     "$HELPERS/helper-nouserns" "$HOLDFAST" -q plan commit p
-    [ "$(cat T/f)" = n ] && [ -d T/d ]
+    [ "$(cat T/f)" = n ]
+    [ -d T/d ]
 }
 
 @test "in an outer user namespace, as its root and as an ordinary user of it" {
@@ -210,7 +211,8 @@ third_level() {
     is_json '.dirty and .sandboxes[0].strategy == "overlay"'
     [ "$(cat T/f)" = o ]
     as unshare -Ur ./holdfast -q plan commit p
-    [ "$(cat T/f)" = n ] && [ -d T/e ]
+    [ "$(cat T/f)" = n ]
+    [ -d T/e ]
     rm -rf state
     echo o >T/f
     # a user of a namespace with many

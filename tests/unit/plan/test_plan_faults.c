@@ -264,6 +264,9 @@ static int fail_at(enum verb verb, int error, int n, int mutating)
 	if (!hf_fault_hit())
 		return 0;
 	snprintf(struck, sizeof(struck), "%s", hf_fault_call());
+	if (hf_test_fd_count() != fds)
+		print_error("call %d, %s fails with %d: %d descriptors, %d before\n", n, struck, error,
+			    hf_test_fd_count(), fds);
 	assert_int_equal(hf_test_fd_count(), fds);
 	free_locks();
 	/* A failure that also stopped the undoing, or cleaning up, is left to recovery. */
