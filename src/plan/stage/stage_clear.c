@@ -18,11 +18,11 @@ static int remove_stage(const struct hf_target *target, const char *name)
 {
 	AUTO_FD fd = -1;
 	struct stat st;
-	int r;
+	int r = hf_target_open(target, &fd, NULL);
 
-	/* A target that is gone has no stage any more. */
-	if (hf_target_open(target, &fd, NULL) < 0)
-		return 0;
+	/* It may be back later, mounted again or with descriptors to spare: then the mark is needed. */
+	if (r < 0)
+		return r;
 	r = hf_dirtree_look(fd, name, &st);
 	if (r <= 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
 		return r < 0 ? r : 0;
@@ -34,9 +34,10 @@ static int sync_target(const struct hf_target *target)
 {
 	AUTO_FD place = -1;
 	AUTO_FD fd = -1;
+	int r = hf_target_open(target, &place, NULL);
 
-	if (hf_target_open(target, &place, NULL) < 0)
-		return 0;
+	if (r < 0)
+		return r;
 	fd = hf_dirtree_open(place, "");
 	if (fd < 0)
 		return fd;
@@ -60,13 +61,18 @@ static int remove_stages(const struct hf_plan_record *record)
 	return first < 0 ? first : removed;
 }
 
+/* 0 or the first -errno; all are tried. */
 static int sync_targets(const struct hf_plan_record *record)
 {
-	int r = 0;
+	int first = 0;
 
-	for (size_t i = 0; r == 0 && i < record->n_sandboxes; i++)
-		r = sync_target(&record->sandboxes[i].target);
-	return r;
+	for (size_t i = 0; i < record->n_sandboxes; i++) {
+		int r = sync_target(&record->sandboxes[i].target);
+
+		if (first == 0)
+			first = r;
+	}
+	return first;
 }
 
 int hf_stage_clear(int plan_fd, const struct hf_plan_record *record)
@@ -90,5 +96,6 @@ int hf_stage_forget(int plan_fd, const struct hf_plan_record *record)
 	struct stat st;
 	int marked = hf_dirtree_look(plan_fd, HF_STAGED, &st), r = remove_stages(record);
 
-	return r < 0 || (r == 0 && marked == 0) ? r : sync_targets(record);
+	/* One that cannot be removed does not keep the others' removal from the disk. */
+	return r == 0 && marked == 0 ? 0 : sync_targets(record);
 }

@@ -331,6 +331,24 @@ static void the_mark_of_a_stage_outlives_it_until_that_is_on_disk_L10(void **sta
 	assert_int_equal(marks_at_sync, 1);
 }
 
+/* Not mounted, or no descriptor left for it: the stage is removed when the target can be opened again. */
+static void a_stage_in_a_target_that_was_away_is_removed_later_L10(void **state)
+{
+	(void)state;
+	lay_out();
+	lay_stage();
+	put(record_of("staged"), "");
+	assert_int_equal(rename(hf_test_path("t"), hf_test_path("away")), 0);
+	ASSERT_OK(hf_plan_recover(plans, "p", 0, ERR));
+	assert_int_equal(rename(hf_test_path("away"), hf_test_path("t")), 0);
+	hf_fault_arm(&(struct hf_fault){ .call = "openat2", .at = 1, .error = EMFILE, .persist = 1 });
+	(void)!hf_plan_recover(plans, "p", 0, ERR);
+	hf_fault_disarm();
+	assert_true(has_stage());
+	ASSERT_OK(hf_plan_recover(plans, "p", 0, ERR));
+	assert_false(has_stage());
+}
+
 static void a_removed_plan_leaves_no_stage_marked_or_not(void **state)
 {
 	(void)state;
@@ -359,6 +377,7 @@ int main(void)
 		PLAN_TEST(a_removal_leaves_no_record_of_before),
 		PLAN_TEST(a_copy_that_lost_content_in_a_power_cut_does_not_land_it_L10),
 		PLAN_TEST(the_mark_of_a_stage_outlives_it_until_that_is_on_disk_L10),
+		PLAN_TEST(a_stage_in_a_target_that_was_away_is_removed_later_L10),
 		PLAN_TEST(a_removed_plan_leaves_no_stage_marked_or_not),
 	};
 
