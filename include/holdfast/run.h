@@ -196,6 +196,9 @@ struct hf_run_opts {
 	/* hf_run_start: a file that the command reads as its standard input, in each attempt from its beginning; it must be one that can be
 	 * opened anew by /proc/self/fd, such as a memfd. Not with HF_RUN_TERMINAL. Not stored: a session that is resumed reads /dev/null. 0: none. */
 	int input_fd;
+	/* Which outcomes `notify` is told: "change" (the first of a kind in this run, and one that repeats itself the 3rd, 9th, 27th time),
+	 * "failure" (as that, but no success), "always". NULL: "change". */
+	const char *notify_on;
 };
 
 /* How an attempt ended. The words are what `ps` and the journal say. */

@@ -23,6 +23,7 @@ const struct hf_option hf_options[] = {
 	{ "backoff_ns", "backoff", HF_OPTION_DURATION, OF(backoff_ns) },
 	{ "backoff_max_ns", "backoff-max", HF_OPTION_DURATION, OF(backoff_max_ns) },
 	{ "notify", "notify", HF_OPTION_TEXT, OF(notify) },
+	{ "notify_on", "notify-on", HF_OPTION_TEXT, OF(notify_on) },
 	{ "max_depth", "max-depth", HF_OPTION_COUNT, OF(max_depth) },
 	{ "max_active", "max-active", HF_OPTION_COUNT, OF(max_active) },
 	{ "group", "group", HF_OPTION_TEXT, OF(group) },
@@ -161,6 +162,9 @@ int hf_options_check(const char *name, const struct hf_run_opts *o, struct hf_er
 		return r;
 	if (o->flags & ~flags || (unsigned)o->tree > HF_TREE_AUTO || (unsigned)o->term > HF_TERM_TREE)
 		return FAIL(err, -EINVAL, "arguments", name, "there is no such flag, tree or term");
+	if (o->notify_on && o->notify_on[0] && strcmp(o->notify_on, "change") != 0 && strcmp(o->notify_on, "failure") != 0 &&
+	    strcmp(o->notify_on, "always") != 0)
+		return FAIL(err, -EINVAL, "arguments", name, "notify_on is change, failure or always");
 	if (o->flags & HF_RUN_LOG && o->flags & HF_RUN_NO_LOG)
 		return FAIL(err, -EINVAL, "arguments", name, "HF_RUN_LOG and HF_RUN_NO_LOG exclude each other");
 	if (o->flags & HF_RUN_TERMINAL && o->flags & (HF_RUN_NO_LOG | HF_RUN_LEAVE_RUNNING))

@@ -1034,6 +1034,7 @@ class hf_run_opts(Structure):
         ("stage", c_char_p),
         ("start_ns", c_int64),
         ("input_fd", c_int),
+        ("notify_on", c_char_p),
     ]
 
 

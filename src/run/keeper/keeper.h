@@ -70,6 +70,7 @@ struct hf_keeper {
 	struct hf_err stage_err; /* what the stage said; code 0: nothing */
 	char resumed[HF_RUN_RESUMED_MAX]; /* what it is resumed with; "": it is not */
 	int is_started;         /* the supervisor was told so */
+	uint32_t outcomes;      /* that this run came to so far */
 
 	enum hf_cause over;     /* why the session is to end, all of it; the first cause stays */
 	int interrupted;        /* SIGINT or SIGQUIT came in this attempt; 0: no */

@@ -1,9 +1,8 @@
 /*
  * run/keeper/notify.c - telling the user how it went, without telling the same thing for ever.
  *
- * The first outcome of its kind is told at once. While it repeats, it is told again the
- * 3rd, 9th, 27th … time. The count is part of the record, so it goes on over separate
- * runs of one name, as cron makes them.
+ * The first outcome of its kind in a run is told at once. While it repeats, it is told again the
+ * 3rd, 9th, 27th … time. Each run begins anew: the second nightly success is told as well.
  */
 #include <string.h>
 #include <sys/wait.h>
@@ -21,6 +20,19 @@ static int is_turn(uint32_t same)
 	while (same > 1 && same % FACTOR == 0)
 		same /= FACTOR;
 	return same == 1;
+}
+
+/* Is it to be told of this outcome? */
+static int is_due(const struct hf_keeper *k)
+{
+	const char *on = k->o.notify_on ? k->o.notify_on : "change";
+	uint32_t same = k->record.same < k->outcomes ? k->record.same : k->outcomes;
+
+	if (strcmp(on, "always") == 0)
+		return 1;
+	if (strcmp(on, "failure") == 0 && k->record.outcome == HF_OUTCOME_SUCCEEDED)
+		return 0;
+	return is_turn(same);
 }
 
 static void add_text(struct hf_buf *out, const char *key, const char *text)
@@ -55,8 +67,9 @@ void hf_keeper_notify(struct hf_keeper *k)
 	struct hf_field fields[] = { HF_FIELD_TEXT("outcome", hf_outcome_word(k->record.outcome)),
 				     HF_FIELD_INT("same", k->record.same), HF_FIELD_INT("status", 0) };
 
+	k->outcomes++;
 	/* It is told of a stop as well; only with nobody left to run for it is not told. */
-	if (!k->o.notify || !is_turn(k->record.same) || k->lost || k->over == HF_CAUSE_SUPERVISOR)
+	if (!k->o.notify || !is_due(k) || k->lost || k->over == HF_CAUSE_SUPERVISOR)
 		return;
 	build(k, &text);
 	if (text.err)

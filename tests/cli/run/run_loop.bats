@@ -173,26 +173,39 @@ load ../session_helper
     [ "$(head -n 1 notices)" -eq 1 ]
 }
 
-@test "notify: a changed cause is told at once; the count goes on over separate runs, as cron makes them" {
-    notify='jq -r "[.outcome, .cause, .same] | join(\" \")" >>notices'
-    for i in {1..5}; do hf run x --notify "$notify" -- false || true; done
-    hf run x --notify "$notify" -- bash -c 'exit 2' || true
-    hf run x --notify "$notify" -- true
-    for i in {1..4}; do hf run x --notify "$notify" -- false || true; done
-    echo "$(cat notices)"
-    [ "$(cat notices)" = 'failed exit 1 1
-failed exit 1 3
-failed exit 2 1
-succeeded exit 0 1
-failed exit 1 1
-failed exit 1 3' ]
+@test "notify: each run is told anew, as cron makes them; in a loop a changed cause is told at once" {
+    notify='jq -r "[.outcome, .cause] | join(\" \")" >>notices'
+    for i in 1 2; do hf run x --notify "$notify" -- true; done
+    for i in 1 2; do hf run x --notify "$notify" -- false || true; done
+    hf run x --max-runs 4 --backoff 1ms --notify "$notify" -- bash -c 'echo >>n; [ "$(wc -l <n)" -lt 4 ] || exit 2; exit 1' || true
+    cat notices
+    [ "$(cat notices)" = 'succeeded exit 0
+succeeded exit 0
+failed exit 1
+failed exit 1
+failed exit 1
+failed exit 1
+failed exit 2' ]
+}
+
+@test "notify-on: failure tells no success, always tells every outcome; resume remembers it" {
+    hf run x --notify 'jq -r .outcome >>notices' --notify-on failure -- true
+    [ ! -e notices ]
+    hf run x --notify 'jq -r .outcome >>notices' --notify-on failure -- false || true
+    [ "$(cat notices)" = failed ]
+    rm notices
+    hf run x --max-runs 2 --backoff 1ms --notify 'jq -r .outcome >>notices' --notify-on always -- false || true
+    [ "$(wc -l <notices)" -eq 2 ]
+    hf run x --resume || true
+    [ "$(wc -l <notices)" -eq 4 ]
+    expect 2 hf run x --notify-on sometimes -- true
 }
 
 @test "notify: one that fails or is missing changes nothing but the event" {
     expect 0 hf run x --notify 'exit 5' -- true
     expect 0 hf run x --notify /no/such/notifier -- true
     expect 7 hf run x --notify /no/such/notifier -- bash -c 'exit 7'
-    [ "$(hf -q journal query --event session_notified --json | jq -s 'map(.status) | join(" ")' -r)" = "5 127" ]
+    [ "$(hf -q journal query --event session_notified --json | jq -s 'map(.status) | join(" ")' -r)" = "5 127 127" ]
 }
 
 @test "notify: told of a stop too, and the lock is free only afterwards" {
