@@ -107,7 +107,7 @@ HF_C_BEGIN
 #define HF_RUN_BACKOFF_MAX_NS (300 * HF_SEC)
 #define HF_RUN_DEPTH_MAX   32                 /* sessions within sessions */
 #define HF_RUN_COMMAND_MAX 200                /* bytes of a command as it is shown */
-#define HF_RUN_CAUSE_MAX   160
+#define HF_RUN_CAUSE_MAX   (HF_ERR_TEXT_MAX + 64) /* a whole error with its remedy, and what it ended */
 #define HF_RUN_RESUMED_MAX 400                /* bytes of what a session is resumed with, as it is shown */
 #define HF_RUN_OUTLIVED_MAX 120               /* bytes of the names of what outlived a command */
 #define HF_RUN_NONE        (-1)               /* with HF_RUN_RESUME: not the stored duration, but none */

@@ -39,6 +39,8 @@
 
 HF_C_BEGIN
 
+#define HF_STATE_FORMAT 2 /* the layout of the directory; others are refused (HF_E_FORMAT) */
+
 struct hf_state;
 
 enum hf_state_flags {

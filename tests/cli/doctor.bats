@@ -8,6 +8,12 @@ load helper
     [ ! -e "$HOLDFAST_DIR" ]
 }
 
+@test "doctor: the format that it tells is that of the directory" {
+    hf journal emit note text=x
+    expect 0 hf doctor
+    says "yours alone, format $(cut -d' ' -f2 "$HOLDFAST_DIR/FORMAT")"
+}
+
 @test "doctor --json: versioned, each check with status and what it found" {
     hf journal emit note text=x
     expect 0 hf doctor --json

@@ -106,12 +106,18 @@ read_only() {
         mount -o remount,bind,ro "$HOLDFAST_DIR" && exec "$@"' sh "$@"
 }
 
-@test "a read-only state directory: locks and sessions are shown, checked and explained, nothing is taken" {
+@test "a read-only state directory: locks, sessions, plans and candidates are shown, checked and explained, nothing is taken" {
     unshare -rm true 2>/dev/null || skip "no user namespaces here"
     expect 0 hf journal emit note text=x
     expect 0 read_only "$HOLDFAST" ps
     expect 0 read_only "$HOLDFAST" lock list
     expect 1 read_only "$HOLDFAST" lock check held
+    expect 0 read_only "$HOLDFAST" plan list
+    expect 1 read_only "$HOLDFAST" plan show p
+    expect 0 read_only "$HOLDFAST" land list
+    expect 1 read_only "$HOLDFAST" land show c
+    expect 4 read_only "$HOLDFAST" plan new p
+    says "Read-only"
     expect 0 hf run ses -- true
     expect 0 hf lock acquire held --pid $$
     for verb in list "why held"; do
@@ -128,4 +134,14 @@ read_only() {
     expect 4 read_only "$HOLDFAST" lock break held --reason no
     says "Read-only"
     expect 0 hf lock check held
+    expect 0 hf plan new p
+    for verb in list "show p" "gc --dry-run"; do
+        # shellcheck disable=SC2086 # words
+        expect 0 read_only "$HOLDFAST" plan $verb
+        says p
+    done
+    says "keep     p "
+    says "p: Read-only"
+    expect 4 read_only "$HOLDFAST" plan rm p
+    says "Read-only"
 }

@@ -50,7 +50,7 @@ HF_PROC_TEXT_MAX = 160
 HF_RUN_BACKOFF_MAX_NS = 300000000000
 HF_RUN_BACKOFF_NS = 1000000000
 HF_RUN_BUSY_NS = 3600000000000
-HF_RUN_CAUSE_MAX = 160
+HF_RUN_CAUSE_MAX = 704
 HF_RUN_COMMAND_MAX = 200
 HF_RUN_DEPTH_MAX = 32
 HF_RUN_GRACE_NS = 5000000000
@@ -66,6 +66,7 @@ HF_RUN_START_NS = 30000000000
 HF_RUN_TTL_NS = 60000000000
 HF_RUN_VERIFY_NS = 600000000000
 HF_SEC = 1000000000
+HF_STATE_FORMAT = 2
 HF_TX_CONFLICTS_MAX = 64
 HF_TX_PATH_MAX = 512
 HF_USEC = 1000
@@ -1046,7 +1047,7 @@ class hf_run_report(Structure):
         ("supervisor", hf_proc_id),
         ("outcome", c_int),
         ("exit_status", c_int),
-        ("cause", c_char * 160),
+        ("cause", c_char * 704),
         ("resumed", c_char * 400),
         ("outlived", c_uint32),
         ("outlived_names", c_char * 120),

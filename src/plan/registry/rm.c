@@ -241,11 +241,13 @@ static int collect(void *arg, const char *plan)
 	AUTO(hf_plan_unlock) struct hf_lock *lock = NULL;
 	struct collection *c = arg;
 	struct hf_err err = HF_ERR_INIT;
+	char text[HF_ERR_TEXT_MAX];
 	const char *why, *reason = "";
 	int r = hf_plan_lock(c->plans, plan, 0, &lock, &err);
 
 	if (r < 0) {
-		tell(c, plan, 0, "another process works on it");
+		(void)hf_err_format(&err, text, sizeof(text));
+		tell(c, plan, 0, r == HF_E_BUSY ? "another process works on it" : text);
 		return 0;
 	}
 	r = hf_plan_load(c->plans, plan, &record, &err);

@@ -29,8 +29,10 @@ int hf_plans_open(struct hf_state *state, struct hf_journal *journal, struct hf_
 	plans->state = state;
 	plans->journal = journal;
 	plans->process = getpid();
+	plans->dirfd = -1;
 	r = hf_state_subdir(state, "plans", 1, &plans->dirfd, err);
-	if (r < 0)
+	/* Read-only, and there has been no plan: none is shown, and none can be made. */
+	if (r < 0 && r != -EROFS)
 		return r;
 	r = hf_locks_open(state, journal, &plans->locks, err);
 	if (r < 0) {
@@ -97,7 +99,9 @@ int hf_plan_dir(struct hf_plans *plans, const char *plan, int create, int *ret_f
 	char key[HF_NAME_KEY_MAX];
 	int r = hf_name_key(plan, strlen(plan), key, err);
 
-	if (r >= 0)
+	if (r >= 0 && plans->dirfd < 0)
+		r = create ? hf_fail_sys(err, EROFS, "mkdir", "plans") : -ENOENT;
+	else if (r >= 0)
 		r = hf_private_subdir(plans->dirfd, key, key, create, ret_fd, err);
 	if (r == -ENOENT)
 		return FAIL(err, HF_E_NO_PLAN, "plan", plan, "'holdfast plan new' makes one");

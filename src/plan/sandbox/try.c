@@ -144,6 +144,8 @@ int hf_plan_probe(struct hf_plans *plans, const char *dir, enum hf_strategy stra
 	struct hf_target target = { 0 };
 	int r = hf_plans_check(plans, "probe", err);
 
+	if (r == 0 && plans->dirfd < 0)
+		r = hf_fail_sys(err, EROFS, "mkdir", "plans");
 	if (r < 0)
 		return r;
 	/* A dot makes it no key: no plan is ever called so. */

@@ -16,9 +16,11 @@
 #include "hf/sys/replace.h"
 #include "hf/sys/state/state.h"
 
-#define FORMAT_NAME    "FORMAT"
-#define FORMAT_TEXT    "holdfast 2\n"
-#define FORMAT_VERSION 2
+#define FORMAT_NAME "FORMAT"
+
+#define TEXT_OF(version)   "holdfast " #version "\n"
+#define EXPANDED(version)  TEXT_OF(version)
+#define FORMAT_TEXT        EXPANDED(HF_STATE_FORMAT)
 
 /* Only leftovers of an unfinished creation may stand beside a missing FORMAT. */
 static int check_empty(const struct hf_state *state, struct hf_err *err)
@@ -96,17 +98,17 @@ int hf_state_check_format(const struct hf_state *state, int create, struct hf_er
 	if (n == (ssize_t)sizeof(FORMAT_TEXT) - 1 && memcmp(text, FORMAT_TEXT, (size_t)n) == 0)
 		return check_case(state, err);
 	end = n > 9 ? memchr(text, '\n', (size_t)n) : NULL;
-	if (end && memcmp(text, "holdfast ", 9) == 0 &&
-	    hf_parse_u64_canonical(text + 9, (size_t)(end - text - 9), UINT32_MAX, &version) == 0)
-		return FAIL(err, HF_E_FORMAT, "read", shown,
-			    version == FORMAT_VERSION
-				    ? "version %u with requirements this program does not know"
-			    : version < FORMAT_VERSION
-				    ? "version %u, an older layout that this program does not read; "
-				      "end what runs there with the program that made it, then move "
-				      "the directory away, and a new one is made"
-				    : "version %u; this program reads version 2",
-			    (unsigned)version);
-	return FAIL(err, HF_E_FORMAT, "read", shown, "not a format that any version wrote");
+	if (!end || memcmp(text, "holdfast ", 9) != 0 ||
+	    hf_parse_u64_canonical(text + 9, (size_t)(end - text - 9), UINT32_MAX, &version) < 0)
+		return FAIL(err, HF_E_FORMAT, "read", shown, "not a format that any version wrote");
+	if (version > HF_STATE_FORMAT)
+		return FAIL(err, HF_E_FORMAT, "read", shown, "version %u; this program reads version %d",
+			    (unsigned)version, HF_STATE_FORMAT);
+	return FAIL(err, HF_E_FORMAT, "read", shown,
+		    version == HF_STATE_FORMAT
+			    ? "version %u with requirements this program does not know"
+			    : "version %u, an older layout that this program does not read; "
+			      "end what runs there with the program that made it, then move "
+			      "the directory away, and a new one is made",
+		    (unsigned)version);
 }
-

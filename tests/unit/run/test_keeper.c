@@ -206,6 +206,21 @@ static void each_end_has_its_outcome(void **state)
 	assert_result(&w, HF_OUTCOME_ABANDONED, 125, "the supervisor was killed");
 }
 
+/* The longest error that there is, with the remedy at its end. */
+static void a_cause_is_told_whole_with_its_remedy(void **state)
+{
+	struct hf_err err = { .code = HF_E_TARGET };
+	struct hf_result result;
+
+	(void)state;
+	memset(err.subject, 's', sizeof(err.subject) - 1);
+	memset(err.detail, 'd', sizeof(err.detail) - 1);
+	memcpy(err.detail + sizeof(err.detail) - 7, "REMEDY", 6);
+	result = hf_judge_not_started("agent", HF_E_TARGET, 1, &err);
+	assert_non_null(strstr(result.cause, "REMEDY"));
+	assert_int_equal(result.outcome, HF_OUTCOME_NOT_STARTED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,6 +232,7 @@ int main(void)
 		HF_TEST(no_order_of_events_goes_back_or_forgets_the_kill),
 		HF_TEST(only_exit_0_that_nothing_speaks_against_is_a_success_L14),
 		HF_TEST(each_end_has_its_outcome),
+		HF_TEST(a_cause_is_told_whole_with_its_remedy),
 	};
 
 	return hf_run_tests("keeper", tests);

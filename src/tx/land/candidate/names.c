@@ -26,8 +26,10 @@ int hf_landings_open(struct hf_state *state, struct hf_journal *journal, struct 
 	landings->state = state;
 	landings->journal = journal;
 	landings->plans = plans;
+	landings->dirfd = -1;
 	r = hf_state_subdir(state, "landings", 1, &landings->dirfd, err);
-	if (r < 0)
+	/* Read-only, and there has been no candidate: none is shown, and none can be made. */
+	if (r < 0 && r != -EROFS)
 		return r;
 	r = hf_locks_open(state, journal, &landings->locks, err);
 	if (r < 0) {

@@ -98,7 +98,7 @@ int hf_landing_load(struct hf_landings *landings, const char *name, struct hf_la
 
 	if (r < 0)
 		return r;
-	r = hf_open_private(landings->dirfd, key, O_RDONLY, name, &fd, &st, err);
+	r = landings->dirfd < 0 ? -ENOENT : hf_open_private(landings->dirfd, key, O_RDONLY, name, &fd, &st, err);
 	if (r == -ENOENT)
 		return FAIL(err, HF_E_NO_LANDING, "land", name, "'holdfast land list' shows those there are");
 	if (r == HF_E_UNTRUSTED)
