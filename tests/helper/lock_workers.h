@@ -211,9 +211,11 @@ static inline struct view look(const char *name)
 /* Starts it and waits until it is the nth of the queue. */
 static inline void start_in_queue(struct worker *w, const char *name, size_t n)
 {
+	struct view view;
+
 	start(w);
-	AWAIT(look(name).n_waiters == n);
-	assert_int_equal(look(name).waiters[n - 1], w->pid);
+	AWAIT((view = look(name)).n_waiters == n);
+	assert_int_equal(view.waiters[n - 1], w->pid);
 }
 
 static inline struct hf_lock *take(const char *name)

@@ -148,7 +148,7 @@ static void timeout_comes_in_time_and_leaves_nothing_behind(void **state)
 static void waiter_that_gives_up_does_not_hold_up_those_behind(void **state)
 {
 	struct hf_lock *lock = take("x");
-	struct worker *impatient = worker("x", 100 * HF_MSEC), *next = worker("x", -1);
+	struct worker *impatient = worker("x", 2 * HF_SEC), *next = worker("x", -1);
 
 	(void)state;
 	start_in_queue(impatient, "x", 1);
