@@ -154,7 +154,8 @@ HF_API uint64_t hf_journal_reader_damaged(const struct hf_journal_reader *reader
 
 /*
  * Sleeps until the journal may have grown (1) or `timeout_ns` has passed (0);
- * negative waits for ever. Returns -EINTR when a signal came. No polling.
+ * negative waits for ever. Returns -EINTR when a signal came: unlike a wait for a lock it has no
+ * place to lose, so a caller that wants to go on just calls it again. No polling.
  */
 HF_API int hf_journal_wait(struct hf_journal_reader *reader, int64_t timeout_ns,
 			   struct hf_err *err) HF_MUST_CHECK;

@@ -130,7 +130,7 @@ static struct hf_result judge_conflict(const struct hf_tx *tx)
 				     HF_FIELD_TEXT("kind", report->n_listed ? first->kind : "") };
 
 	hf_tx_event(tx, HF_EV_RUN_CONFLICT, fields, 5);
-	return hf_result_make(HF_OUTCOME_CONFLICT, HF_EXIT_NO, "nothing was committed: %zu conflict%s, the first: %.60s (%s)",
+	return hf_result_make(HF_OUTCOME_CONFLICT, HF_EXIT_NO, "nothing was committed: %zu conflict%s, the first: %.400s (%s)",
 			      report->n_conflicts, report->n_conflicts == 1 ? "" : "s", first->path, first->kind);
 }
 

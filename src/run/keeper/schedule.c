@@ -71,7 +71,7 @@ static int judge_loop(const struct hf_keeper *k, const struct hf_result *last, e
 		return last->outcome != HF_OUTCOME_SUCCEEDED;
 	case NEXT_GAVE_UP:
 		*ret = hf_result_make(HF_OUTCOME_GAVE_UP, 1,
-				      "the --until condition did not become true in %u attempts (the last: %.60s)",
+				      "the --until condition did not become true in %u attempts (the last: %.500s)",
 				      runs, last->cause);
 		return 1;
 	case NEXT_LAST:
