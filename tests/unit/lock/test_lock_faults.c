@@ -402,6 +402,7 @@ static void waiter_whose_channel_cannot_be_reached_at_all_looks_by_its_clock_L4(
 	real_write_quiet = hf_sys.write_quiet;
 	for (int what = 0; what < 2; what++) {
 		struct hf_lock *lock = NULL;
+		struct hf_mono released;
 		pid_t waiter;
 
 		ASSERT_OK(hf_lock_acquire(locks, "x", NULL, &lock, NULL, ERR));
@@ -415,7 +416,9 @@ static void waiter_whose_channel_cannot_be_reached_at_all_looks_by_its_clock_L4(
 		hf_sys.openat = real_openat;
 		hf_sys.write_quiet = real_write_quiet;
 		hf_lock_free(lock);
+		released = hf_mono_now();
 		assert_int_equal(reap(waiter), 0);
+		assert_true(hf_mono_now().ns - released.ns < AT_ONCE);
 		assert_true(told->done);
 		another_gets_it(0, "lost message");
 	}
