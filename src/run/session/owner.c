@@ -27,15 +27,21 @@ static int is_keeper(const struct hf_sessions *sessions, const struct hf_proc_id
 	return hf_comm_is_keeper(comm) && hf_pidfd_exited(pidfd) == 0;
 }
 
+/* A child that still has the keeper's name is held, and is let go only when the record is written. */
 static int has_child(int32_t number)
 {
 	AUTO(hf_ptable_done) struct hf_ptable scan = { 0 };
+	char comm[HF_COMM_MAX];
 
 	if (hf_ptable_read(&scan) < 0)
 		return 0;
-	for (size_t i = 0; i < scan.n; i++)
-		if (scan.stats[i].ppid == number && !hf_stat_is_dead(&scan.stats[i]))
+	for (size_t i = 0; i < scan.n; i++) {
+		if (scan.stats[i].ppid != number || hf_stat_is_dead(&scan.stats[i]))
+			continue;
+		hf_comm_read(scan.stats[i].pid, comm);
+		if (comm[0] && !hf_comm_is_keeper(comm))
 			return 1;
+	}
 	return 0;
 }
 

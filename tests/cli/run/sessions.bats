@@ -161,14 +161,18 @@ damage() { printf 'garbage\n' >"$HOLDFAST_DIR/sessions/$1/session.jsonl"; }
     expect 0 hf lock check x
 }
 
-# The winner is held where it has the lock and has not written its record yet: its keeper stops at its first rename, that of the command.
+# The winner is held where it has the lock and has not written its record yet: its keeper stops at its first rename, that of the command,
+# or at its first sync, when the command waits to be let go.
 @test "the loser of a start race is told that the session is just starting, and not to break its lock" {
     skip_sanitizers "strace and the leak checker exclude each other"
     strace -f -o /dev/null -e inject=uname:signal=KILL:when=9999 true 2>/dev/null || skip "strace may not trace here"
     hf run other -- true
-    for before in none ended; do
-        [ "$before" = none ] || hf run r1 -- false || true
-        spawn strace -f -qq -o trace -e trace=renameat,renameat2 -e inject=renameat,renameat2:signal=STOP:when=1 "$HOLDFAST" run r1 -- true
+    for before in none ended held; do
+        [ "$before" != ended ] || hf run r1 -- false || true
+        calls=renameat,renameat2
+        [ "$before" != held ] || calls=fdatasync
+        [ "$before" != held ] || rm -r "$HOLDFAST_DIR/sessions/r1"
+        spawn strace -f -qq -o trace -e trace=$calls -e inject=$calls:signal=STOP:when=1 "$HOLDFAST" run r1 -- true
         wait_until 10 grep -q 'stopped by SIGSTOP' trace
         expect 1 hf run r1 -- touch ran
         says "session 'r1' is just starting"
