@@ -64,6 +64,14 @@ static int say_busy(struct run *run, const struct hf_run_report *report, const s
 		return skip(run, report, err);
 	if (run->cli->json)
 		busy.object = hf_view_conflict(HF_LOCK_KIND_NAME, run->name, &report->blocker, err, status);
+	/* No holder is known: others were here first, or a process is stopped with the record in its hand. */
+	if (report->blocker.id.pid == 0) {
+		cli_say(run->cli, "session '%s': %s; wait with -w 30s, or see 'holdfast why %s'", run->name,
+			err->detail, run->name);
+		if (busy.object)
+			cli_print_json(busy.object);
+		return status;
+	}
 	if (session_open(run->cli, &context) != HF_EXIT_DONE ||
 	    hf_session_look(context.sessions, run->name, say_session, &busy, NULL) < 0 || !busy.known)
 		cli_say(run->cli, "'%s' is locked, but not by a session", run->name);
