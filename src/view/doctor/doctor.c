@@ -205,7 +205,8 @@ static int check_directory(const struct examination *e)
 		tell(e, "directory", HF_FOUND_FAIL, text, NULL, NULL);
 		return hf_err_exit_status(r);
 	}
-	(void)snprintf(text, sizeof(text), "%.400s: yours alone, format 1", hf_state_path(state));
+	(void)snprintf(text, sizeof(text), "%.400s: yours alone, format %d", hf_state_path(state),
+		       HF_STATE_FORMAT);
 	tell(e, "directory", HF_FOUND_OK, text, NULL, NULL);
 	check_rooms(e, state);
 	check_file_system(e, state);
