@@ -286,6 +286,13 @@ class NoConfine(Refused):
     exit_status = 3
 
 
+class Stdio(Refused):
+    """Its input or output would lead past the sandbox."""
+
+    code = -8071
+    exit_status = 3
+
+
 class NoLanding(HoldfastError):
     """No such candidate."""
 
@@ -341,6 +348,7 @@ BY_CODE: Dict[int, Type[HoldfastError]] = {
     -8068: Conflict,
     -8069: Torn,
     -8070: NoConfine,
+    -8071: Stdio,
     -8081: NoLanding,
     -8082: Land,
 }
