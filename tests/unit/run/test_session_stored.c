@@ -34,8 +34,11 @@ static int store(struct hf_sessions *sessions, const struct hf_run_opts *o, uint
 static char *const words[] = { (char[]){ "claude" }, (char[]){ "a b\n\"\\" }, (char[]){ "\xff\xfe" }, (char[]){ "" }, NULL };
 static char *const variables[] = { (char[]){ "A=1" }, (char[]){ "B=" }, (char[]){ "C=\xff=x" }, NULL };
 
-/* Every option there is, each with a value of its own. */
-static struct hf_run_opts full_options(void)
+/* Flags that exclude each other, so that it takes two rounds to have had each of them. */
+static const unsigned left_out[] = { HF_RUN_LOG | HF_RUN_TERMINAL, HF_RUN_NO_LOG | HF_RUN_LEAVE_RUNNING };
+
+/* Every option there is but the flags left_out[round], each with a value of its own. */
+static struct hf_run_opts full_options(size_t round)
 {
 	struct hf_run_opts o = { .size = sizeof(o), .argv = words, .env = variables, .cwd = "/src/\xff app" };
 	int64_t n = 1000;
@@ -68,6 +71,8 @@ static struct hf_run_opts full_options(void)
 			break;
 		}
 	}
+	o.notify_on = "always";
+	o.flags &= ~left_out[round];
 	return o;
 }
 
@@ -96,17 +101,20 @@ static void assert_same(struct hf_run_opts *a, struct hf_run_opts *b)
 static void every_option_is_read_back_as_it_was(void **state)
 {
 	struct hf_sessions *sessions = open_sessions();
-	struct hf_run_opts o = full_options();
+	struct hf_run_opts o;
 	struct hf_stored stored;
 	uint64_t sum = 0, again = 0;
 
 	(void)state;
-	ASSERT_OK(hf_options_check("x", &o, ERR));
-	ASSERT_OK(store(sessions, &o, &sum));
-	ASSERT_OK(hf_stored_load(sessions, "x", 0, 1, &stored, ERR));
-	assert_true(sum != 0 && sum <= INT64_MAX && stored.sum == sum && stored.has_options);
-	assert_same(&stored.o, &o);
-	hf_stored_done(&stored);
+	for (size_t round = 0; round < COUNT(left_out); round++) {
+		o = full_options(round);
+		ASSERT_OK(hf_options_check("x", &o, ERR));
+		ASSERT_OK(store(sessions, &o, &sum));
+		ASSERT_OK(hf_stored_load(sessions, "x", 0, 1, &stored, ERR));
+		assert_true(sum != 0 && sum <= INT64_MAX && stored.sum == sum && stored.has_options);
+		assert_same(&stored.o, &o);
+		hf_stored_done(&stored);
+	}
 	/* One option less is another sum. */
 	o.verify = NULL;
 	ASSERT_OK(store(sessions, &o, &again));
@@ -169,7 +177,7 @@ static void what_the_record_names_is_found_whenever_its_writer_was_killed_L14(vo
 
 static void what_is_given_counts_and_the_rest_is_as_it_was(void **state)
 {
-	struct hf_run_opts all = full_options();
+	struct hf_run_opts all = full_options(0);
 
 	(void)state;
 	/* Each option alone, on top of all of them. */
@@ -244,7 +252,7 @@ static void is_harmless(struct hf_sessions *sessions, uint64_t sum)
 static void no_changed_byte_and_no_torn_file_is_taken_for_what_it_ran_with_L14(void **state)
 {
 	struct hf_sessions *sessions = open_sessions();
-	struct hf_run_opts o = full_options();
+	struct hf_run_opts o = full_options(0);
 	static const char changes[] = "\x00\x01 \"0-9{}[],:\\\xff";
 	char text[4096], changed[4096];
 	uint64_t sum;
@@ -274,7 +282,7 @@ static void the_words_of_an_older_version_are_read_without_options(void **state)
 {
 	static const char old[] = "{\"v\":1,\"argv\":[\"touch\",{\"hex\":\"ff\"}]}\n";
 	struct hf_sessions *sessions = open_sessions();
-	struct hf_run_opts o = full_options();
+	struct hf_run_opts o = full_options(0);
 	struct hf_stored stored;
 	uint64_t sum;
 
