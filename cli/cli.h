@@ -77,6 +77,10 @@ int cmd_wait(struct cli *cli, int argc, char **argv);
 int cmd_attach(struct cli *cli, int argc, char **argv);
 int cmd_logs(struct cli *cli, int argc, char **argv);
 int cmd_reap(struct cli *cli, int argc, char **argv);
+int cmd_rm(struct cli *cli, int argc, char **argv);
+int cmd_prune(struct cli *cli, int argc, char **argv);
+int cmd_seen(struct cli *cli, int argc, char **argv);
+int cmd_status(struct cli *cli, int argc, char **argv);
 int cmd_file_edit(struct cli *cli, int argc, char **argv);
 int cmd_file_block(struct cli *cli, int argc, char **argv);
 int cmd_file_with(struct cli *cli, int argc, char **argv);
@@ -141,6 +145,7 @@ enum option_kind {
 	OPTION_COUNT,    /* uint64_t */
 	OPTION_SIZE,     /* uint64_t, bytes */
 	OPTION_WHEN,     /* int64_t, wall clock in nanoseconds: cli_when() */
+	OPTION_TOKEN,    /* uint64_t, not 0 */
 	OPTION_LIST,     /* char **, NULL-ended and to be freed: may be given again and again */
 };
 

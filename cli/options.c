@@ -49,6 +49,11 @@ static int store(const struct cli *cli, const struct option_spec *spec, const ch
 		(void)cli_usage(cli, "--%s: '%s' is no moment (5m, yesterday, 07:30, 2026-11-18, \"2026-11-18 07:30\")",
 				spec->name, value);
 		return -1;
+	case OPTION_TOKEN:
+		if (hf_parse_u64(value, len, INT64_MAX, spec->target) == 0 && *(uint64_t *)spec->target > 0)
+			return 0;
+		(void)cli_usage(cli, "--%s: '%s' is not a token", spec->name, value);
+		return -1;
 	case OPTION_LIST:
 		append(spec->target, value);
 		return 0;

@@ -11,7 +11,7 @@
 struct show {
 	const struct cli *cli;
 	json_t *list;
-	int all;   /* also those that nobody holds */
+	int all;   /* also those that nobody holds, or whose holder ended */
 	const char *kind;
 	int count;
 };
@@ -28,11 +28,20 @@ static void print_row(const struct show *show, const struct hf_lock_info *info,
 		      hf_view_lock_tone(holder));
 }
 
+/* One whose holder has ended is as good as free. */
+static int has_living(const struct hf_lock_info *info)
+{
+	for (size_t i = 0; i < info->n_holders; i++)
+		if (info->holders[i].liveness != HF_DEAD)
+			return 1;
+	return 0;
+}
+
 static void list_one(void *arg, const struct hf_lock_info *info)
 {
 	struct show *show = arg;
 
-	if (info->n_holders == 0 && info->n_waiters == 0 && !show->all)
+	if (!has_living(info) && info->n_waiters == 0 && !show->all)
 		return;
 	if (show->cli->json) {
 		if (json_array_append_new(show->list, hf_view_lock(info)) < 0)
@@ -66,7 +75,7 @@ int cmd_lock_list(struct cli *cli, int argc, char **argv)
 {
 	struct show show = { .cli = cli };
 	const struct option_spec specs[] = {
-		{ "all", 'a', OPTION_FLAG, &show.all, NULL, "also those that nobody holds" },
+		{ "all", 'a', OPTION_FLAG, &show.all, NULL, "also those that nobody holds, or whose holder ended" },
 		{ "kind", 0, OPTION_TEXT, &show.kind, "KIND",
 		  "name (default), group, file, plan, target, land, or all" },
 		{ 0 },
@@ -213,7 +222,7 @@ int cmd_why(struct cli *cli, int argc, char **argv)
 		return cli_fail(cli, &err);
 	}
 	if (r == HF_E_NOT_HELD && !cli->json)
-		print_free(name, "is free: nobody has ever taken it here");
+		print_free(name, "is free: nobody has taken it here of late");
 	if (cli->json) {
 		const struct hf_lock_info never = { .kind = context.kind, .name = name };
 

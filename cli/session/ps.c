@@ -19,7 +19,7 @@ static const int usual[] = { HF_SESSION_COLUMN_NAME, HF_SESSION_COLUMN_STATE, HF
 /* What was seen of one session. */
 struct seen {
 	int ended;
-	int64_t when; /* its start; of one that ended, its end */
+	struct hf_view_rank rank;
 	json_t *json;
 	struct table_row *row;
 };
@@ -31,7 +31,8 @@ struct show {
 	int n_shown;
 	struct seen *seen;
 	struct hf_view_work *work; /* NULL: not wanted, or cannot be opened */
-	size_t n, running, hidden;
+	struct hf_facts *facts;
+	size_t n, running, needing, hidden;
 };
 
 static void show_done(struct show *show)
@@ -45,7 +46,9 @@ static void show_done(struct show *show)
 	show->seen = NULL;
 	hf_view_work_free(show->work);
 	show->work = NULL;
-	show->n = show->running = show->hidden = 0;
+	hf_facts_free(show->facts);
+	show->facts = NULL;
+	show->n = show->running = show->needing = show->hidden = 0;
 }
 
 /* -- which columns ----------------------------------------------------------------------- */
@@ -77,7 +80,7 @@ static int choose_columns(const struct cli *cli, const char *text, struct show *
 
 		if (column < 0)
 			return cli_usage(cli, "there is no column '%.*s': wide, or some of name,state,pid,age,left,procs,mem,cpu,"
-					      "output,try,token,cwd,command", (int)len, at);
+					      "output,try,token,cwd,peak,bytes,needs,command", (int)len, at);
 		if (show->n_shown == HF_VIEW_SESSION_COLUMNS)
 			return cli_usage(cli, "too many columns");
 		show->shown[show->n_shown++] = column;
@@ -93,22 +96,25 @@ static void note_session(void *arg, const struct hf_session_info *info)
 {
 	struct show *show = arg;
 	int ended = info->outcome != HF_OUTCOME_NONE;
-	struct seen seen = { .ended = ended, .when = ended ? info->ended.ns : info->started.ns };
+	struct seen seen = { .ended = ended };
+	struct hf_view_facts facts;
 	struct seen *grown;
 
 	if (ended && !show->all && hf_wall_now().ns - info->ended.ns > RECENT_NS) {
 		show->hidden++;
 		return;
 	}
+	hf_facts_of(show->facts, info, &facts);
+	seen.rank = hf_view_session_rank(info, &facts);
 	if (show->cli->json) {
-		seen.json = hf_view_session(info);
+		seen.json = hf_view_session(info, &facts);
 		hf_view_work_set(show->work, info, &seen.json);
 		if (!seen.json)
 			cli_die_oom();
 	} else {
 		seen.row = table_row_new();
 		seen.row->tone = hf_view_session_tone(info->state);
-		hf_view_session_cells(info, seen.row->cells, &seen.row->note);
+		hf_view_session_cells(info, &facts, seen.row->cells, &seen.row->note);
 		if (show->shown[show->n_shown - 1] != HF_SESSION_COLUMN_COMMAND)
 			hf_buf_reset(&seen.row->note);
 	}
@@ -118,18 +124,14 @@ static void note_session(void *arg, const struct hf_session_info *info)
 	show->seen = grown;
 	grown[show->n++] = seen;
 	show->running += !ended;
+	show->needing += seen.rank.group == 0;
 }
 
-/* What runs first, the oldest on top: no row jumps while nothing starts or ends. Then what ended, the newest on top. */
-static int by_interest(const void *a, const void *b)
+static int by_rank(const void *a, const void *b)
 {
 	const struct seen *x = a, *y = b;
 
-	if (x->ended != y->ended)
-		return x->ended - y->ended;
-	if (x->when == y->when)
-		return 0;
-	return (x->when < y->when) == !x->ended ? -1 : 1;
+	return hf_view_rank_compare(&x->rank, &y->rank);
 }
 
 static void print_json(const struct show *show)
@@ -171,15 +173,25 @@ static void draw(const struct cli *cli, struct show *show, int no_cut, int64_t i
 	hf_view_duration(&every, interval_ns);
 	if (every.err)
 		cli_die_oom();
-	printf("\033[Hholdfast: %zu running, %zu ended; every %s; %s\033[K\n\033[K\n", show->running, show->n - show->running,
-	       every.s, clock);
+	printf("\033[Hholdfast: %zu running, %zu ended", show->running, show->n - show->running);
+	if (show->needing > 0)
+		printf(", %zu %s you", show->needing, show->needing == 1 ? "needs" : "need");
+	printf("; every %s; %s\033[K\n\033[K\n", every.s, clock);
 	if (show->n > 0)
 		print_table(cli, show, no_cut, lines > 4 ? lines - 3 : 1, "\033[K");
 	fputs("\033[J", stdout);
 }
 
-static void say_none(const struct cli *cli, const struct show *show)
+static void count_hidden(void *arg, const struct hf_session_info *info)
 {
+	(void)info;
+	++*(size_t *)arg;
+}
+
+static void say_none(const struct cli *cli, struct session_context *context, struct show *show)
+{
+	if (!show->all)
+		(void)!hf_session_list(context->sessions, count_hidden, &show->hidden, NULL);
 	if (show->hidden > 0)
 		cli_say(cli, "no session runs or ended within a day; %zu older: 'holdfast ps -a' shows them", show->hidden);
 	else
@@ -191,10 +203,12 @@ static int collect(struct session_context *context, struct show *show, char **na
 {
 	int r = 0;
 
+	show->facts = hf_facts_open(show->cli->state, context->sessions);
 	if (n == 0) {
-		r = hf_session_list(context->sessions, note_session, show, err);
+		r = show->all ? hf_session_list(context->sessions, note_session, show, err)
+			      : hf_session_list_recent(context->sessions, RECENT_NS, note_session, show, err);
 		if (show->n > 1)
-			qsort(show->seen, show->n, sizeof(*show->seen), by_interest);
+			qsort(show->seen, show->n, sizeof(*show->seen), by_rank);
 	}
 	for (int i = 0; r == 0 && i < n; i++)
 		r = hf_session_look(context->sessions, names[i], note_session, show, err);
@@ -243,7 +257,7 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 		else if (show.n > 0)
 			print_table(cli, &show, no_cut, 0, "");
 		else
-			say_none(cli, &show);
+			say_none(cli, &context, &show);
 		show_done(&show);
 		if (!watch || i == times || fflush(stdout) != 0)
 			return HF_EXIT_DONE;

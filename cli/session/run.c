@@ -107,6 +107,8 @@ static int check_limits(struct run *run)
 		return cli_usage(run->cli, "--max-runs and --max-depth are at least 1");
 	if (run->max_active == 0 || (run->max_active != NOT_GIVEN && run->max_active > HF_LOCK_SLOTS_MAX))
 		return cli_usage(run->cli, "--max-active goes from 1 to %d", HF_LOCK_SLOTS_MAX);
+	if (run->o.resume_token && !run->resume)
+		return cli_usage(run->cli, "--token needs --resume");
 	if (run->o.group && run->max_active == NOT_GIVEN && !run->resume)
 		return cli_usage(run->cli, "--group needs --max-active N");
 	if (run->terminal && (!run->detach || run->no_log || run->leave_running))
@@ -147,7 +149,8 @@ static void fill_options(struct run *run, char **command)
 	o->size = sizeof(*o);
 	o->argv = command[0] ? command : NULL;
 	o->flags = (run->resume ? HF_RUN_RESUME : 0) | (run->leave_running ? HF_RUN_LEAVE_RUNNING : 0) |
-		   (run->log ? HF_RUN_LOG : 0) | (run->no_log ? HF_RUN_NO_LOG : 0) | (run->terminal ? HF_RUN_TERMINAL : 0);
+		   (run->log ? HF_RUN_LOG : 0) | (run->no_log ? HF_RUN_NO_LOG : 0) | (run->terminal ? HF_RUN_TERMINAL : 0) |
+		   (run->remove ? HF_RUN_REMOVE : 0);
 	/* 0 on the command line means: at once. */
 	o->grace_ns = run->grace_ns < 0 ? 0 : run->grace_ns == 0 ? -1 : run->grace_ns;
 	o->deadline_ns = duration(run, run->deadline_ns);
@@ -219,7 +222,9 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		{ "no-log", 0, OPTION_FLAG, &run.no_log, NULL, "do not log the output" },
 		{ "log-max", 0, OPTION_SIZE, &run.log_max, "SIZE", "what the log takes at most; the oldest goes (64M; 0: no limit)" },
 		{ "command", 'c', OPTION_TEXT, &run.shell, "LINE", "a line for the shell, instead of -- CMD" },
+		{ "rm", 0, OPTION_FLAG, &run.remove, NULL, "forget the session, with its log, when it has ended" },
 		{ "resume", 0, OPTION_FLAG, &run.resume, NULL, "go on with the next attempt: command, options, directory as they were" },
+		{ "token", 0, OPTION_TOKEN, &o->resume_token, "T", "with --resume: only the run that has this token (exit 3 if another one was the last)" },
 		{ "env", 0, OPTION_LIST, &run.env, "K[=V]", "set a variable (K: as it is here), also when it is resumed" },
 		{ "cwd", 'C', OPTION_TEXT, &o->cwd, "DIR", "run it in DIR" },
 		{ "hooks", 0, OPTION_FLAG, &run.hooks, NULL, "give our hooks to the client (claude, codex, copilot), on its command line" },

@@ -21,7 +21,7 @@ struct run {
 	char **env; /* to be freed, with what env_set has */
 	size_t n_set;
 	char **env_set; /* "NAME=VALUE" made of --env NAME */
-	int detach, resume, leave_running, log, no_log, terminal, hooks;
+	int detach, resume, leave_running, log, no_log, terminal, hooks, remove;
 	char **hooked; /* the command with our hooks */
 	struct run_in in;
 	struct hf_tx_opts tx;

@@ -36,7 +36,7 @@ static void say_session(void *arg, const struct hf_session_info *info)
 		cli_say(busy->run->cli, "session '%s' is %s, for %s, attempt %u: %s", info->name,
 			hf_session_word(info->state), age.s, info->attempt, info->command);
 	if (busy->object)
-		cli_set(busy->object, "session", hf_view_session(info));
+		cli_set(busy->object, "session", hf_view_session(info, NULL));
 	busy->known = 1;
 }
 

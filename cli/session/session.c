@@ -1,4 +1,4 @@
-/* cli/session/session.c - stop, kill, wait, reap: what is done to a session from outside. */
+/* cli/session/session.c - stop, kill, wait, reap, seen: what is done to a session from outside. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,12 +36,18 @@ static int stop_status(int r)
 	return r == HF_STOP_ALREADY_GONE ? HF_EXIT_NO : HF_EXIT_DONE;
 }
 
+struct stopping {
+	int64_t grace_ns; /* 0: at once; -1: the session's own */
+	uint64_t token;   /* of the run that is meant; 0: any */
+	int several;
+};
+
 /* Stops one and tells what came of it; among several, with its name. */
-static int stop_one(struct cli *cli, struct session_context *context, const char *name, int64_t grace_ns, int several)
+static int stop_one(struct cli *cli, struct session_context *context, const char *name, const struct stopping *how)
 {
 	struct hf_err err = HF_ERR_INIT;
-	/* On the command line 0 means at once, and nothing means the session's own. */
-	int r = hf_session_stop(context->sessions, name, grace_ns < 0 ? 0 : grace_ns == 0 ? -1 : grace_ns, &err);
+	int64_t grace_ns = how->grace_ns < 0 ? 0 : how->grace_ns == 0 ? -1 : how->grace_ns;
+	int r = hf_session_stop_run(context->sessions, name, how->token, grace_ns, &err);
 	const char *word = stop_word(r);
 
 	if (!word)
@@ -60,7 +66,7 @@ static int stop_one(struct cli *cli, struct session_context *context, const char
 		cli_set(object, "exit", json_integer(stop_status(r)));
 		cli_print_json(object);
 	} else {
-		if (several) {
+		if (how->several) {
 			cli_print_shown(name);
 			fputs(": ", stdout);
 		}
@@ -98,14 +104,14 @@ static void note_running(void *arg, const struct hf_session_info *info)
 }
 
 /* A session that stopped itself could not stop the rest. */
-static int stop_all(struct cli *cli, struct session_context *context, int64_t grace_ns)
+static int stop_all(struct cli *cli, struct session_context *context, const struct stopping *how)
 {
 	AUTO(names_done) struct names names = { 0 };
 	const char *own = getenv("HOLDFAST_SESSION");
 	struct hf_err err = HF_ERR_INIT;
 	int status = HF_EXIT_DONE;
 
-	if (hf_session_list(context->sessions, note_running, &names, &err) < 0)
+	if (hf_session_list_recent(context->sessions, 0, note_running, &names, &err) < 0)
 		return cli_fail(cli, &err);
 	if (names.n == 0)
 		cli_say(cli, "no session runs");
@@ -115,7 +121,7 @@ static int stop_all(struct cli *cli, struct session_context *context, int64_t gr
 		if (own && strcmp(own, names.list[i]) == 0)
 			cli_say(cli, "session '%s' is the one that this runs in: it goes on", own);
 		else
-			one = stop_one(cli, context, names.list[i], grace_ns, 1);
+			one = stop_one(cli, context, names.list[i], how);
 		/* One that ended by itself meanwhile is as good as stopped. */
 		if (one > status && one != HF_EXIT_NO)
 			status = one;
@@ -125,10 +131,12 @@ static int stop_all(struct cli *cli, struct session_context *context, int64_t gr
 
 static int stop(struct cli *cli, int argc, char **argv, int64_t grace_ns, int has_grace)
 {
+	struct stopping how = { .grace_ns = grace_ns };
 	int all = 0;
 	const struct option_spec specs[] = {
 		{ "all", 'a', OPTION_FLAG, &all, NULL, "every session that runs, but the one that this runs in" },
-		{ has_grace ? "grace" : NULL, 0, OPTION_DURATION, &grace_ns, "DUR", "between TERM and KILL (the session's own)" },
+		SESSION_TOKEN_SPEC(how.token),
+		{ has_grace ? "grace" : NULL, 0, OPTION_DURATION, &how.grace_ns, "DUR", "between TERM and KILL (the session's own)" },
 		{ 0 },
 	};
 	AUTO(session_close) struct session_context context = { 0 };
@@ -138,13 +146,16 @@ static int stop(struct cli *cli, int argc, char **argv, int64_t grace_ns, int ha
 		return cli_options_status(n);
 	if ((n == 0) != (all == 1))
 		return cli_usage(cli, all ? "with --all there are no names" : "an argument is missing");
+	if (how.token && n != 1)
+		return cli_usage(cli, "--token is that of one session");
 	status = session_open(cli, &context);
 	if (status != HF_EXIT_DONE)
 		return status;
+	how.several = all || n > 1;
 	if (all)
-		return stop_all(cli, &context, grace_ns);
+		return stop_all(cli, &context, &how);
 	for (int i = 0; i < n; i++) {
-		int one = stop_one(cli, &context, argv[i], grace_ns, n > 1);
+		int one = stop_one(cli, &context, argv[i], &how);
 
 		if (one > status)
 			status = one;
@@ -181,7 +192,7 @@ static void tell_end(void *arg, const struct hf_session_info *info)
 				     "ends what they left", info->name, info->name);
 	}
 	if (waited->cli->json)
-		cli_print_json(hf_view_session(info));
+		cli_print_json(hf_view_session(info, NULL));
 }
 
 /* With several names: all of them, within the time; the status is the first that is not 0, in the order of the names. */
@@ -227,13 +238,14 @@ struct reaping {
 	struct cli *cli;
 	struct hf_sessions *sessions;
 	json_t *list;
+	uint64_t token; /* of the run that is meant; 0: any */
 	int status;
 };
 
 static void reap_one(struct reaping *reaping, const char *name)
 {
 	struct hf_err err = HF_ERR_INIT;
-	int killed = hf_session_reap(reaping->sessions, name, &err);
+	int killed = hf_session_reap_run(reaping->sessions, name, reaping->token, &err);
 
 	if (killed < 0) {
 		reaping->status = cli_fail(reaping->cli, &err);
@@ -261,12 +273,15 @@ static void reap_if_dead(void *arg, const struct hf_session_info *info)
 int cmd_reap(struct cli *cli, int argc, char **argv)
 {
 	struct reaping reaping = { .cli = cli, .status = HF_EXIT_DONE };
+	const struct option_spec specs[] = { SESSION_TOKEN_SPEC(reaping.token), { 0 } };
 	AUTO(session_close) struct session_context context = { 0 };
 	struct hf_err err = HF_ERR_INIT;
-	int status, n = cli_options(cli, NULL, argc, argv, 0, 1);
+	int status, n = cli_options(cli, specs, argc, argv, 0, 1);
 
 	if (n < 0)
 		return cli_options_status(n);
+	if (reaping.token && n == 0)
+		return cli_usage(cli, "--token needs the NAME of a session");
 	status = session_open(cli, &context);
 	if (status != HF_EXIT_DONE)
 		return status;
@@ -285,4 +300,37 @@ int cmd_reap(struct cli *cli, int argc, char **argv)
 	}
 	json_decref(reaping.list);
 	return reaping.status;
+}
+
+/* -- seen ----------------------------------------------------------------------------- */
+
+int cmd_seen(struct cli *cli, int argc, char **argv)
+{
+	uint64_t token = 0;
+	const struct option_spec specs[] = { SESSION_TOKEN_SPEC(token), { 0 } };
+	AUTO(session_close) struct session_context context = { 0 };
+	int status, n = cli_options(cli, specs, argc, argv, 1, INT_MAX - 1);
+
+	if (n < 0)
+		return cli_options_status(n);
+	if (token && n != 1)
+		return cli_usage(cli, "--token is that of one session");
+	status = session_open(cli, &context);
+	if (status != HF_EXIT_DONE)
+		return status;
+	for (int i = 0; i < n; i++) {
+		struct hf_err err = HF_ERR_INIT;
+		int one = hf_session_set_seen(context.sessions, argv[i], token, &err) < 0 ? cli_fail(cli, &err) : HF_EXIT_DONE;
+
+		if (one == HF_EXIT_DONE && cli->json) {
+			json_t *object = json_object();
+
+			cli_set(object, "name", cli_text(argv[i]));
+			cli_set(object, "seen", json_true());
+			cli_print_json(object);
+		}
+		if (one > status)
+			status = one;
+	}
+	return status;
 }

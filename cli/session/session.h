@@ -10,6 +10,10 @@ struct session_context {
 	struct hf_sessions *sessions;
 };
 
+/* Which run is meant, as `ps -o token` shows it. */
+#define SESSION_TOKEN_SPEC(target) \
+	{ "token", 0, OPTION_TOKEN, &(target), "T", "only the run that has this token (exit 3 if another one has the name by now)" }
+
 /* Opens state, journal and sessions. Returns HF_EXIT_DONE or the status after saying why. */
 int session_open(struct cli *cli, struct session_context *ret);
 void session_close(struct session_context *context);

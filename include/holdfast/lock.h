@@ -336,6 +336,26 @@ HF_API int hf_lock_list(struct hf_locks *locks,
 			void (*fn)(void *arg, const struct hf_lock_info *info), void *arg,
 			struct hf_err *err) HF_MUST_CHECK;
 
+/* The same for the locks, of every kind, that are waited for: it costs nothing for all others. -ENOTSUP: the store cannot tell. */
+HF_API int hf_lock_list_waited(struct hf_locks *locks,
+			       void (*fn)(void *arg, const struct hf_lock_info *info), void *arg,
+			       struct hf_err *err) HF_MUST_CHECK;
+
+/* -- forgetting ----------------------------------------------------------------- */
+
+/*
+ * Removes what is stored of a lock that nobody holds or waits for; a dead holder counts as none, and its takeover is told. Tokens of
+ * the name rise all the same (L2). Safe beside processes that take the lock in the same moment. 1: it is forgotten; 0: not yet, the
+ * last acquisition is less than two seconds ago; HF_E_BUSY; HF_E_NOT_HELD: there is nothing stored; -ENOTSUP: the store forgets by itself.
+ */
+HF_API int hf_lock_forget(struct hf_locks *locks, const char *name, struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * The same for all locks of the kind of `locks` that nobody took for `quiet_ns`, for at most `limit_ns` (negative: for as long as
+ * it takes). Returns how many.
+ */
+HF_API int hf_locks_forget_idle(struct hf_locks *locks, int64_t quiet_ns, int64_t limit_ns, struct hf_err *err) HF_MUST_CHECK;
+
 HF_C_END
 
 #endif

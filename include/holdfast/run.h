@@ -138,6 +138,7 @@ enum hf_run_flags {
 	HF_RUN_NO_LOG = 1 << 4,
 	/* hf_run_start: the command has a terminal of its own, to which viewers attach (hf_session_attach). It is logged. */
 	HF_RUN_TERMINAL = 1 << 5,
+	HF_RUN_REMOVE = 1 << 6,        /* the session is forgotten when it has ended, whatever came of it */
 };
 
 /* How the tree is held together. */
@@ -199,6 +200,8 @@ struct hf_run_opts {
 	/* Which outcomes `notify` is told: "change" (the first of a kind in this run, and one that repeats itself the 3rd, 9th, 27th time),
 	 * "failure" (as that, but no success), "always". NULL: "change". */
 	const char *notify_on;
+	/* With HF_RUN_RESUME: the token of the run that is to be resumed; HF_E_STALE when another one was the last. 0: any. Not stored. */
+	uint64_t resume_token;
 };
 
 /* How an attempt ended. The words are what `ps` and the journal say. */
@@ -230,7 +233,7 @@ enum hf_outcome {
 #define HF_SESSION_LIST(X)                                                                      \
 	X(STARTING,      1, "starting")                                                         \
 	X(RUNNING,       2, "running")                                                          \
-	X(HUNG,          3, "hung")          /* silent for too long, or stopped */              \
+	X(HUNG,          3, "hung")          /* silent for too long */                          \
 	X(VERIFYING,     4, "verifying")                                                        \
 	X(WAITING,       5, "waiting")       /* a loop, between two attempts */                 \
 	X(FAILING,       6, "failing")       /* a loop whose last attempts all failed */        \
@@ -241,7 +244,9 @@ enum hf_outcome {
 	X(STOPPED,       11, "stopped")                                                         \
 	X(DEAD_UNREAPED, 12, "dead-unreaped") /* its keepers are gone, nobody looked yet */      \
 	X(UNREADABLE,    13, "unreadable")   /* its keeper lives, its record is damaged */       \
-	X(LANDING,       14, "landing")      /* command and verifier succeeded; what it made is being committed */
+	X(LANDING,       14, "landing")      /* command and verifier succeeded; what it made is being committed */ \
+	X(SUSPENDED,     15, "suspended")    /* its command or keeper was stopped by a signal, as by Ctrl-Z */ \
+	X(QUEUED,        16, "queued")       /* waits for a place in its group */
 /* clang-format on */
 
 enum hf_session_state {
@@ -353,11 +358,21 @@ struct hf_session_info {
 	int64_t output_age_ns;     /* since the last output; -1: nobody watches it */
 	int64_t processes;         /* in the tree */
 	int64_t memory_bytes;      /* resident, of all of them */
-	int64_t cpu_ns;            /* used, by all of them that live */
+	int64_t cpu_ns;            /* used by this run: by those that live, and by those that were waited for */
 	int64_t log_bytes;         /* of its log; -1: none */
 	int64_t log_dropped_bytes; /* that stood before them and were dropped */
 	struct hf_wall started, ended; /* ns 0: not known, or not yet */
 	char evidence[HF_EVIDENCE_MAX]; /* what its state rests on */
+	int64_t idle_ns;           /* its idle limit; -1: none, or not known */
+	int64_t silent_ns;         /* since the last output or heartbeat; -1: nobody watches it */
+	int64_t next_in_ns;        /* of a loop between two attempts: until the next; -1: none is planned */
+	int32_t cpu_permille;      /* of one processor, in the last seconds */
+	int64_t memory_peak_bytes; /* the most that was seen of memory_bytes in this run */
+	int64_t output_bytes;      /* that the run has written; -1: its output is not logged */
+	const char *last_line;     /* of its log, without control characters; NULL: none, or it has ended */
+	int last_line_partial;     /* 1: that lacks its newline */
+	int seen;                  /* 1: hf_session_set_seen was called for this run */
+	uint32_t max_active;       /* of its group; 0: no limit */
 };
 
 typedef void hf_session_fn(void *arg, const struct hf_session_info *info);
@@ -373,6 +388,13 @@ HF_API int hf_session_look(struct hf_sessions *sessions, const char *name, hf_se
 /* The same for each there is, in the order of their names. */
 HF_API int hf_session_list(struct hf_sessions *sessions, hf_session_fn *fn, void *arg,
 			   struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * The same for those that run, whose keepers are gone, or that ended at most `age_ns` ago: it reads nothing of what ended more than a
+ * day ago, however much there is. `age_ns` is at most a day. Not of one whose directory was deleted by hand.
+ */
+HF_API int hf_session_list_recent(struct hf_sessions *sessions, int64_t age_ns, hf_session_fn *fn, void *arg,
+				  struct hf_err *err) HF_MUST_CHECK;
 
 /* How to wait, for a session as for a lock (struct hf_lock_opts). */
 struct hf_wait_opts {
@@ -419,12 +441,55 @@ HF_API int hf_session_stop(struct hf_sessions *sessions, const char *name, int64
 			   struct hf_err *err) HF_MUST_CHECK;
 
 /*
+ * The same for the run that has `token` and for no other (0: for any): HF_E_STALE when another run has the
+ * name by now, and nothing was done.
+ */
+HF_API int hf_session_stop_run(struct hf_sessions *sessions, const char *name, uint64_t token, int64_t grace_ns,
+			       struct hf_err *err) HF_MUST_CHECK;
+
+/*
  * Ends what is left of a session whose supervisor and keeper are both gone, by proven
  * identity, and completes its record. Returns how many processes were killed; 0 also when
  * there was nothing to do; HF_E_BUSY while it is supervised; HF_E_REMAINS; HF_E_NO_SESSION.
  */
 HF_API int hf_session_reap(struct hf_sessions *sessions, const char *name,
 			   struct hf_err *err) HF_MUST_CHECK;
+
+/* The same for the run that has `token` and for no other, as hf_session_stop_run. */
+HF_API int hf_session_reap_run(struct hf_sessions *sessions, const char *name, uint64_t token,
+			       struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * Notes that a person has seen how the run `token` (0: the latest) is: info->seen says so until the next run of that
+ * name. HF_E_STALE when another run has the name by now; HF_E_NO_SESSION; -errno.
+ */
+HF_API int hf_session_set_seen(struct hf_sessions *sessions, const char *name, uint64_t token,
+			       struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * Forgets a session that has ended: its record, stored options and logs. `token` as for hf_session_stop_run. HF_E_NO_SESSION;
+ * HF_E_BUSY: it runs, was not reaped yet, or another process has or awaits its name; HF_E_STALE; -errno.
+ */
+HF_API int hf_session_remove(struct hf_sessions *sessions, const char *name, uint64_t token,
+			     struct hf_err *err) HF_MUST_CHECK;
+
+/* Which sessions are forgotten: of those that have ended, but for the newest `keep` of them, the ones that are old or too much. */
+struct hf_prune_opts {
+	size_t size;        /* sizeof(struct hf_prune_opts) */
+	int64_t older_ns;   /* ended longer ago than this; negative: age does not matter */
+	uint64_t max_bytes; /* the oldest, while all logs together are larger than this; 0: no limit */
+	uint32_t keep;
+	int dry_run;        /* 1: only told, not removed */
+	void (*removed)(void *arg, const char *name, int64_t bytes); /* called with each; may be NULL */
+	void *arg;
+};
+
+/*
+ * Forgets them, and the records of locks that nobody took for an hour (hf_lock_forget). Returns how many sessions. Every run does
+ * this when it ends, at most once an hour and for 200 ms, with 30 days and 4 GiB, or what $HOLDFAST_PRUNE says: "7d", "7d,500M", "off".
+ */
+HF_API int hf_sessions_prune(struct hf_sessions *sessions, const struct hf_prune_opts *opts,
+			     struct hf_err *err) HF_MUST_CHECK;
 
 /*
  * A heartbeat of the run that has `token`: it works although it prints nothing. With `busy` it is at

@@ -59,6 +59,9 @@ int hf_cgroup_each(const struct hf_cgroup *group, void (*fn)(void *arg, int32_t 
 /* Is `pid` in it or below it? Only while the pid is pinned does this mean anything. */
 int hf_cgroup_has(const struct hf_cgroup *group, int32_t pid);
 
+/* The number that stands behind `key` at the start of a line of one of its files ("": the whole file is one). -1: not known. */
+int64_t hf_cgroup_number(const struct hf_cgroup *group, const char *file, const char *key);
+
 /* Removes it with what empty groups were made below it. It must be empty. */
 void hf_cgroup_remove(struct hf_cgroup *group);
 

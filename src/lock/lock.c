@@ -245,6 +245,19 @@ int hf_lock_look(struct hf_locks *locks, const char *name,
 	return about(locks, name, store->ops->look(store, REF(locks, name), fn, arg, err), err);
 }
 
+int hf_lock_list_waited(struct hf_locks *locks, void (*fn)(void *arg, const struct hf_lock_info *info), void *arg,
+			struct hf_err *err)
+{
+	struct hf_store *store;
+
+	if (!locks || locks->context->process != getpid())
+		return FAIL(err, locks ? HF_E_FORKED : -EINVAL, "list", "locks",
+			    "open the locks anew in this process");
+	store = locks->context->store;
+	return store->ops->list_waited ? store->ops->list_waited(store, fn, arg, err)
+				       : FAIL(err, -ENOTSUP, "list", "locks", "this store does not tell");
+}
+
 int hf_lock_list(struct hf_locks *locks, void (*fn)(void *arg, const struct hf_lock_info *info),
 		 void *arg, struct hf_err *err)
 {

@@ -58,6 +58,14 @@ struct hf_hold {
 	enum hf_lock_mode mode;
 };
 
+/* How a lock that nobody holds or waits for is forgotten. */
+struct hf_forget {
+	int (*action)(void *arg); /* runs first, while no process can take the lock; less than 0 ends it. May be NULL */
+	void *arg;
+	int keep_record;          /* that is all: the record stays */
+	int64_t quiet_ns;         /* a record whose last acquisition is not that long ago stays */
+};
+
 struct hf_store_ops {
 	int (*acquire)(struct hf_store *store, const struct hf_lock_request *request,
 		       uint64_t *ret_token, struct hf_holder *ret_blocker, struct hf_err *err);
@@ -86,6 +94,12 @@ struct hf_store_ops {
 		    void *arg, struct hf_err *err);
 	int (*list)(struct hf_store *store, enum hf_lock_kind kind, hf_lock_look_fn *fn, void *arg,
 		    struct hf_err *err);
+	/* The same for the locks, of every kind, that are waited for. NULL in a store that cannot find them. */
+	int (*list_waited)(struct hf_store *store, hf_lock_look_fn *fn, void *arg, struct hf_err *err);
+	/* 1: its record is gone; 0: it stays, for tokens to rise; HF_E_BUSY: held or waited for; what the action gave. NULL: a store that needs no such thing. */
+	int (*forget)(struct hf_store *store, const struct hf_lock_ref *lock, const struct hf_forget *how, struct hf_err *err);
+	/* All of that kind, for at most `limit_ns`; how many. */
+	int (*forget_idle)(struct hf_store *store, enum hf_lock_kind kind, int64_t quiet_ns, int64_t limit_ns, struct hf_err *err);
 	/* How long a call without a deadline of its own waits for another process in the middle of one. */
 	void (*set_patience)(struct hf_store *store, int64_t ns);
 	void (*free)(struct hf_store *store);
@@ -118,6 +132,9 @@ int hf_local_open(const struct hf_store_args *args, struct hf_store **ret_store,
  * process with one thread that has its own clock to keep.
  */
 void hf_locks_set_patience(struct hf_locks *locks, int64_t ns);
+
+/* As the operation of the store. -ENOTSUP: it has none. */
+int hf_lock_forget_as(struct hf_locks *locks, const char *name, const struct hf_forget *how, struct hf_err *err);
 
 /* The identity of the calling process, as it was read when the locks were opened. */
 const struct hf_proc_id *hf_locks_self(const struct hf_locks *locks);

@@ -20,7 +20,7 @@ void hf_names_done(struct hf_names *names)
 	free(names->list);
 }
 
-static int add(struct hf_names *names, const char *name)
+int hf_names_add(struct hf_names *names, const char *name)
 {
 	char **grown = reallocarray(names->list, names->n + 1, sizeof(*grown));
 
@@ -31,6 +31,17 @@ static int add(struct hf_names *names, const char *name)
 	return grown[names->n] ? (names->n++, 0) : -ENOMEM;
 }
 
+void hf_names_sort(struct hf_names *names)
+{
+	if (names->n > 0)
+		qsort(names->list, names->n, sizeof(*names->list), by_name);
+}
+
+int hf_names_has(const struct hf_names *names, size_t n, const char *name)
+{
+	return n > 0 && bsearch(&name, names->list, n, sizeof(*names->list), by_name) != NULL;
+}
+
 int hf_names_read(int dirfd, struct hf_names *ret)
 {
 	AUTO_DIR dir = NULL;
@@ -38,12 +49,11 @@ int hf_names_read(int dirfd, struct hf_names *ret)
 	int r = dirfd < 0 ? 0 : hf_open_dir(dirfd, ".", &dir);
 
 	while (r == 0 && dir && (entry = readdir(dir))) {
-		char name[HF_NAME_MAX + 1];
+		char name[HF_NAME_MAX + 1] = "";
 
 		if (hf_name_unkey(entry->d_name, strlen(entry->d_name), name, NULL) == (int)strlen(name))
-			r = add(ret, name);
+			r = hf_names_add(ret, name);
 	}
-	if (ret->n > 0)
-		qsort(ret->list, ret->n, sizeof(*ret->list), by_name);
+	hf_names_sort(ret);
 	return r;
 }

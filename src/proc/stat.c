@@ -17,6 +17,8 @@ enum {
 	FIELD_PPID = 4,
 	FIELD_UTIME = 14,
 	FIELD_STIME = 15,
+	FIELD_CUTIME = 16,
+	FIELD_CSTIME = 17,
 	FIELD_THREADS = 20,
 	FIELD_START = 22,
 	FIELD_RSS = 24
@@ -68,6 +70,13 @@ int hf_stat_parse(const char *text, size_t len, struct hf_stat *ret)
 			if (hf_parse_u64(at, size, INT64_MAX, &value) < 0)
 				return HF_E_FORMAT;
 			st.cpu_ticks += value;
+			break;
+		case FIELD_CUTIME:
+		case FIELD_CSTIME:
+			if (size == 0)
+				return HF_E_FORMAT;
+			if (hf_parse_u64(at, size, INT64_MAX, &value) == 0)
+				st.waited_ticks += value;
 			break;
 		case FIELD_RSS:
 			if (hf_parse_u64(at, size, INT64_MAX / 65536, &st.rss_pages) < 0)

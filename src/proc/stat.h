@@ -17,6 +17,7 @@ struct hf_stat {
 	uint64_t threads;
 	uint64_t start_ticks; /* field 22 */
 	uint64_t cpu_ticks;   /* fields 14 and 15: user and system */
+	uint64_t waited_ticks; /* fields 16 and 17: the same of children that it has waited for, and of theirs */
 	uint64_t rss_pages;   /* field 24; 0 when the line ends before it */
 };
 

@@ -37,6 +37,7 @@ const struct hf_option hf_options[] = {
 	{ "terminal", "terminal", HF_OPTION_FLAG, HF_RUN_TERMINAL },
 	{ "leave_running", "leave-running", HF_OPTION_FLAG, HF_RUN_LEAVE_RUNNING },
 	{ "loop", "loop", HF_OPTION_FLAG, HF_RUN_LOOP },
+	{ "rm", "rm", HF_OPTION_FLAG, HF_RUN_REMOVE },
 	{ NULL, NULL, HF_OPTION_FLAG, 0 },
 };
 
@@ -149,7 +150,7 @@ static int check_durations(const char *name, const struct hf_run_opts *o, struct
 int hf_options_check(const char *name, const struct hf_run_opts *o, struct hf_err *err)
 {
 	const unsigned flags = HF_RUN_RESUME | HF_RUN_LEAVE_RUNNING | HF_RUN_LOG | HF_RUN_LOOP | HF_RUN_NO_LOG |
-			       HF_RUN_TERMINAL;
+			       HF_RUN_TERMINAL | HF_RUN_REMOVE;
 	char key[HF_NAME_KEY_MAX];
 	int r = hf_name_key(name, name ? strlen(name) : 0, key, err);
 

@@ -54,15 +54,17 @@ static void set_figures(json_t **object, const struct hf_session_info *info)
 {
 	hf_view_set(object, "deadline_ms", hf_view_number(info->deadline_ns, HF_MSEC));
 	hf_view_set(object, "deadline_left_ms", hf_view_number(info->deadline_left_ns, HF_MSEC));
-	hf_view_set(object, "idle_ms", json_null());
+	hf_view_set(object, "idle_ms", hf_view_number(info->idle_ns, HF_MSEC));
 	hf_view_set(object, "output_age_ms", hf_view_number(info->output_age_ns, HF_MSEC));
-	hf_view_set(object, "cpu_pct", json_null());
+	hf_view_set(object, "cpu_pct", info->cpu_permille < 0 ? json_null() : json_real(info->cpu_permille / 10.0));
 	hf_view_set(object, "cpu_ms", hf_view_number(info->cpu_ns, HF_MSEC));
 	hf_view_set(object, "memory_bytes", hf_view_number(info->memory_bytes, 1));
-	hf_view_set(object, "memory_peak_bytes", json_null());
+	hf_view_set(object, "memory_peak_bytes", hf_view_number(info->memory_peak_bytes, 1));
 	hf_view_set(object, "processes", hf_view_number(info->processes, 1));
-	hf_view_set(object, "last_line", json_null());
-	hf_view_set(object, "last_line_partial", json_null());
+	hf_view_set(object, "last_line", hf_view_text(info->last_line));
+	hf_view_set(object, "last_line_partial", info->last_line ? json_boolean(info->last_line_partial) : json_null());
+	hf_view_set(object, "output_bytes", hf_view_number(info->output_bytes, 1));
+	hf_view_set(object, "next_in_ms", hf_view_number(info->next_in_ns, HF_MSEC));
 	hf_view_set(object, "log_bytes", hf_view_number(info->log_bytes, 1));
 	hf_view_set(object, "log_dropped_bytes", hf_view_number(info->log_dropped_bytes, 1));
 }
@@ -89,9 +91,13 @@ static json_t *outlived_json(uint32_t count, const char *names)
 	return object;
 }
 
-json_t *hf_view_session(const struct hf_session_info *info)
+json_t *hf_view_session(const struct hf_session_info *info, const struct hf_view_facts *facts)
 {
+	static const struct hf_view_wait none;
 	json_t *object = json_object();
+	struct hf_needs needs;
+
+	hf_needs_find(info, facts, &needs);
 
 	hf_view_set_name(&object, info->name);
 	hf_view_set(&object, "state", json_string(hf_session_word(info->state)));
@@ -109,11 +115,12 @@ json_t *hf_view_session(const struct hf_session_info *info)
 	hf_view_set(&object, "outlived", outlived_json(info->outlived, info->outlived_names));
 	set_figures(&object, info);
 	set_processes(&object, info);
+	hf_view_set(&object, "waits_for", hf_view_wait(facts ? &facts->wait : &none));
 	/* Of parts that do not exist yet. */
-	hf_view_set(&object, "waits_for", json_null());
 	hf_view_set(&object, "plan", json_null());
 	hf_view_set(&object, "land", json_null());
-	hf_view_set(&object, "needs", json_null());
+	hf_view_set(&object, "seen", json_boolean(info->seen));
+	hf_view_set(&object, "needs", hf_view_needs(&needs));
 	return object;
 }
 

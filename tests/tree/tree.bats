@@ -186,7 +186,7 @@ PY
 
 @test "the picture of the README is made from what the program prints" {
     timeout 100 tools/picture "$BUILD/cli/holdfast" "$BATS_TEST_TMPDIR/picture.svg"
-    for words in "is running, for" "held by pid" "claude -p fix issue 160" ">124<" "(the deadline was" ">0<"; do
+    for words in "is running, for" "held by pid" "claude -p fix issue 160" ">124<" "the deadline was" ">0<"; do
         grep -qF "$words" "$BATS_TEST_TMPDIR/picture.svg" || { echo "$words"; cat "$BATS_TEST_TMPDIR/picture.svg"; return 1; }
     done
     grep -qF "docs/picture.svg" README.md

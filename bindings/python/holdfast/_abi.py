@@ -355,6 +355,7 @@ HF_RUN_LOG = 4
 HF_RUN_LOOP = 8
 HF_RUN_NO_LOG = 16
 HF_RUN_TERMINAL = 32
+HF_RUN_REMOVE = 64
 
 # enum hf_run_tree
 HF_TREE_DEFAULT = 0
@@ -397,6 +398,8 @@ HF_SESSION_STOPPED = 11
 HF_SESSION_DEAD_UNREAPED = 12
 HF_SESSION_UNREADABLE = 13
 HF_SESSION_LANDING = 14
+HF_SESSION_SUSPENDED = 15
+HF_SESSION_QUEUED = 16
 
 # enum hf_stop
 HF_STOP_STOPPED = 0
@@ -1036,6 +1039,7 @@ class hf_run_opts(Structure):
         ("start_ns", c_int64),
         ("input_fd", c_int),
         ("notify_on", c_char_p),
+        ("resume_token", c_uint64),
     ]
 
 
@@ -1101,6 +1105,16 @@ class hf_session_info(Structure):
         ("started", hf_wall),
         ("ended", hf_wall),
         ("evidence", c_char * 192),
+        ("idle_ns", c_int64),
+        ("silent_ns", c_int64),
+        ("next_in_ns", c_int64),
+        ("cpu_permille", c_int32),
+        ("memory_peak_bytes", c_int64),
+        ("output_bytes", c_int64),
+        ("last_line", c_char_p),
+        ("last_line_partial", c_int),
+        ("seen", c_int),
+        ("max_active", c_uint32),
     ]
 
 
@@ -1109,6 +1123,18 @@ class hf_wait_opts(Structure):
         ("size", c_size_t),
         ("wait_ns", c_int64),
         ("cancel_fd", c_int),
+    ]
+
+
+class hf_prune_opts(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("older_ns", c_int64),
+        ("max_bytes", c_uint64),
+        ("keep", c_uint32),
+        ("dry_run", c_int),
+        ("removed", c_void_p),
+        ("arg", c_void_p),
     ]
 
 
@@ -1285,6 +1311,8 @@ class SessionState(enum.IntEnum):
     DEAD_UNREAPED = 12
     UNREADABLE = 13
     LANDING = 14
+    SUSPENDED = 15
+    QUEUED = 16
 
 
 class Stop(enum.IntEnum):
@@ -1364,6 +1392,7 @@ STRUCTS: List[Any] = [
     hf_session_end,
     hf_session_info,
     hf_wait_opts,
+    hf_prune_opts,
     hf_log_span,
     hf_attach_opts,
     hf_tx_opts,
@@ -1454,17 +1483,20 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "hf_lock_check": (c_int, (c_void_p, c_void_p,)),
     "hf_lock_check_token": (c_int, (c_void_p, c_char_p, c_uint64, c_void_p,)),
     "hf_lock_fd": (c_int, (c_int, c_void_p, c_void_p, c_void_p,)),
+    "hf_lock_forget": (c_int, (c_void_p, c_char_p, c_void_p,)),
     "hf_lock_free": (None, (c_void_p,)),
     "hf_lock_guarded": (c_int, (c_void_p, c_char_p, c_uint64, c_void_p, c_void_p, c_void_p,)),
     "hf_lock_guarded_many": (c_int, (c_void_p, c_void_p, c_size_t, c_void_p, c_void_p, c_void_p,)),
     "hf_lock_kind_word": (c_char_p, (c_int,)),
     "hf_lock_list": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p,)),
+    "hf_lock_list_waited": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p,)),
     "hf_lock_look": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
     "hf_lock_release": (c_int, (c_void_p, c_void_p,)),
     "hf_lock_release_as": (c_int, (c_void_p, c_char_p, c_uint64, c_void_p, c_void_p,)),
     "hf_lock_renew": (c_int, (c_void_p, c_int64, c_void_p,)),
     "hf_lock_renew_token": (c_int, (c_void_p, c_char_p, c_uint64, c_int64, c_void_p,)),
     "hf_lock_token": (c_uint64, (c_void_p,)),
+    "hf_locks_forget_idle": (c_int, (c_void_p, c_int64, c_int64, c_void_p,)),
     "hf_locks_free": (None, (c_void_p,)),
     "hf_locks_kind": (c_void_p, (c_void_p, c_int,)),
     "hf_locks_open": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p,)),
@@ -1518,14 +1550,20 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "hf_session_attach": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
     "hf_session_beat": (c_int, (c_void_p, c_char_p, c_uint64, c_int, c_void_p,)),
     "hf_session_list": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p,)),
+    "hf_session_list_recent": (c_int, (c_void_p, c_int64, c_void_p, c_void_p, c_void_p,)),
     "hf_session_log": (c_int, (c_void_p, c_char_p, c_uint, c_void_p, c_void_p,)),
     "hf_session_look": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
     "hf_session_reap": (c_int, (c_void_p, c_char_p, c_void_p,)),
+    "hf_session_reap_run": (c_int, (c_void_p, c_char_p, c_uint64, c_void_p,)),
+    "hf_session_remove": (c_int, (c_void_p, c_char_p, c_uint64, c_void_p,)),
+    "hf_session_set_seen": (c_int, (c_void_p, c_char_p, c_uint64, c_void_p,)),
     "hf_session_stop": (c_int, (c_void_p, c_char_p, c_int64, c_void_p,)),
+    "hf_session_stop_run": (c_int, (c_void_p, c_char_p, c_uint64, c_int64, c_void_p,)),
     "hf_session_wait": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p, c_void_p,)),
     "hf_session_word": (c_char_p, (c_int,)),
     "hf_sessions_free": (None, (c_void_p,)),
     "hf_sessions_open": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p,)),
+    "hf_sessions_prune": (c_int, (c_void_p, c_void_p, c_void_p,)),
     "hf_sessions_sweep": (c_int, (c_void_p,)),
     "hf_settings_report_done": (None, (c_void_p,)),
     "hf_state_dirfd": (c_int, (c_void_p,)),

@@ -7,6 +7,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/lock/local/deadlock/waits.h"
 #include "hf/lock/local/record/guard.h"
 #include "hf/lock/local/record/holders.h"
 #include "hf/lock/local/inspect.h"
@@ -138,4 +139,17 @@ int hf_local_list(struct hf_store *store, enum hf_lock_kind kind, hf_lock_look_f
 	int r = hf_local_each(list.locks, kind, list_one, &list, err);
 
 	return r < 0 ? r : list.error;
+}
+
+int hf_local_list_waited(struct hf_store *store, hf_lock_look_fn *fn, void *arg, struct hf_err *err)
+{
+	struct list list = { hf_local_of(store), fn, arg, 0, err };
+	AUTO(hf_waits_done) struct hf_waits waits = { 0 };
+	int r = hf_waits_read(list.locks, &waits);
+
+	if (r < 0)
+		return hf_fail_sys(err, -r, "queues", "locks");
+	for (size_t i = 0; i < waits.n; i++)
+		(void)list_one(&list, &(struct hf_lock_ref){ waits.locks[i]->dir->kind, waits.locks[i]->name });
+	return list.error;
 }

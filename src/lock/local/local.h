@@ -33,6 +33,8 @@ struct hf_kind_dir {
 	_Atomic int64_t noted_us;  /* the token clock as it stands in .token */
 };
 
+#define HF_FORGET_MARGIN_US (2 * INT64_C(1000000)) /* more than the note of the token clock may lag (token.c) */
+
 struct hf_local {
 	struct hf_store base;
 	struct hf_state *state;
@@ -44,6 +46,7 @@ struct hf_local {
 	struct hf_proc_id self;
 	int64_t boot_offset_ns;     /* hf_boot_offset */
 	int64_t guard_wait_ns;      /* how long a call without a deadline of its own waits for a guard */
+	int64_t forget_margin_us;   /* how far the token clock must be ahead of a record that is forgotten */
 	int64_t lost_clock_ns;      /* the first waiter looks after this, should its message be lost */
 	atomic_int masks_pipe; /* this kernel has no write_quiet: SIGPIPE is held back instead */
 	pthread_mutex_t mutex; /* of the descriptors below */

@@ -23,5 +23,8 @@ int hf_local_look(struct hf_store *store, const struct hf_lock_ref *lock, hf_loc
 		  void *arg, struct hf_err *err);
 int hf_local_list(struct hf_store *store, enum hf_lock_kind kind, hf_lock_look_fn *fn, void *arg,
 		  struct hf_err *err);
+int hf_local_forget(struct hf_store *store, const struct hf_lock_ref *lock, const struct hf_forget *how, struct hf_err *err);
+int hf_local_forget_idle(struct hf_store *store, enum hf_lock_kind kind, int64_t quiet_ns, int64_t limit_ns, struct hf_err *err);
+int hf_local_list_waited(struct hf_store *store, hf_lock_look_fn *fn, void *arg, struct hf_err *err);
 
 #endif

@@ -93,6 +93,9 @@ static const struct hf_store_ops ops = {
 	.take_away = hf_local_take_away,
 	.look = hf_local_look,
 	.list = hf_local_list,
+	.list_waited = hf_local_list_waited,
+	.forget = hf_local_forget,
+	.forget_idle = hf_local_forget_idle,
 	.set_patience = set_patience,
 	.free = local_free,
 };
@@ -178,6 +181,7 @@ int hf_local_open(const struct hf_store_args *args, struct hf_store **ret_store,
 	locks->judge_flags = hf_state_is_shared(args->state) ? HF_PROC_SHARED : 0;
 	locks->fsize_limit = UINT64_MAX;
 	locks->guard_wait_ns = HF_STORE_PATIENCE_NS;
+	locks->forget_margin_us = HF_FORGET_MARGIN_US;
 	locks->lost_clock_ns = LOST_CLOCK_NS;
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
 		locks->fsize_limit = limit.rlim_cur;

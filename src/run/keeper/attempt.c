@@ -340,6 +340,8 @@ struct hf_result hf_keeper_attempt(struct hf_keeper *k)
 	record->kills = 0;
 	record->began_ns = 0;
 	record->deadline_ns = 0;
+	record->next_ns = 0;
+	record->measured = 0;
 	record->outlived = 0;
 	record->outlived_names[0] = '\0';
 	memset(&record->leader, 0, sizeof(record->leader));
@@ -355,6 +357,7 @@ struct hf_result hf_keeper_attempt(struct hf_keeper *k)
 	/* Before the lock is asked: its guard may be stuck, and that is no time of the command's. */
 	record->ended = hf_wall_now();
 	record->ran_ns = record->began_ns ? hf_boot_now().ns - record->began_ns : 0;
+	hf_keeper_account(k);
 	if (is_lost(k) && !k->landed)
 		result = hf_judge_cause(HF_CAUSE_LOST, 0, "");
 	hf_session_conclude(k->sessions, record, result.outcome, result.exit_status, result.cause);

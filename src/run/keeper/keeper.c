@@ -15,6 +15,8 @@
 #include "hf/proc/here.h"
 #include "hf/run/keeper/keeper.h"
 #include "hf/run/session/owner.h"
+#include "hf/run/session/recent.h"
+#include "hf/run/session/remove.h"
 #include "hf/run/supervisor/remains.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/fd/fdpass.h"
@@ -219,6 +221,9 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 		if (r < 0 && k->o.tree == HF_TREE_CGROUP)
 			return hf_fail_sys(err, -r, "cgroup", k->name);
 	}
+	r = hf_recent_add(k->sessions, k->name);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "recent", k->name);
 	r = hf_keeper_store(k, err);
 	if (r == 0 && k->record.logged)
 		r = begin_log(k, err);
@@ -298,6 +303,10 @@ _Noreturn void hf_keeper_main(struct hf_keeper *k, struct hf_state *state)
 	memcpy(news.report.outlived_names, k->record.outlived_names, sizeof(news.report.outlived_names));
 	finish(k);
 	hf_viewers_done(&k->viewers);
+	if (r == 0 && k->o.flags & HF_RUN_REMOVE && !k->lost)
+		(void)!hf_session_remove(k->sessions, k->name, k->record.token, NULL);
 	hf_keeper_tell(k, &news, -1);
+	if (r == 0)
+		hf_sessions_prune_now_and_then(k->sessions);
 	_exit(0);
 }

@@ -12,6 +12,7 @@
  *     landing.c      the stage's child that puts what was made in its place, and its end
  *     helper.c       the other commands: verifier, until, notify
  *     poll.c         the one poll: signals, orders, limits, lease, supervisor; turns them into events
+ *     account.c      what the run uses
  *     ending.c       the state machine of a tree that is being ended (pure)
  *     judge.c        from an end to an outcome (pure)
  *     viewers.c      those that are attached to the command's terminal
@@ -36,6 +37,7 @@
 #include "hf/run/keeper/viewers.h"
 #include "hf/run/session/store.h"
 #include "hf/run/session/stored.h"
+#include "hf/run/session/usage.h"
 #include "hf/run/stage.h"
 
 struct hf_keeper {
@@ -77,6 +79,7 @@ struct hf_keeper {
 	int lost;               /* the lock is no longer ours: nothing may be written */
 	int landed;             /* what this attempt made is in its place: its success stands, whatever comes */
 	struct hf_renewal renewal;
+	struct hf_usage usage;  /* what was seen of this run */
 
 	/* Of the command that is being watched. */
 	const struct hf_child *child; /* NULL: none */
@@ -198,6 +201,12 @@ void hf_keeper_act(struct hf_keeper *keeper, enum hf_act what);
 
 /* Sleeps between attempts. Returns 0, or 1 when the session is to end. */
 int hf_keeper_sleep(struct hf_keeper *keeper, int64_t ns);
+
+/* Notes what the run uses now, for those that look. account.c */
+void hf_keeper_sample(struct hf_keeper *keeper);
+
+/* Writes to the record what the run has used until now: nothing of it lives. */
+void hf_keeper_account(struct hf_keeper *keeper);
 
 /* Writes the record durably unless the lock is lost. Returns 0 or -errno. */
 int hf_keeper_save(struct hf_keeper *keeper);

@@ -50,6 +50,8 @@ static void renew(struct hf_keeper *k)
 	}
 	if (r < 0)
 		hf_keeper_end(k, HF_CAUSE_LOST, k->o.grace_ns);
+	if (r > 0 && k->child)
+		hf_keeper_sample(k);
 }
 
 /* -- the poll ------------------------------------------------------------------- */

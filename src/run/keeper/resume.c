@@ -77,6 +77,8 @@ static int may_resume(struct hf_keeper *k, const struct hf_session_record *old, 
 {
 	if (old->token == 0)
 		return FAIL(err, HF_E_NO_SESSION, "resume", k->name, "there is nothing to resume");
+	if (hf_session_check_run(old, k->given.resume_token, "resume", err) < 0)
+		return err->code;
 	if (old->outcome == HF_OUTCOME_SUCCEEDED)
 		return FAIL(err, HF_E_FINISHED, "resume", k->name,
 			    "attempt %u succeeded; run it anew without --resume", old->attempt);

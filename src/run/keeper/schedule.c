@@ -20,6 +20,15 @@ static int64_t backoff(const struct hf_keeper *k)
 	return ns < k->o.backoff_max_ns ? ns : k->o.backoff_max_ns;
 }
 
+/* Until the next attempt, after one that began then. */
+static int64_t pause_of(const struct hf_keeper *k, struct hf_mono begun)
+{
+	int64_t left = k->o.every_ns - (hf_mono_now().ns - begun.ns), wait = backoff(k);
+
+	wait = wait > left ? wait : left;
+	return wait > 0 ? wait : 0;
+}
+
 /* What ended the attempt was meant for the session, not for this one attempt. */
 static int is_over(const struct hf_keeper *k, const struct hf_result *last)
 {
@@ -121,11 +130,12 @@ static int save_end(struct hf_keeper *k)
 	return r;
 }
 
-static void conclude_loop(struct hf_keeper *k, const struct hf_result *last, enum next next, uint32_t runs)
+static void conclude_loop(struct hf_keeper *k, const struct hf_result *last, enum next next, uint32_t runs, struct hf_mono begun)
 {
 	struct hf_result result;
 
 	k->record.phase = next <= NEXT_AT_ONCE ? HF_PHASE_WAITING : HF_PHASE_ENDED;
+	k->record.next_ns = next == NEXT_AGAIN ? hf_boot_now().ns + pause_of(k, begun) : 0;
 	if (judge_loop(k, last, next, runs, &result))
 		set_outcome(&k->record, &result);
 	if (next == NEXT_GAVE_UP)
@@ -141,15 +151,13 @@ int hf_keeper_loop(struct hf_keeper *k)
 	for (uint32_t runs = 1; next <= NEXT_AT_ONCE; runs++) {
 		struct hf_mono begun = hf_mono_now();
 		struct hf_result last = hf_keeper_attempt(k);
-		int64_t wait, left;
+		int64_t wait;
 		int stopped;
 
 		next = next_of(k, &last, runs);
-		conclude_loop(k, &last, next, runs);
+		conclude_loop(k, &last, next, runs, begun);
 		hf_keeper_notify(k);
-		left = k->o.every_ns - (hf_mono_now().ns - begun.ns);
-		wait = backoff(k);
-		wait = wait > left ? wait : left;
+		wait = pause_of(k, begun);
 		if (next > NEXT_AT_ONCE)
 			break;
 		if (next == NEXT_AT_ONCE) {
@@ -161,7 +169,7 @@ int hf_keeper_loop(struct hf_keeper *k)
 			continue;
 		/* Asked to end between two attempts: the last outcome stands. */
 		next = NEXT_LAST;
-		conclude_loop(k, &last, next, runs);
+		conclude_loop(k, &last, next, runs, begun);
 	}
 	return k->record.exit_status;
 }

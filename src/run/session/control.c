@@ -245,16 +245,16 @@ static int await_supervisor(struct hf_sessions *sessions, const struct hf_sessio
 }
 
 /* Its keepers are gone: what is left of it is ended, or there is nothing. */
-static int stop_remains(struct hf_sessions *sessions, const char *name, struct hf_err *err)
+static int stop_remains(struct hf_sessions *sessions, const char *name, uint64_t token, struct hf_err *err)
 {
-	int killed = hf_session_reap(sessions, name, err);
+	int killed = hf_session_reap_run(sessions, name, token, err);
 
 	if (killed < 0)
 		return killed;
 	return killed > 0 ? HF_STOP_KILLED : HF_STOP_ALREADY_GONE;
 }
 
-static int stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns, struct hf_err *err)
+static int stop(struct hf_sessions *sessions, const char *name, uint64_t token, int64_t grace_ns, struct hf_err *err)
 {
 	struct hf_session_record record, after;
 	struct hf_err why = HF_ERR_INIT;
@@ -265,6 +265,9 @@ static int stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns
 		return r;
 	grace_ns = bounded(grace_ns);
 	by_lock = r;
+	r = hf_session_check_run(&record, token, "stop", err);
+	if (r < 0)
+		return r;
 	if (record.phase == HF_PHASE_ENDED)
 		return HF_STOP_ALREADY_GONE;
 	r = hf_proc_open(&record.keeper, sessions->judge_flags, &pidfd, &why);
@@ -283,6 +286,9 @@ static int stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns
 		late = await_exit(pidfd, &patience, name, &why);
 	}
 	r = hf_session_load(sessions, name, &after, err);
+	/* It ended, and was forgotten then (HF_RUN_REMOVE). */
+	if (r == HF_E_NO_SESSION && !by_lock && late == 0)
+		return HF_STOP_STOPPED;
 	/* Its keeper was killed before it could write the record anew, or it ended before its first. */
 	if (by_lock && (r == HF_E_NO_SESSION || r == HF_E_FORMAT || (r == 0 && after.token != record.token))) {
 		after = record;
@@ -304,7 +310,7 @@ static int stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns
 		if (r == 0 && !by_lock)
 			r = hf_session_load(sessions, name, &after, err);
 		if (r == HF_E_GONE || (r == 0 && after.phase != HF_PHASE_ENDED)) {
-			r = stop_remains(sessions, name, err);
+			r = stop_remains(sessions, name, token, err);
 			/* Not even its directory may be left. */
 			return by_lock && (r == HF_STOP_ALREADY_GONE || r == HF_E_NO_SESSION) ? HF_STOP_STOPPED : r;
 		}
@@ -314,8 +320,14 @@ static int stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns
 	return after.kills ? HF_STOP_KILLED : HF_STOP_STOPPED;
 }
 
+int hf_session_stop_run(struct hf_sessions *sessions, const char *name, uint64_t token, int64_t grace_ns,
+			struct hf_err *err)
+{
+	return hf_err_wrap(err, stop(sessions, name, token, grace_ns, err), "session", name);
+}
+
 int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns,
 		    struct hf_err *err)
 {
-	return hf_err_wrap(err, stop(sessions, name, grace_ns, err), "session", name);
+	return hf_session_stop_run(sessions, name, 0, grace_ns, err);
 }

@@ -8,8 +8,10 @@
 #include "hf/run/session/log.h"
 #include "hf/run/session/beat.h"
 #include "hf/run/session/inspect.h"
+#include "hf/run/session/seen.h"
 #include "hf/run/session/stored.h"
-#include "hf/exec/tree.h"
+#include "hf/run/session/usage.h"
+#include "hf/proc/stat.h"
 #include "hf/sys/calls.h"
 
 /* -- state ------------------------------------------------------------------------ */
@@ -69,7 +71,7 @@ static enum hf_session_state live_state(const struct hf_sessions *sessions,
 		break;
 	}
 	if (is_stopped(sessions, &r->leader) || is_stopped(sessions, &r->keeper))
-		return HF_SESSION_HUNG;
+		return HF_SESSION_SUSPENDED;
 	if (output_age >= 0 && output_age > r->hang_ns)
 		return HF_SESSION_HUNG;
 	/* Health is what came of it, not that it is awake. */
@@ -88,51 +90,22 @@ int hf_session_is_kept(const struct hf_sessions *sessions, const struct hf_sessi
 
 /* -- numbers ------------------------------------------------------------------------ */
 
-struct usage {
-	int64_t processes, memory, cpu;
-	long page, tick;
-};
-
-static void count(struct usage *usage, const struct hf_stat *st)
+static void measure(struct hf_sessions *sessions, const struct hf_session_record *r, struct hf_session_info *info)
 {
-	if (hf_stat_is_dead(st))
+	struct hf_usage_now now;
+	struct hf_usage seen;
+
+	if (hf_usage_measure(r, &now) < 0)
 		return;
-	usage->processes++;
-	usage->memory += (int64_t)st->rss_pages * usage->page;
-	usage->cpu += (int64_t)st->cpu_ticks * (HF_SEC / usage->tick);
-}
-
-static void count_pid(void *arg, int32_t pid)
-{
-	struct hf_stat st;
-
-	if (hf_stat_read(pid, &st) == 0)
-		count(arg, &st);
-}
-
-/* For show, so by number: a pid that changed hands meanwhile spoils a figure, no more. */
-static void measure(const struct hf_session_record *r, struct hf_session_info *info)
-{
-	struct usage usage = { .page = sysconf(_SC_PAGESIZE), .tick = sysconf(_SC_CLK_TCK) };
-	struct hf_cgroup group = HF_CGROUP_INIT;
-	struct hf_ptable scan = { 0 };
-
-	if (usage.page <= 0 || usage.tick <= 0)
-		return;
-	if (r->cgroup[0] && hf_cgroup_open(r->cgroup, r->cgroup_inode, &group) == 0) {
-		(void)hf_cgroup_each(&group, count_pid, &usage);
-		hf_cgroup_done(&group);
-	} else if (hf_ptable_read(&scan) == 0) {
-		hf_ptable_keep_descendants(&scan, r->keeper.pid, NULL, 0);
-		for (size_t i = 0; i < scan.n; i++)
-			count(&usage, &scan.stats[i]);
-		hf_ptable_done(&scan);
-	} else {
-		return;
-	}
-	info->processes = usage.processes;
-	info->memory_bytes = usage.memory;
-	info->cpu_ns = usage.cpu;
+	hf_usage_read(sessions, r->name, r->token, &seen);
+	info->processes = now.processes;
+	info->memory_bytes = now.memory_bytes;
+	info->memory_peak_bytes = now.memory_bytes > seen.peak_bytes ? now.memory_bytes : seen.peak_bytes;
+	/* Between two attempts the record has what was used until then. */
+	if (r->measured && r->peak_bytes > info->memory_peak_bytes)
+		info->memory_peak_bytes = r->peak_bytes;
+	info->cpu_ns = now.cpu_ns;
+	info->cpu_permille = hf_usage_permille(&seen, &now, r->began_ns);
 }
 
 static int64_t output_age(const struct hf_session_record *r, const struct hf_log_figures *log)
@@ -148,12 +121,53 @@ static int64_t output_age(const struct hf_session_record *r, const struct hf_log
 	return r->began_ns > 0 && age > ran ? ran : age;
 }
 
-/* How long nothing was heard: no output, and no heartbeat. The file is read only when it would matter. */
+/* So long may everybody be silent: the heartbeat, which is a file, is read only when it would matter. */
+#define USUAL_SILENCE_NS (20 * HF_SEC)
+
+/* How long nothing was heard: no output, and no heartbeat. */
 static int64_t silence(struct hf_sessions *sessions, const struct hf_session_record *r, int64_t age)
 {
-	int64_t beat = age > r->hang_ns ? hf_beat_age(sessions, r->name, r->token) : -1;
+	int64_t beat = age > r->hang_ns || age > USUAL_SILENCE_NS ? hf_beat_age(sessions, r->name, r->token) : -1;
 
 	return beat >= 0 && beat < age ? beat : age;
+}
+
+#define LAST_LINE_MAX 256
+
+/* The end of the last line of its log. 1 when there is one. */
+static int read_last_line(struct hf_sessions *sessions, const char *name, char out[LAST_LINE_MAX], int *ret_partial)
+{
+	char chunk[4096], line[LAST_LINE_MAX] = "";
+	struct hf_log *log = NULL;
+	size_t len = 0;
+	int n, partial = 0;
+
+	if (hf_session_log(sessions, name, 0, &log, NULL) < 0)
+		return 0;
+	n = hf_log_tail(log, 1, NULL) < 0 ? -1 : hf_log_read(log, chunk, sizeof(chunk), NULL);
+	/* Of a line that is longer the end is what a person would see last. */
+	while (n > 0) {
+		size_t got = (size_t)n, keep;
+
+		partial = chunk[got - 1] != '\n';
+		keep = got < sizeof(line) - 1 ? got : sizeof(line) - 1;
+		if (len + keep > sizeof(line) - 1) {
+			size_t drop = len + keep - (sizeof(line) - 1);
+
+			memmove(line, line + drop, len - drop);
+			len -= drop;
+		}
+		memcpy(line + len, chunk + got - keep, keep);
+		len += keep;
+		n = hf_log_read(log, chunk, sizeof(chunk), NULL);
+	}
+	hf_log_free(log);
+	while (len > 0 && (line[len - 1] == '\n' || line[len - 1] == '\r'))
+		len--;
+	line[len] = '\0';
+	hf_session_clean_text(out, LAST_LINE_MAX, line);
+	*ret_partial = partial;
+	return len > 0;
 }
 
 /* -- the whole ------------------------------------------------------------------------ */
@@ -174,6 +188,12 @@ static const struct hf_session_info nothing_known = {
 	.cpu_ns = -1,
 	.log_bytes = -1,
 	.log_dropped_bytes = -1,
+	.idle_ns = -1,
+	.silent_ns = -1,
+	.next_in_ns = -1,
+	.cpu_permille = -1,
+	.memory_peak_bytes = -1,
+	.output_bytes = -1,
 };
 
 /* A clock that was set back since makes the age unknown, not zero. */
@@ -204,6 +224,11 @@ static void show_ended(const struct hf_session_record *r, struct hf_session_info
 	info->ran_ns = end.ran_ns;
 	info->outlived = r->outlived;
 	info->outlived_names = r->outlived_names;
+	if (r->measured) {
+		info->cpu_ns = r->cpu_ns;
+		info->memory_peak_bytes = r->peak_bytes;
+		info->output_bytes = r->output_bytes;
+	}
 }
 
 static void show_live(struct hf_sessions *sessions, const struct hf_session_record *r,
@@ -216,19 +241,23 @@ static void show_live(struct hf_sessions *sessions, const struct hf_session_reco
 		return;
 	}
 	info->output_age_ns = output_age(r, log);
-	info->state = live_state(sessions, r, silence(sessions, r, info->output_age_ns));
+	info->silent_ns = silence(sessions, r, info->output_age_ns);
+	info->state = live_state(sessions, r, info->silent_ns);
+	if (r->phase == HF_PHASE_WAITING && r->next_ns > 0)
+		info->next_in_ns = r->next_ns > hf_boot_now().ns ? r->next_ns - hf_boot_now().ns : 0;
 	info->pid = r->leader.pid;
 	if (r->deadline_ns > 0)
 		info->deadline_left_ns = left > 0 ? left : 0;
-	measure(r, info);
+	measure(sessions, r, info);
 }
 
 void hf_session_show(struct hf_sessions *sessions, const struct hf_session_record *r,
 		     hf_session_fn *fn, void *arg)
 {
 	AUTO(hf_stored_done) struct hf_stored stored = { 0 };
-	struct hf_log_figures log = { 0 };
+	struct hf_log_figures log = { .bytes = -1 };
 	struct hf_session_info info = nothing_known;
+	char last_line[LAST_LINE_MAX];
 
 	info.name = r->name;
 	info.command = r->command;
@@ -246,7 +275,10 @@ void hf_session_show(struct hf_sessions *sessions, const struct hf_session_recor
 		info.argv = stored.o.argv;
 		info.cwd = stored.o.cwd;
 		info.group = stored.o.group;
+		info.idle_ns = stored.o.idle_ns > 0 ? stored.o.idle_ns : -1;
+		info.max_active = stored.o.max_active;
 	}
+	info.seen = hf_session_is_seen(sessions, r->name, r->token);
 	if (r->logged && hf_log_measure(sessions, r->name, r->log, &log) == 0) {
 		info.log_bytes = log.bytes;
 		info.log_dropped_bytes = log.dropped;
@@ -257,7 +289,11 @@ void hf_session_show(struct hf_sessions *sessions, const struct hf_session_recor
 		show_ended(r, &info);
 	} else {
 		info.last = end_of(r);
+		if (log.bytes >= 0)
+			info.output_bytes = log.bytes + log.dropped;
 		show_live(sessions, r, &log, &info);
+		if (r->logged && read_last_line(sessions, r->name, last_line, &info.last_line_partial))
+			info.last_line = last_line;
 	}
 	fn(arg, &info);
 }
@@ -302,9 +338,8 @@ int hf_session_load_kept(struct hf_sessions *sessions, const char *name, struct 
 		       : HF_KEPT_NO_RECORD;
 }
 
-/* Loads and shows one, by its record or by its lock. */
-static int show_one(struct hf_sessions *sessions, const char *name, hf_session_fn *fn, void *arg,
-		    struct hf_err *err)
+int hf_session_show_one(struct hf_sessions *sessions, const char *name, hf_session_fn *fn, void *arg,
+			struct hf_err *err)
 {
 	struct hf_session_record record;
 	struct hf_session_owner owner;
@@ -320,7 +355,7 @@ static int show_one(struct hf_sessions *sessions, const char *name, hf_session_f
 static int look(struct hf_sessions *sessions, const char *name, hf_session_fn *fn, void *arg,
 		struct hf_err *err)
 {
-	return fn ? show_one(sessions, name, fn, arg, err)
+	return fn ? hf_session_show_one(sessions, name, fn, arg, err)
 		  : FAIL(err, -EINVAL, "arguments", "hf_session_look", "NULL");
 }
 
@@ -328,28 +363,4 @@ int hf_session_look(struct hf_sessions *sessions, const char *name, hf_session_f
 		    struct hf_err *err)
 {
 	return hf_err_wrap(err, look(sessions, name, fn, arg, err), "session", name);
-}
-
-struct list {
-	struct hf_sessions *sessions;
-	hf_session_fn *fn;
-	void *arg;
-};
-
-static int list_one(void *arg, const char *name)
-{
-	struct list *list = arg;
-	int r = show_one(list->sessions, name, list->fn, list->arg, NULL);
-
-	(void)r; /* one that cannot be read does not hide the others; it was put away, with an event */
-	return 0;
-}
-
-int hf_session_list(struct hf_sessions *sessions, hf_session_fn *fn, void *arg, struct hf_err *err)
-{
-	struct list list = { sessions, fn, arg };
-
-	if (!fn)
-		return FAIL(err, -EINVAL, "arguments", "hf_session_list", "NULL");
-	return hf_session_each(sessions, 1, list_one, &list, err);
 }

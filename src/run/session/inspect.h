@@ -24,6 +24,9 @@ enum hf_kept {
 int hf_session_load_kept(struct hf_sessions *sessions, const char *name, struct hf_session_record *ret,
 			 struct hf_session_owner *ret_owner, struct hf_err *err);
 
+/* Loads one and calls `fn` with it, by its record or by its lock. */
+int hf_session_show_one(struct hf_sessions *sessions, const char *name, hf_session_fn *fn, void *arg, struct hf_err *err);
+
 /* Calls `fn` with the session of that record. */
 void hf_session_show(struct hf_sessions *sessions, const struct hf_session_record *record,
 		     hf_session_fn *fn, void *arg);

@@ -109,6 +109,14 @@ void hf_session_encode(const struct hf_session_record *r, struct hf_buf *out)
 		hf_object_add_number(out, "outlived", r->outlived);
 		hf_object_add_text(out, "outlived_names", r->outlived_names);
 	}
+	if (r->next_ns)
+		hf_object_add_number(out, "next_ns", r->next_ns);
+	if (r->measured) {
+		hf_object_add_number(out, "cpu_ns", r->cpu_ns);
+		hf_object_add_number(out, "peak_bytes", r->peak_bytes);
+		if (r->output_bytes >= 0)
+			hf_object_add_number(out, "output_bytes", r->output_bytes);
+	}
 	if (r->options)
 		hf_object_add_number(out, "options", (int64_t)r->options);
 	hf_object_seal(out, start);
@@ -179,6 +187,16 @@ static int is_group_path(const char *path)
 	return path[0] == '/' && !strstr(path, "/../") && (len < 3 || strcmp(path + len - 3, "/..") != 0);
 }
 
+static void read_figures(struct hf_object *reader, struct hf_session_record *r)
+{
+	r->measured = 1;
+	r->cpu_ns = hf_object_take_number(reader, "cpu_ns", INT64_MAX);
+	r->peak_bytes = hf_object_take_number(reader, "peak_bytes", INT64_MAX);
+	r->output_bytes = -1;
+	if (json_object_get(reader->root, "output_bytes"))
+		r->output_bytes = hf_object_take_number(reader, "output_bytes", INT64_MAX);
+}
+
 static void read_all(struct hf_object *reader, struct hf_session_record *r)
 {
 	char key[HF_NAME_KEY_MAX] = "";
@@ -224,6 +242,10 @@ static void read_all(struct hf_object *reader, struct hf_session_record *r)
 		r->outlived = (uint32_t)hf_object_take_number(reader, "outlived", UINT32_MAX);
 		hf_object_take_text(reader, "outlived_names", r->outlived_names, sizeof(r->outlived_names));
 	}
+	if (json_object_get(reader->root, "next_ns"))
+		r->next_ns = hf_object_take_number(reader, "next_ns", INT64_MAX);
+	if (json_object_get(reader->root, "cpu_ns"))
+		read_figures(reader, r);
 	if (json_object_get(reader->root, "options"))
 		r->options = (uint64_t)hf_object_take_number(reader, "options", INT64_MAX);
 	(void)hf_object_take(reader, "x");

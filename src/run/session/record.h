@@ -59,6 +59,11 @@ struct hf_session_record {
 	int64_t ran_ns;
 	uint32_t outlived; /* processes that outlived the command of that attempt and were ended */
 	char outlived_names[HF_RUN_OUTLIVED_MAX];
+	int64_t next_ns;   /* a loop between two attempts: boot time of the next; 0: none */
+	int measured;      /* the figures of this run that follow are known: */
+	int64_t cpu_ns;
+	int64_t peak_bytes;
+	int64_t output_bytes; /* -1: it was not logged */
 	uint64_t options;  /* checksum of what is stored for --resume (stored.h); 0: of before there was one */
 	/* No part of the line: where its writer may put the next one (store.c). */
 	struct hf_session_tail {

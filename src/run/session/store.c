@@ -298,6 +298,14 @@ int hf_session_load(struct hf_sessions *sessions, const char *name, struct hf_se
 	return r;
 }
 
+int hf_session_check_run(const struct hf_session_record *record, uint64_t token, const char *action, struct hf_err *err)
+{
+	return token == 0 || record->token == token
+		       ? 0
+		       : FAIL(err, HF_E_STALE, action, record->name, "another run has that name by now: its token is %llu",
+			      (unsigned long long)record->token);
+}
+
 int hf_session_was_put_away(struct hf_sessions *sessions, const char *name)
 {
 	AUTO_FD dirfd = -1;

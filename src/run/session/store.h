@@ -42,6 +42,9 @@ void hf_session_set_marks(const struct hf_sessions *sessions, struct hf_session_
 int hf_session_load(struct hf_sessions *sessions, const char *name,
 		    struct hf_session_record *ret, struct hf_err *err);
 
+/* 0 when the record is of the run that has `token`, or that is 0; else HF_E_STALE: another run has the name by now. */
+int hf_session_check_run(const struct hf_session_record *record, uint64_t token, const char *action, struct hf_err *err);
+
 /* 1 when there is no record because a damaged one was put away, and none was written since. */
 int hf_session_was_put_away(struct hf_sessions *sessions, const char *name);
 

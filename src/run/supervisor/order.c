@@ -24,6 +24,8 @@ void hf_order_add_json(struct hf_buf *out, const char *name, const char *state_p
 	hf_json_add_word(out, state_path);
 	hf_buf_add_format(out, ",\"resume\":%s,\"wait_ns\":", given->flags & HF_RUN_RESUME ? "true" : "false");
 	hf_buf_add_i64(out, given->wait_ns);
+	hf_buf_add_text(out, ",\"resume_token\":");
+	hf_buf_add_u64(out, given->resume_token);
 	hf_buf_add_char(out, ',');
 	hf_options_add_json(out, given);
 	hf_buf_add_char(out, '}');
@@ -33,10 +35,12 @@ void hf_order_add_json(struct hf_buf *out, const char *name, const char *state_p
 static const char *decode(json_t *root, struct hf_order *ret)
 {
 	json_t *resume = json_object_get(root, "resume"), *wait = json_object_get(root, "wait_ns");
+	json_t *token = json_object_get(root, "resume_token");
 
 	if (!json_is_object(root) || json_integer_value(json_object_get(root, "v")) != 1)
 		return "not of a version that is known";
-	if (json_object_size(root) != 9 || !json_is_boolean(resume) || !json_is_integer(wait))
+	if (json_object_size(root) != 10 || !json_is_boolean(resume) || !json_is_integer(wait) || !json_is_integer(token) ||
+	    json_integer_value(token) < 0)
 		return "it has fields that nobody wrote, or lacks some";
 	ret->name = hf_json_take_word(json_object_get(root, "name"));
 	ret->state_path = hf_json_take_word(json_object_get(root, "state"));
@@ -44,6 +48,7 @@ static const char *decode(json_t *root, struct hf_order *ret)
 		return "its name or its state directory is not one";
 	ret->o.size = sizeof(ret->o);
 	ret->o.wait_ns = json_integer_value(wait);
+	ret->o.resume_token = (uint64_t)json_integer_value(token);
 	ret->o.flags = json_is_true(resume) ? HF_RUN_RESUME : 0;
 	if (!hf_options_take_argv(root, HF_OPTIONS_GIVEN, &ret->o))
 		return "its command is not one";

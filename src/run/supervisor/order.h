@@ -8,7 +8,7 @@
  *     caller to program   struct hf_order_head with the descriptor of the state directory, then the order; with input, its descriptor between
  *     program to caller   struct hf_link_news (keeper/link.h): the command runs, or why it does not
  *
- * The order is JSON: {"v":1,"name":…,"state":…,"resume":false,"wait_ns":0, then as in options_json.h}. Nothing of it stands
+ * The order is JSON: {"v":1,"name":…,"state":…,"resume":false,"wait_ns":0,"resume_token":0, then as in options_json.h}. Nothing of it stands
  * in argv or in the environment, where other processes could read it.
  */
 #ifndef RUN_SUPERVISOR_ORDER_H

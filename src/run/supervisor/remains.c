@@ -97,7 +97,16 @@ int hf_sessions_sweep(struct hf_sessions *sessions)
 	return sessions ? sweep() : 0;
 }
 
-static int reap(struct hf_sessions *sessions, const char *name, struct hf_err *err)
+/* The record is read again here: the lock is ours now, so no other run can take the name. */
+static int check_run(struct hf_sessions *sessions, const char *name, uint64_t token, struct hf_err *err)
+{
+	struct hf_session_record record;
+	int r = token == 0 ? 0 : hf_session_load(sessions, name, &record, err);
+
+	return r < 0 || token == 0 ? r : hf_session_check_run(&record, token, "reap", err);
+}
+
+static int reap(struct hf_sessions *sessions, const char *name, uint64_t token, struct hf_err *err)
 {
 	struct hf_lock_opts opts = { .size = sizeof(opts), .ttl_ns = HF_RUN_TTL_NS };
 	struct hf_session_record old;
@@ -110,14 +119,21 @@ static int reap(struct hf_sessions *sessions, const char *name, struct hf_err *e
 		r = hf_lock_acquire(sessions->locks, name, &opts, &lock, NULL, err);
 	if (r < 0)
 		return r;
-	r = hf_remains_settle(sessions, name, hf_lock_token(lock), &old, &killed, err);
+	r = check_run(sessions, name, token, err);
+	if (r == 0)
+		r = hf_remains_settle(sessions, name, hf_lock_token(lock), &old, &killed, err);
 	(void)hf_lock_release(lock, NULL);
 	hf_lock_free(lock);
 	(void)sweep();
 	return r < 0 ? r : killed;
 }
 
+int hf_session_reap_run(struct hf_sessions *sessions, const char *name, uint64_t token, struct hf_err *err)
+{
+	return hf_err_wrap(err, reap(sessions, name, token, err), "session", name);
+}
+
 int hf_session_reap(struct hf_sessions *sessions, const char *name, struct hf_err *err)
 {
-	return hf_err_wrap(err, reap(sessions, name, err), "session", name);
+	return hf_session_reap_run(sessions, name, 0, err);
 }

@@ -69,7 +69,7 @@ in_two_days() {
         fits "$columns" <shown
     done
     on_screen 80 24 ps >shown
-    grep -q '^a-name-that.*…  failed .*(exit 3' shown
+    grep -q '^a-name-that.*…  failed .*! ' shown
     on_screen 80 24 ps --no-trunc >shown
     grep -q one-would-type-by-hand shown
     on_screen 120 24 ps >wide

@@ -22,7 +22,7 @@ load ../session_helper
     is_json '.sessions[0] | .leader == null and .processes == null and .memory_bytes == null and .ran_ms > 0 and (.ended | test("Z$"))'
 }
 
-@test "every state has its word: starting and running, hung, stopping, failing, waiting, done, failed, dead-unreaped" {
+@test "every state has its word: starting and running, hung, suspended, stopping, failing, waiting, done, failed, dead-unreaped" {
     running silent --log --hung-after 100ms
     wait_until 5 is_field silent .state hung
     # Shown, not ended.
@@ -32,7 +32,7 @@ load ../session_helper
 
     running frozen
     kill -STOP "$(cat up-frozen)"
-    wait_until 5 is_field frozen .state hung
+    wait_until 5 is_field frozen .state suspended
     kill -CONT "$(cat up-frozen)"
     wait_until 5 is_field frozen .state running
 

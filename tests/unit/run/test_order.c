@@ -90,7 +90,7 @@ static void what_takes_a_stored_option_back_arrives_too(void **state)
 
 static void no_other_order_is_believed(void **state)
 {
-	static const char good[] = "{\"v\":1,\"name\":\"x\",\"state\":\"/s\",\"resume\":false,\"wait_ns\":0,\"argv\":[\"true\"],"
+	static const char good[] = "{\"v\":1,\"name\":\"x\",\"state\":\"/s\",\"resume\":false,\"wait_ns\":0,\"resume_token\":0,\"argv\":[\"true\"],"
 				   "\"cwd\":null,\"env\":null,\"options\":{}}";
 	static const struct {
 		const char *part, *instead;

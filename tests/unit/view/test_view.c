@@ -39,7 +39,8 @@ static void what_is_not_known_is_null_and_never_missing(void **state)
 		"cpu_ms",	"memory_bytes",	  "processes",	  "last_line",	   "log_bytes",	       "log_dropped_bytes",
 		"pid",		"supervisor",	  "keeper",	  "leader",	   "evidence",	       "attempt",
 		"failures",	"loop",		  "command",	  "memory_peak_bytes", "started",      "ended",
-		"waits_for",	"plan",		  "land",	  "needs",	   "cwd",	       "group",
+		"waits_for",	"plan",		  "land",	  "cwd",	   "group",	       "output_bytes",
+		"next_in_ms",	"last_line_partial",
 	};
 	struct hf_session_info info = { .name = "x",
 					.state = HF_SESSION_UNREADABLE,
@@ -57,8 +58,13 @@ static void what_is_not_known_is_null_and_never_missing(void **state)
 					.cpu_ns = -1,
 					.log_bytes = -1,
 					.log_dropped_bytes = -1,
+					.idle_ns = -1,
+					.next_in_ns = -1,
+					.cpu_permille = -1,
+					.memory_peak_bytes = -1,
+					.output_bytes = -1,
 					.token = 1 };
-	json_t *object = hf_view_session(&info);
+	json_t *object = hf_view_session(&info, NULL);
 
 	(void)state;
 	assert_non_null(object);
@@ -94,8 +100,8 @@ static void every_session_has_the_same_members_whatever_is_known(void **state)
 	much.started.ns = much.ended.ns = 1700000000 * HF_SEC;
 	ASSERT_OK(hf_proc_self(&much.keeper, ERR));
 	strcpy(much.evidence, "it runs");
-	a = hf_view_session(&little);
-	b = hf_view_session(&much);
+	a = hf_view_session(&little, NULL);
+	b = hf_view_session(&much, NULL);
 	assert_int_equal(json_object_size(a), json_object_size(b));
 	json_object_foreach(a, key, value)
 		assert_non_null(json_object_get(b, key));
