@@ -64,13 +64,21 @@ static const char *confine_remedy(const struct hf_inside_fail *fail)
 	return "";
 }
 
+/* The step, and what the kernel says to it; a subject that the message names already is not said again. */
+static void say_why(const struct hf_inside_fail *fail, const char *named, char why[HF_PLAN_WHY_MAX])
+{
+	int is_named = strcmp(fail->subject, named) == 0;
+
+	(void)snprintf(why, HF_PLAN_WHY_MAX, "%s%s%.80s: %s%s%.120s", fail->step, is_named ? "" : " of ",
+		       is_named ? "" : fail->subject, strerrordesc_np(fail->sys), fail->text[0] ? ": " : "", fail->text);
+}
+
 void hf_inside_explain(const struct hf_inside_fail *fail, char why[HF_PLAN_WHY_MAX],
 		       char remedy[HF_PLAN_WHY_MAX])
 {
 	const char *advice = "";
 
-	(void)snprintf(why, HF_PLAN_WHY_MAX, "%s of %.80s: %s%s%.120s", fail->step, fail->subject,
-		       strerrordesc_np(fail->sys), fail->text[0] ? ": " : "", fail->text);
+	say_why(fail, "", why);
 	if (strstr(fail->text, "not supported as upperdir"))
 		advice = "the state directory is on a file system that overlayfs cannot write to (an overlay, "
 			 "NFS, FUSE): put HOLDFAST_DIR on a volume, /dev/shm or /run/user/UID";
@@ -117,6 +125,7 @@ int hf_inside_error(const struct hf_inside_fail *fail, const char *subject, stru
 	if (fail->stdio)
 		return stdio_error(fail, subject, err);
 	hf_inside_explain(fail, why, remedy);
+	say_why(fail, subject, why);
 	/* If there is not room for all, the way out is what the reader needs. */
 	if (remedy[0])
 		room -= (int)strlen(remedy) + 2;
