@@ -12,6 +12,8 @@
 /* Blocked in the keeper as all others; commands have the mask of the caller. */
 #define WRITTEN (SIGRTMAX - 1)
 
+#define PIPE_SIZE (1 << 20) /* what any user may have */
+
 static int open_order(void)
 {
 	sigset_t set;
@@ -33,6 +35,7 @@ static int open_one(int order, int *ret_from, int *ret_to)
 		return -errno;
 	*ret_from = ends[0];
 	*ret_to = ends[1];
+	(void)fcntl(ends[0], F_SETPIPE_SZ, PIPE_SIZE); /* the order is exact until it is full */
 	if (fcntl(ends[0], F_SETOWN, getpid()) < 0 || fcntl(ends[0], F_SETSIG, WRITTEN) < 0 ||
 	    fcntl(ends[0], F_SETFL, O_NONBLOCK | O_ASYNC) < 0)
 		return -errno;

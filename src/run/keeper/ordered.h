@@ -5,6 +5,8 @@
  * pipe with O_ASYNC queues a real-time signal that names the pipe (F_SETSIG), and such signals keep their order. With O_DIRECT each
  * write is a packet of its own. So a signal means: now one write of that pipe. Writes of several pages, and a writer that opened
  * the pipe anew without O_DIRECT, are taken whole as far as they are there; then the order is as good as the signals that are left.
+ * A writer that finds its pipe full signals once more before it sleeps. So the order is exact while the command is at most a pipe ahead
+ * of the keeper (256 writes, or 16 where the user has too many large pipes); beyond that, neighbours may change places.
  */
 #ifndef RUN_KEEPER_ORDERED_H
 #define RUN_KEEPER_ORDERED_H
