@@ -187,7 +187,7 @@ def ctrl_z_stops_and_fg_goes_on(options):
         t.send(b"\x1a")
         t.expect("Stopped")
         t.expect("PROMPT ")
-        until(t, ".state", "hung")
+        until(t, ".state", "suspended")
         in_shell(t, "echo SHELL$((1 + 1)); stty -a | grep -oE -e '-?(icanon|isig|opost)' | xargs echo MODES")
         t.expect("SHELL2\r\n.*MODES (isig icanon|icanon isig|opost isig icanon|isig icanon opost)")
         t.expect("PROMPT ")
