@@ -6,33 +6,7 @@
 
 int cmd_rm(struct cli *cli, int argc, char **argv)
 {
-	uint64_t token = 0;
-	const struct option_spec specs[] = { SESSION_TOKEN_SPEC(token), { 0 } };
-	AUTO(session_close) struct session_context context = { 0 };
-	int status, n = cli_options(cli, specs, argc, argv, 1, INT_MAX - 1);
-
-	if (n < 0)
-		return cli_options_status(n);
-	if (token && n != 1)
-		return cli_usage(cli, "--token is that of one session");
-	status = session_open(cli, &context);
-	if (status != HF_EXIT_DONE)
-		return status;
-	for (int i = 0; i < n; i++) {
-		struct hf_err err = HF_ERR_INIT;
-		int one = hf_session_remove(context.sessions, argv[i], token, &err) < 0 ? cli_fail(cli, &err) : HF_EXIT_DONE;
-
-		if (one == HF_EXIT_DONE && cli->json) {
-			json_t *object = json_object();
-
-			cli_set(object, "name", cli_text(argv[i]));
-			cli_set(object, "removed", json_true());
-			cli_print_json(object);
-		}
-		if (one > status)
-			status = one;
-	}
-	return status;
+	return session_each_named(cli, argc, argv, "removed", hf_session_remove);
 }
 
 struct pruning {

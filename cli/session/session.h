@@ -18,4 +18,11 @@ struct session_context {
 int session_open(struct cli *cli, struct session_context *ret);
 void session_close(struct session_context *context);
 
+/*
+ * Reads NAME... and --token T, calls `fn` for each name, and with --json says that it is done: {"name":…, done:true}. The highest
+ * status counts.
+ */
+int session_each_named(struct cli *cli, int argc, char **argv, const char *done,
+		       int (*fn)(struct hf_sessions *sessions, const char *name, uint64_t token, struct hf_err *err));
+
 #endif

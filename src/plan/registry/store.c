@@ -8,6 +8,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/lock/room.h"
 #include "hf/name/names.h"
 #include "hf/plan/registry/registry.h"
 #include "hf/sys/calls.h"
@@ -29,16 +30,9 @@ int hf_plans_open(struct hf_state *state, struct hf_journal *journal, struct hf_
 	plans->state = state;
 	plans->journal = journal;
 	plans->process = getpid();
-	plans->dirfd = -1;
-	r = hf_state_subdir(state, "plans", 1, &plans->dirfd, err);
-	/* Read-only, and there has been no plan: none is shown, and none can be made. */
-	if (r < 0 && r != -EROFS)
+	r = hf_room_open(state, journal, "plans", &plans->dirfd, &plans->locks, err);
+	if (r < 0)
 		return r;
-	r = hf_locks_open(state, journal, &plans->locks, err);
-	if (r < 0) {
-		hf_auto_close(&plans->dirfd);
-		return r;
-	}
 	*ret_plans = ptr_take(&plans);
 	return 0;
 }

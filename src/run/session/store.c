@@ -8,6 +8,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/lock/room.h"
 #include "hf/exec/marks.h"
 #include "hf/journal/put_away.h"
 #include "hf/run/session/record_file.h"
@@ -36,16 +37,9 @@ int hf_sessions_open(struct hf_state *state, struct hf_journal *journal,
 		return hf_fail_sys(err, -r, "statx", hf_state_path(state));
 	sessions->dir_inode = (uint64_t)st.st_ino;
 	sessions->dir_device = (uint64_t)st.st_dev;
-	sessions->dirfd = -1;
-	r = hf_state_subdir(state, "sessions", 1, &sessions->dirfd, err);
-	/* Read-only, and there has been no session: none is shown, and none can be started. */
-	if (r < 0 && r != -EROFS)
+	r = hf_room_open(state, journal, "sessions", &sessions->dirfd, &sessions->locks, err);
+	if (r < 0)
 		return r;
-	r = hf_locks_open(state, journal, &sessions->locks, err);
-	if (r < 0) {
-		hf_auto_close(&sessions->dirfd);
-		return r;
-	}
 	*ret_sessions = ptr_take(&sessions);
 	return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/lock/room.h"
 #include "hf/sys/state/state.h"
 #include "hf/tx/land/candidate/land.h"
 
@@ -26,16 +27,9 @@ int hf_landings_open(struct hf_state *state, struct hf_journal *journal, struct 
 	landings->state = state;
 	landings->journal = journal;
 	landings->plans = plans;
-	landings->dirfd = -1;
-	r = hf_state_subdir(state, "landings", 1, &landings->dirfd, err);
-	/* Read-only, and there has been no candidate: none is shown, and none can be made. */
-	if (r < 0 && r != -EROFS)
+	r = hf_room_open(state, journal, "landings", &landings->dirfd, &landings->locks, err);
+	if (r < 0)
 		return r;
-	r = hf_locks_open(state, journal, &landings->locks, err);
-	if (r < 0) {
-		hf_auto_close(&landings->dirfd);
-		return r;
-	}
 	*ret_landings = ptr_take(&landings);
 	return 0;
 }
