@@ -19,6 +19,8 @@ teardown() {
         kill -KILL "$pid" 2>/dev/null || true
         wait "$pid" 2>/dev/null || true
     done
+    # A sandbox that was kept has directories of overlayfs that only their mode keeps an ordinary user from removing.
+    chmod -R u+rwX "$BATS_TEST_TMPDIR" 2>/dev/null || true
 }
 
 hf() { timeout --kill-after=5 20 "$HOLDFAST" "$@"; }
