@@ -27,7 +27,7 @@ const struct command cli_commands[] = {
 	{ "seen",    NULL,       "NAME... [--token T]", "you know how that run is: it no longer needs you", cmd_seen },
 	{ "stop",    NULL,       "NAME... | --all [--grace DUR] [--token T]", "end a session: TERM, grace, KILL, by identity", cmd_stop },
 	{ "kill",    NULL,       "NAME... | --all", "the same as stop --grace 0", cmd_kill },
-	{ "restart", NULL,       "NAME [--grace DUR]", "stop a session and start it again as it was, in the background", cmd_restart },
+	{ "restart", NULL,       "NAME [--token T] [--grace DUR]", "stop a session and start it again as it was, in the background", cmd_restart },
 	{ "wait",    NULL,       "NAME... [-w DUR]", "until a session has ended; exits as it did", cmd_wait },
 	{ "logs",    NULL,       "NAME... [-f] [-t] [-n LINES] [--stderr]", "the output of sessions", cmd_logs },
 	{ "attach",  NULL,       "NAME [--read-only] [--detach-keys KEYS]", "the terminal of a session", cmd_attach },

@@ -52,7 +52,9 @@ int run_words(struct run *run, int n, char **argv, char ***ret_command)
 int cmd_restart(struct cli *cli, int argc, char **argv)
 {
 	int64_t grace_ns = -1;
+	uint64_t token = 0;
 	const struct option_spec specs[] = {
+		SESSION_TOKEN_SPEC(token),
 		{ "grace", 0, OPTION_DURATION, &grace_ns, "DUR", "between TERM and KILL (the session's own)" },
 		{ 0 },
 	};
@@ -67,7 +69,7 @@ int cmd_restart(struct cli *cli, int argc, char **argv)
 	if (status != HF_EXIT_DONE)
 		return status;
 	/* 0 on the command line means at once, and nothing means the session's own. */
-	r = hf_session_stop(context.sessions, argv[0], grace_ns < 0 ? 0 : grace_ns == 0 ? -1 : grace_ns, &err);
+	r = hf_session_stop_run(context.sessions, argv[0], token, grace_ns < 0 ? 0 : grace_ns == 0 ? -1 : grace_ns, &err);
 	session_close(&context);
 	if (r < 0)
 		return cli_fail(cli, &err);

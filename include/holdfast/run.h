@@ -386,7 +386,7 @@ HF_API int hf_session_look(struct hf_sessions *sessions, const char *name, hf_se
 			   void *arg, struct hf_err *err) HF_MUST_CHECK;
 
 /* The same for each there is, in the order of their names. */
-HF_API int hf_session_list(struct hf_sessions *sessions, hf_session_fn *fn, void *arg,    struct hf_err *err) HF_MUST_CHECK;
+HF_API int hf_session_list(struct hf_sessions *sessions, hf_session_fn *fn, void *arg, struct hf_err *err) HF_MUST_CHECK;
 
 /*
  * The same for those that run, whose keepers are gone, or that ended at most `age_ns` ago: it reads nothing of what ended more than a
@@ -436,35 +436,35 @@ HF_API int hf_sessions_sweep(struct hf_sessions *sessions);
  *   HF_E_BUSY        its supervisor and keeper are gone, and another run or reap of that name is at work
  *   HF_E_REMAINS     they are gone, and what is left cannot be ended from here, as for hf_session_reap
  */
-HF_API int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns,    struct hf_err *err) HF_MUST_CHECK;
+HF_API int hf_session_stop(struct hf_sessions *sessions, const char *name, int64_t grace_ns, struct hf_err *err) HF_MUST_CHECK;
 
 /*
  * The same for the run that has `token` and for no other (0: for any): HF_E_STALE when another run has the
  * name by now, and nothing was done.
  */
-HF_API int hf_session_stop_run(struct hf_sessions *sessions, const char *name, uint64_t token, int64_t grace_ns,        struct hf_err *err) HF_MUST_CHECK;
+HF_API int hf_session_stop_run(struct hf_sessions *sessions, const char *name, uint64_t token, int64_t grace_ns, struct hf_err *err) HF_MUST_CHECK;
 
 /*
  * Ends what is left of a session whose supervisor and keeper are both gone, by proven
  * identity, and completes its record. Returns how many processes were killed; 0 also when
  * there was nothing to do; HF_E_BUSY while it is supervised; HF_E_REMAINS; HF_E_NO_SESSION.
  */
-HF_API int hf_session_reap(struct hf_sessions *sessions, const char *name,    struct hf_err *err) HF_MUST_CHECK;
+HF_API int hf_session_reap(struct hf_sessions *sessions, const char *name, struct hf_err *err) HF_MUST_CHECK;
 
 /* The same for the run that has `token` and for no other, as hf_session_stop_run. */
-HF_API int hf_session_reap_run(struct hf_sessions *sessions, const char *name, uint64_t token,        struct hf_err *err) HF_MUST_CHECK;
+HF_API int hf_session_reap_run(struct hf_sessions *sessions, const char *name, uint64_t token, struct hf_err *err) HF_MUST_CHECK;
 
 /*
  * Notes that a person has seen how the run `token` (0: the latest) is: info->seen says so until the next run of that
  * name. HF_E_STALE when another run has the name by now; HF_E_NO_SESSION; -errno.
  */
-HF_API int hf_session_set_seen(struct hf_sessions *sessions, const char *name, uint64_t token,        struct hf_err *err) HF_MUST_CHECK;
+HF_API int hf_session_set_seen(struct hf_sessions *sessions, const char *name, uint64_t token, struct hf_err *err) HF_MUST_CHECK;
 
 /*
  * Forgets a session that has ended: its record, stored options and logs. `token` as for hf_session_stop_run. HF_E_NO_SESSION;
  * HF_E_BUSY: it runs, was not reaped yet, or another process has or awaits its name; HF_E_STALE; -errno.
  */
-HF_API int hf_session_remove(struct hf_sessions *sessions, const char *name, uint64_t token,      struct hf_err *err) HF_MUST_CHECK;
+HF_API int hf_session_remove(struct hf_sessions *sessions, const char *name, uint64_t token, struct hf_err *err) HF_MUST_CHECK;
 
 /* Which sessions are forgotten: of those that have ended, but for the newest `keep` of them, the ones that are old or too much. */
 struct hf_prune_opts {
@@ -481,7 +481,7 @@ struct hf_prune_opts {
  * Forgets them, and the records of locks that nobody took for an hour (hf_lock_forget). Returns how many sessions. Every run does
  * this when it ends, at most once an hour and for 200 ms, with 30 days and 4 GiB, or what $HOLDFAST_PRUNE says: "7d", "7d,500M", "off".
  */
-HF_API int hf_sessions_prune(struct hf_sessions *sessions, const struct hf_prune_opts *opts,      struct hf_err *err) HF_MUST_CHECK;
+HF_API int hf_sessions_prune(struct hf_sessions *sessions, const struct hf_prune_opts *opts, struct hf_err *err) HF_MUST_CHECK;
 
 /*
  * A heartbeat of the run that has `token`: it works although it prints nothing. With `busy` it is at
@@ -489,7 +489,7 @@ HF_API int hf_sessions_prune(struct hf_sessions *sessions, const struct hf_prune
  * the state HF_SESSION_HUNG count from output or heartbeat, whichever is later. For processes of the session
  * ($HOLDFAST_SESSION, $HOLDFAST_TOKEN). HF_E_NO_SESSION; -errno. Blocks: no.
  */
-HF_API int hf_session_beat(struct hf_sessions *sessions, const char *name, uint64_t token, int busy,    struct hf_err *err) HF_MUST_CHECK;
+HF_API int hf_session_beat(struct hf_sessions *sessions, const char *name, uint64_t token, int busy, struct hf_err *err) HF_MUST_CHECK;
 
 /* -- logs ------------------------------------------------------------------------ */
 

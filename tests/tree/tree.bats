@@ -194,10 +194,13 @@ PY
 }
 
 @test "each verb of the CLI has its example in the README and its place in the manual" {
-    "$BUILD/cli/holdfast" help | sed -nE 's/^  (lock|file|plan|land|journal|proc|name) ([a-z]+).*/\1 \2/p; s/^  (why|run|ps|stop|wait|logs|reap|doctor|version).*/\1/p' | sort -u >"$BATS_TEST_TMPDIR/verbs"
-    [ "$(wc -l <"$BATS_TEST_TMPDIR/verbs")" -ge 32 ]
+    "$BUILD/cli/holdfast" help | sed -nE 's/^  ([a-z]+( [a-z-]+)?) {2,}.*/\1/p' | sort -u >"$BATS_TEST_TMPDIR/verbs"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/verbs")" -ge 75 ]
     while read -r verb; do
-        grep -q "holdfast $verb" README.md || { echo "README: $verb"; return 1; }
+        # Second names, and what only a client's settings or an agent call, need no example.
+        case $verb in ls | list | help | beat | "hook tool" | "hook guard" | "hook session-"*) ;;
+        *) grep -q "holdfast $verb" README.md || { echo "README: $verb"; return 1; } ;;
+        esac
         grep -qE "^\.It Cm $verb( |$)" docs/man/holdfast.1 || { echo "manual: $verb"; return 1; }
     done <"$BATS_TEST_TMPDIR/verbs"
 }

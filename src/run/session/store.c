@@ -104,7 +104,7 @@ int hf_session_dir(struct hf_sessions *sessions, const char *name, int create, i
 		r = sessions->dirfd < 0 ? (create ? hf_fail_sys(err, EROFS, "mkdir", "sessions") : -ENOENT)
 					: hf_private_subdir(sessions->dirfd, key, key, create, ret_fd, err);
 	if (r == -ENOENT)
-		return FAIL(err, HF_E_NO_SESSION, "session", name, "nothing was ever run under that name");
+		return FAIL(err, HF_E_NO_SESSION, "session", name, "none was run under that name, or it was forgotten (rm, prune, run --rm)");
 	return r;
 }
 
