@@ -220,7 +220,7 @@ int cmd_hook_uninstall(struct cli *cli, int argc, char **argv)
 		{ 0 },
 	};
 
-	return change(&install, specs, argc, argv, hf_hook_uninstall, "hooks taken out of", "no hooks of ours in");
+	return change(&install, specs, argc, argv, hf_hook_uninstall, "hooks taken out of", "no Holdfast hooks in");
 }
 
 /* One line, or object, for the settings of one scope. Returns 1 when they have our hooks. */

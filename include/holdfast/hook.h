@@ -265,9 +265,9 @@ struct hf_settings_opts {
 };
 
 enum hf_settings_state {
-	HF_SETTINGS_ABSENT = 0,    /* it has no hooks of ours, or there is no file */
+	HF_SETTINGS_ABSENT = 0,    /* it has no Holdfast hooks, or there is no file */
 	HF_SETTINGS_INSTALLED = 1, /* it has exactly those that hf_hook_install would put there */
-	HF_SETTINGS_DIFFERENT = 2, /* it has others of ours: of another program or version */
+	HF_SETTINGS_DIFFERENT = 2, /* it has Holdfast hooks of another program or version */
 };
 
 struct hf_settings_report {

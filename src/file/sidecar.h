@@ -9,7 +9,7 @@ int hf_sidecar_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret
 		    struct hf_err *err);
 
 /*
- * Removes it while it is held, for a file that Holdfast has nothing to do with any more. Waiters of ours look for the
+ * Removes it while it is held, for a file that Holdfast no longer works on. Waiters of Holdfast look for the
  * name again and make a new one. A foreign tool that waits in this moment gets a lock that has no name any more, so
  * this is for files that only clients and Holdfast use. Nothing to do: nothing happens.
  */

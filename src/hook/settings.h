@@ -41,7 +41,7 @@ int hf_settings_has_groups(enum hf_client client);
 /* Does this client read settings with comments? */
 int hf_settings_takes_comments(enum hf_client client);
 
-/* Is that a handler of ours: does it call holdfast hook VERB, whichever holdfast it is? */
+/* Is that a Holdfast handler? It calls `holdfast hook VERB`, by whatever path. */
 int hf_settings_is_ours(json_t *handler);
 
 /* -- is it JSON: settings_check.c ---------------------------------------------------------- */
@@ -67,7 +67,7 @@ int hf_hook_plugin(struct hf_state *state, const struct hf_settings_want *want, 
 /* The text of a file that has nothing but our hooks. */
 int hf_settings_make(const struct hf_settings_want *want, struct hf_buf *out, struct hf_err *err);
 
-/* Puts our hooks in, instead of those of ours that are there. 1; 0: they are all there; HF_E_FORMAT. */
+/* Puts in the hooks of `want`, and takes out other Holdfast hooks. 1; 0: they are all there; HF_E_FORMAT. */
 int hf_settings_put(const struct hf_settings_want *want, struct hf_buf *text, const char *path, struct hf_err *err);
 
 /*
@@ -76,7 +76,7 @@ int hf_settings_put(const struct hf_settings_want *want, struct hf_buf *text, co
  */
 int hf_settings_take(enum hf_client client, struct hf_buf *text, int *ret_empty, const char *path, struct hf_err *err);
 
-/* How many handlers of ours it has. *ret_same: they are those of `want`. */
+/* How many Holdfast handlers it has. *ret_same: they are those of `want`. */
 int hf_settings_count(const struct hf_settings_want *want, const struct hf_buf *text, int *ret_same,
 		      const char *path, struct hf_err *err);
 

@@ -8,7 +8,7 @@
 #include "hf/hook/settings_text.h"
 #include "hf/hook/spans.h"
 
-#define TAKEN_MAX 1000 /* handlers of ours in one text; each is found from the beginning again */
+#define TAKEN_MAX 1000 /* Holdfast handlers in one text; each is found from the beginning again */
 
 static int bad(const char *path, const char *why, struct hf_err *err)
 {
@@ -79,7 +79,7 @@ static int visit_entry(const struct hf_buf *text, struct place *place, handler_f
 	return r;
 }
 
-/* Calls `fn` for each handler of ours until it returns more than 0. HF_E_FORMAT: it is written in no way that we edit. */
+/* Calls `fn` for each Holdfast handler until it returns more than 0. HF_E_FORMAT: it is written in no way that we edit. */
 static int each_handler(const struct hf_buf *text, handler_fn *fn, void *arg, const char *path, struct hf_err *err)
 {
 	struct place place = { 0 };
@@ -149,7 +149,7 @@ int hf_settings_take(enum hf_client client, struct hf_buf *text, int *ret_empty,
 		int level = place.depth;
 
 		if (++n > TAKEN_MAX)
-			return bad(path, "it has too many hooks of ours", err);
+			return bad(path, "it has too many Holdfast hooks", err);
 		/* A group without handlers is none; the rest goes if it was made for our hooks. */
 		if (level == 3 && is_only(text, place.open[3], &place.item[3]))
 			level = 2;

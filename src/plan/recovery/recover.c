@@ -87,22 +87,33 @@ static int without_intent(struct hf_work *work, struct hf_err *err)
 	return 1;
 }
 
-/* Was any entry moved? 1, 0 or an error. */
-static int is_begun(const struct hf_work *work, struct hf_err *err)
+/* The first entry in that state (enum hf_op_state): HF_OP_DONE, it was moved; HF_OP_FOREIGN, it cannot be any more. *ret is NULL: none is. */
+static int find(const struct hf_work *work, int wanted, const struct hf_op **ret, struct hf_err *err)
 {
-	for (size_t i = 0; i < work->intent.n_ops; i++) {
+	*ret = NULL;
+	for (size_t i = 0; i < work->intent.n_ops && !*ret; i++) {
 		const struct hf_op *op = &work->intent.ops[i];
 		int state;
 
+		/* Modes do not keep an entry from landing, and do not show that it has. */
 		if (op->kind == HF_OP_META || op->kind == HF_OP_STAGE_MODE)
 			continue;
 		state = hf_op_look(&work->sites[op->target], op, work->intent.phase);
 		if (state < 0)
 			return hf_fail_sys(err, -state, "fstatat", op->path);
-		if (state == HF_OP_DONE)
-			return 1;
+		if (state == wanted)
+			*ret = op;
 	}
 	return 0;
+}
+
+/* Was any entry moved? 1, 0 or an error. */
+static int is_begun(const struct hf_work *work, struct hf_err *err)
+{
+	const struct hf_op *moved;
+	int r = find(work, HF_OP_DONE, &moved, err);
+
+	return r < 0 ? r : moved != NULL;
 }
 
 static int has_all_stages(const struct hf_work *work)
@@ -160,33 +171,11 @@ static int foreign(struct hf_work *work, const struct hf_op *op, struct hf_err *
 	return r;
 }
 
-/* An operation that was not done and cannot be: the promise cannot be kept. NULL: none. */
-static int find_foreign(struct hf_work *work, const struct hf_op **ret, struct hf_err *err)
-{
-	*ret = NULL;
-	for (size_t i = 0; i < work->intent.n_ops; i++) {
-		const struct hf_op *op = &work->intent.ops[i];
-		int state;
-
-		/* Modes do not keep an entry from landing. */
-		if (op->kind == HF_OP_META || op->kind == HF_OP_STAGE_MODE)
-			continue;
-		state = hf_op_look(&work->sites[op->target], op, work->intent.phase);
-		if (state < 0)
-			return hf_fail_sys(err, -state, "fstatat", op->path);
-		if (state == HF_OP_FOREIGN) {
-			*ret = op;
-			return 0;
-		}
-	}
-	return 0;
-}
-
 static int go_forward(struct hf_work *work, struct hf_err *err)
 {
 	struct hf_apply apply = { .intent = &work->intent, .sites = work->sites };
 	const struct hf_op *stranger;
-	int r = find_foreign(work, &stranger, err);
+	int r = find(work, HF_OP_FOREIGN, &stranger, err);
 
 	if (r < 0)
 		return r;

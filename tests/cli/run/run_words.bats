@@ -44,6 +44,11 @@ load ../session_helper
     [ "$(hf ps x --json | jq '.sessions[0].deadline_ms')" -eq 3600000 ]
     logged() { [ "$(hf logs x | tail -n1)" = "level 7" ]; }
     wait_until 10 logged
+    # With a token it is that run or none (L3).
+    run hf restart x --token "$first"
+    [ "$status" -eq 3 ]
+    [ "$(hf ps x --json | jq -r '.sessions[0].attempt')" -eq 2 ]
+    expect 0 hf restart x --token "$(hf ps x --json | jq '.sessions[0].token')"
     # One that has ended is started all the same; one that never was is not.
     hf stop x
     expect 0 hf restart x --grace 0
