@@ -102,12 +102,22 @@ static pid_t fork_plain(const struct hf_spawn *spawn, struct hf_child *child)
 	return child->pid;
 }
 
-/* Has the kernel killed it when it was made? Such a process never runs: SIGKILL is pending, or it is dead already. */
+/* Is SIGKILL in that line of /proc/PID/status? */
+static int has_kill(const char *status, const char *line_start)
+{
+	const char *line = strstr(status, line_start);
+	uint64_t set = 0;
+
+	return line && hf_parse_hex64(line + strlen(line_start), 16, &set) == 0 && (set & UINT64_C(1) << (SIGKILL - 1));
+}
+
+/*
+ * Has the kernel killed it when it was made? Such a process never runs. The signal is pending for the process until it is
+ * reaped, and for its thread only until that begins to exit: a process that takes long to do so would look alive.
+ */
 static int is_stillborn(pid_t pid)
 {
 	char path[32], text[4096];
-	uint64_t pending = 0;
-	const char *line;
 	ssize_t n;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
@@ -115,10 +125,8 @@ static int is_stillborn(pid_t pid)
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
-	line = strstr(text, "\nSigPnd:\t");
-	if (strstr(text, "\nState:\tZ") || strstr(text, "\nState:\tX"))
-		return 1;
-	return line && hf_parse_hex64(line + 9, 16, &pending) == 0 && (pending & UINT64_C(1) << (SIGKILL - 1));
+	return has_kill(text, "\nShdPnd:\t") || has_kill(text, "\nSigPnd:\t") || strstr(text, "\nState:\tZ") ||
+	       strstr(text, "\nState:\tX");
 }
 
 /* As fork(). The child is in its group when it is let go at the latest. */
