@@ -173,8 +173,8 @@ static void fill_options(struct run *run, char **command)
 
 static int start(struct run *run, char **command)
 {
+	static struct hf_tx_report landed; /* large; pages that nobody touches cost nothing */
 	struct hf_run_report report = { 0 };
-	struct hf_tx_report landed = { 0 };
 	struct hf_err err = HF_ERR_INIT;
 	int status = HF_EXIT_DONE, r;
 	struct hf_state *state = cli_state(run->cli, 0, &status);

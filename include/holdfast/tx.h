@@ -172,7 +172,7 @@ struct hf_tx_report {
 	unsigned commits;           /* that landed; committed and 0: there was nothing to land */
 	int rebased;                /* 1: onto commits that came meanwhile */
 	size_t n_conflicts;         /* all of them */
-	size_t n_listed;
+	size_t n_listed;            /* of them, here; what follows them is undefined */
 	struct hf_tx_conflict conflicts[HF_TX_CONFLICTS_MAX];
 };
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -112,7 +113,8 @@ static int begin(void *arg, uint32_t attempt, struct hf_err *err)
 	}
 	tx->is_made = 0;
 	tx->shared->is_agreed = 0;
-	tx->shared->report = (struct hf_tx_report){ 0 };
+	/* Without the list, which is large: it is empty. */
+	memset(&tx->shared->report, 0, offsetof(struct hf_tx_report, conflicts));
 	memcpy(tx->shared->report.plan, tx->plan, sizeof(tx->plan));
 	hf_copy_text(tx->shared->report.branch, sizeof(tx->shared->report.branch), tx->branch);
 	return r;

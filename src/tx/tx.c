@@ -1,5 +1,6 @@
 /* tx/tx.c - the public starts of a transactional run. */
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -14,6 +15,14 @@ static struct hf_tx_shared *map_shared(void)
 	void *at = mmap(NULL, sizeof(struct hf_tx_shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	return at == MAP_FAILED ? NULL : at;
+}
+
+/* The list of conflicts is ten times as long as the rest, and mostly empty: only what is listed is touched. */
+static void copy_report(const struct hf_tx_report *from, struct hf_tx_report *to)
+{
+	memcpy(to, from, offsetof(struct hf_tx_report, conflicts));
+	if (from->n_listed > 0)
+		memcpy(to->conflicts, from->conflicts, from->n_listed * sizeof(from->conflicts[0]));
 }
 
 /* Given options, with those of the sandboxes in them as text. */
@@ -72,7 +81,7 @@ int hf_tx_supervise(struct hf_state *state, const char *name, const struct hf_ru
 	hf_tx_fill_stage(&tx, &stage);
 	r = hf_run_supervise_staged(state, name, &o, &stage, ret_report, err);
 	if (r == 0 && ret_landed) {
-		*ret_landed = tx.shared->report;
+		copy_report(&tx.shared->report, ret_landed);
 		if (ret_landed->plan[0] && !ret_landed->committed && !ret_landed->kept && ret_report->outcome == HF_OUTCOME_SUCCEEDED &&
 		    atomic_load(&tx.shared->step) != HF_TX_STEP_COMMITTED)
 			fill_settled(state, name, ret_landed);
