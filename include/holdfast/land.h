@@ -141,6 +141,8 @@ HF_API void hf_landings_free(struct hf_landings *landings);
 struct hf_land_place {
 	char *top;    /* of the work tree; it is to be the target, not the directory that was given */
 	int moved_up; /* 1: `top` is a parent of that directory, which is to be said */
+	char *git_dir; /* of that work tree */
+	char *common; /* the repository's directory: objects, refs */
 	char *branch; /* "refs/heads/main" */
 	char base[HF_LAND_OID_MAX]; /* the commit that HEAD is at */
 	size_t n_dirty; /* paths with uncommitted changes, untracked ones counted */

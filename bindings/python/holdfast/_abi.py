@@ -923,6 +923,8 @@ class hf_land_place(Structure):
     _fields_ = [
         ("top", c_char_p),
         ("moved_up", c_int),
+        ("git_dir", c_char_p),
+        ("common", c_char_p),
         ("branch", c_char_p),
         ("base", c_char * 65),
         ("n_dirty", c_size_t),

@@ -104,8 +104,10 @@ void hf_land_clean(struct hf_land_work *work)
 	struct hf_git git = { .dir = work->landing.common };
 	char ref[HF_NAME_KEY_MAX + 32];
 
+	/* Only work that has a tip was kept by a ref. */
 	hf_land_ref(work->landing.name, ref);
-	(void)!hf_git(&git, NULL, "update-ref", "-d", ref, NULL);
+	if (work->landing.tip[0])
+		(void)!hf_git(&git, NULL, "update-ref", "-d", ref, NULL);
 	if (work->landing.plan[0] && !(work->opts && work->opts->flags & HF_LAND_KEEP_PLAN))
 		hf_land_remove_plan(work->landings, work->landing.plan);
 }

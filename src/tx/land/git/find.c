@@ -18,6 +18,8 @@
 void hf_land_place_done(struct hf_land_place *place)
 {
 	free(place->top);
+	free(place->git_dir);
+	free(place->common);
 	free(place->branch);
 	for (size_t i = 0; i < place->n_targets; i++)
 		free(place->targets[i]);
@@ -57,24 +59,25 @@ static int find_dirs(struct hf_git *git, const char *dir, struct hf_land_place *
 
 	git->out = &out;
 	git->said = &said;
-	r = hf_git(git, err, "rev-parse", "--path-format=absolute", "--is-bare-repository", NULL);
+	/* In a bare repository git says so, and then fails at the next word. */
+	r = hf_git(git, err, "rev-parse", "--path-format=absolute", "--is-bare-repository", "--show-toplevel", "--git-dir",
+		   "--git-common-dir", NULL);
 	if (r < 0)
 		return r;
+	at = out.s;
+	if (strcmp(next_line(&at), "true") == 0)
+		return FAIL(err, HF_E_LAND, "git", dir, "it is a bare repository, without a work tree to work in");
 	if (r > 0)
 		return hf_git_failed(&said, dir, "rev-parse", err);
-	if (strcmp(out.s, "true\n") == 0)
-		return FAIL(err, HF_E_LAND, "git", dir, "it is a bare repository, without a work tree to work in");
-	r = hf_git(git, err, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir", NULL);
-	if (r != 0)
-		return r < 0 ? r : hf_git_failed(&said, dir, "rev-parse", err);
-	at = out.s;
 	top = next_line(&at);
 	git_dir = next_line(&at);
 	common = next_line(&at);
 	if (top[0] != '/' || git_dir[0] != '/' || common[0] != '/' || at[0])
 		return FAIL(err, HF_E_LAND, "git", dir, "the path of its repository has a newline");
 	place->top = strdup(top);
-	if (!place->top)
+	place->git_dir = strdup(git_dir);
+	place->common = strdup(common);
+	if (!place->top || !place->git_dir || !place->common)
 		return hf_fail_sys(err, ENOMEM, "memory", dir);
 	place->moved_up = strcmp(top, dir) != 0;
 	if (hf_sys.fstatat(AT_FDCWD, common, &st, 0) < 0)
@@ -88,58 +91,60 @@ static int find_dirs(struct hf_git *git, const char *dir, struct hf_land_place *
 	return r < 0 ? r : add_target(place, top, err);
 }
 
+/* What "git status" says of HEAD: "# branch.oid OID", "# branch.head NAME", each with a NUL. */
+#define OID_IS  "# branch.oid "
+#define HEAD_IS "# branch.head "
+
+/* HEAD, the branch that is checked out (*ret_head: in `out`; "": none), and how many paths are dirty, by one look. */
+static int look(struct hf_git *git, struct hf_buf *out, struct hf_land_place *place, const char **ret_head, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
+	int r;
+
+	git->out = out;
+	git->said = &said;
+	r = hf_git(git, err, "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames",
+		   "--untracked-files=normal", "--ignore-submodules=all", NULL);
+	git->out = git->said = NULL;
+	if (r != 0)
+		return r < 0 ? r : hf_git_failed(&said, place->top, "status", err);
+	*ret_head = "";
+	for (const char *at = out->s; at < out->s + out->len; at += strlen(at) + 1) {
+		if (strncmp(at, OID_IS, strlen(OID_IS)) == 0 && at[strlen(OID_IS)] != '(')
+			hf_copy_text(place->base, sizeof(place->base), at + strlen(OID_IS));
+		else if (strncmp(at, HEAD_IS, strlen(HEAD_IS)) == 0 && strcmp(at + strlen(HEAD_IS), "(detached)") != 0)
+			*ret_head = at + strlen(HEAD_IS);
+		place->n_dirty += at[0] != '#';
+	}
+	return 0;
+}
+
 static int find_branch(struct hf_git *git, const char *branch, struct hf_land_place *place, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
 	char oid[HF_LAND_OID_MAX], rev[PATH_MAX];
-	int r;
+	const char *head = "";
+	int r = look(git, &out, place, &head, err);
 
-	git->out = &out;
-	if (branch) {
-		if (asprintf(&place->branch, "%s%s", strncmp(branch, "refs/heads/", 11) == 0 ? "" : "refs/heads/", branch) < 0) {
-			place->branch = NULL;
-			return hf_fail_sys(err, ENOMEM, "memory", branch);
-		}
-	} else {
-		r = hf_git(git, err, "symbolic-ref", "--quiet", "HEAD", NULL);
-		if (r < 0)
-			return r;
-		out.s[strcspn(out.s, "\n")] = '\0';
-		if (r > 0 || strncmp(out.s, "refs/heads/", 11) != 0)
-			return FAIL(err, HF_E_LAND, "git", place->top,
-				    "HEAD is detached: no branch is checked out; name one with --land BRANCH");
-		place->branch = strdup(out.s);
-		if (!place->branch)
-			return hf_fail_sys(err, ENOMEM, "memory", place->top);
+	if (r < 0)
+		return r;
+	if (!branch && !head[0])
+		return FAIL(err, HF_E_LAND, "git", place->top,
+			    "HEAD is detached: no branch is checked out; name one with --land BRANCH");
+	branch = branch ? hf_land_short(branch) : head;
+	if (asprintf(&place->branch, "refs/heads/%s", branch) < 0) {
+		place->branch = NULL;
+		return hf_fail_sys(err, ENOMEM, "memory", branch);
 	}
 	if (strlen(place->branch) > 255)
 		return FAIL(err, HF_E_LAND, "git", place->top, "the branch's name is longer than 255 bytes");
-	git->out = NULL;
-	r = hf_git_oid(git, "HEAD^{commit}", place->base, err);
-	if (r > 0)
+	if (!place->base[0])
 		return FAIL(err, HF_E_LAND, "git", place->top, "the repository has no commit yet; make the first one");
-	if (r < 0)
-		return r;
+	if (strcmp(branch, head) == 0)
+		return 0;
 	(void)snprintf(rev, sizeof(rev), "%s^{commit}", place->branch);
 	r = hf_git_oid(git, rev, oid, err);
-	return r > 0 ? FAIL(err, HF_E_LAND, "git", place->top, "there is no branch '%.120s'", hf_land_short(place->branch)) : r;
-}
-
-static int count_dirty(struct hf_git *git, struct hf_land_place *place, struct hf_err *err)
-{
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
-	int r;
-
-	git->out = &out;
-	git->said = &said;
-	r = hf_git(git, err, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal",
-		   "--ignore-submodules=all", NULL);
-	if (r != 0)
-		return r < 0 ? r : hf_git_failed(&said, place->top, "status", err);
-	for (size_t i = 0; i < out.len; i++)
-		place->n_dirty += out.s[i] == '\0';
-	return 0;
+	return r > 0 ? FAIL(err, HF_E_LAND, "git", place->top, "there is no branch '%.120s'", branch) : r;
 }
 
 int hf_land_find(const char *dir, const char *branch, struct hf_land_place *ret_place, struct hf_err *err)
@@ -163,8 +168,6 @@ int hf_land_find(const char *dir, const char *branch, struct hf_land_place *ret_
 		git = (struct hf_git){ .dir = place.top };
 		r = find_branch(&git, branch, &place, err);
 	}
-	if (r == 0)
-		r = count_dirty(&git, &place, err);
 	if (r < 0)
 		return r;
 	*ret_place = place;

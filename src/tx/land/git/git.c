@@ -31,6 +31,8 @@ struct way {
 	const char *dir;
 	int err_fd;             /* -1: as it is */
 	int both;               /* 1: standard error goes where standard output goes */
+	const struct hf_git *git;
+	int is_act;             /* 1: nothing is executed */
 	struct hf_inside_fail *fail;
 };
 
@@ -55,6 +57,10 @@ static int enter_child(void *arg)
 		r = hf_enter_child(way->enter, way->fail);
 	if (r == 0 && chdir(way->dir) < 0)
 		r = -errno;
+	if (r == 0 && way->git->before)
+		r = way->git->before(way->git->before_arg);
+	if (r == 0 && way->is_act)
+		_exit(0);
 	return r;
 }
 
@@ -151,15 +157,17 @@ static int judge(const struct hf_git *git, struct way *way, const struct hf_comm
 	return result->code == CLD_EXITED ? result->status : 128 + result->status;
 }
 
+/* Without `argv` only git->before is called. */
 static int run(const struct hf_git *git, const char *const *argv, int capture, struct hf_err *err)
 {
-	AUTO(way_done) struct way way = { .err_fd = -1, .both = !capture };
+	static const char *const nothing[] = { "holdfast", NULL };
+	AUTO(way_done) struct way way = { .err_fd = -1, .both = !capture, .git = git, .is_act = !argv };
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	AUTO_FREE char **envp = NULL;
 	AUTO_FD in = -1;
 	AUTO_FD out = -1;
 	struct hf_command_result result;
-	struct hf_command command = { .argv = (char *const *)(uintptr_t)argv,
+	struct hf_command command = { .argv = (char *const *)(uintptr_t)(argv ? argv : nothing),
 				      .in = git->in_fd > 0 ? git->in_fd : -1,
 				      .out = git->out_fd > 0 ? git->out_fd : -1,
 				      .limit_ns = git->limit_ns > 0 ? git->limit_ns : LIMIT_NS,
@@ -170,6 +178,7 @@ static int run(const struct hf_git *git, const char *const *argv, int capture, s
 				      .enter_arg = &way };
 	int r, status;
 
+	argv = argv ? argv : nothing;
 	if (git->in) {
 		in = memory_file(git->in, git->in_len);
 		if (in < 0)
@@ -235,6 +244,19 @@ int hf_git(const struct hf_git *git, struct hf_err *err, ...)
 int hf_git_other(const struct hf_git *git, const char *const *argv, struct hf_err *err)
 {
 	return run(git, argv, 0, err);
+}
+
+int hf_git_act(const struct hf_git *git, const char *what, struct hf_err *err)
+{
+	struct hf_err why = HF_ERR_INIT;
+	int r = run(git, NULL, 0, &why);
+
+	/* What `before` returned is told as the error of an exec. */
+	if (r < 0 && strcmp(why.op, "exec") == 0)
+		return hf_fail_sys(err, why.sys ? why.sys : -r, what, git->dir);
+	if (r < 0 && err)
+		*err = why;
+	return r > 0 ? FAIL(err, HF_E_LAND, what, git->dir, "its process ended with %d", r) : r;
 }
 
 int hf_git_failed(const struct hf_buf *said, const char *dir, const char *what, struct hf_err *err)

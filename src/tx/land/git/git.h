@@ -26,6 +26,9 @@ struct hf_git {
 	struct hf_buf *said;    /* the last line of standard error; NULL: not wanted */
 	int hooks;              /* 1: hooks run; inside only */
 	int64_t limit_ns;       /* 0: ten minutes */
+	/* Called in the child, in `dir`, before it becomes git. Only what a child of fork() may do. 0 or -errno; NULL: none. */
+	int (*before)(void *arg);
+	void *before_arg;
 };
 
 #define HF_GIT_WORDS_MAX 32
@@ -39,6 +42,9 @@ int hf_git_words(const struct hf_git *git, const char *const *words, struct hf_e
 
 /* Another program, with the environment that git would get; for the verifier and for rm(1). Output as it is. */
 int hf_git_other(const struct hf_git *git, const char *const *argv, struct hf_err *err);
+
+/* Only `before`, in a process of its own. 0 or an error with `what` as its operation. */
+int hf_git_act(const struct hf_git *git, const char *what, struct hf_err *err);
 
 /* HF_E_LAND with what git said; `what` was tried. */
 int hf_git_failed(const struct hf_buf *said, const char *dir, const char *what, struct hf_err *err);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
@@ -39,57 +40,80 @@ static struct hf_git inside(const struct hf_land_work *work, struct hf_buf *out,
 				.out = out, .said = said };
 }
 
-/* No process is left in the sandbox, so a lock there has no holder: a git that was killed made it, the agent's or ours. */
-static int remove_locks(struct hf_land_work *work, const struct hf_touched *touched, struct hf_err *err)
-{
-	AUTO_FREE const char **argv = calloc(touched->n_locks + 6, sizeof(*argv));
-	AUTO_FREE char *index = NULL;
-	AUTO_FREE char *head = NULL;
-	struct hf_git git = inside(work, NULL, NULL);
-	size_t n = 0;
-	int r;
+/* -- as the agent left it ------------------------------------------------------------------ */
 
-	if (asprintf(&index, "%s/index.lock", work->landing.git_dir) < 0)
-		index = NULL;
-	if (asprintf(&head, "%s/HEAD.lock", work->landing.git_dir) < 0)
-		head = NULL;
-	if (!argv || !index || !head)
-		return hf_fail_sys(err, ENOMEM, "memory", work->landing.name);
-	argv[n++] = "rm";
-	argv[n++] = "-f";
-	argv[n++] = "--";
-	/* These two also when they are only seen through it: a user's git, whose lock is none in the sandbox. */
-	argv[n++] = index;
-	argv[n++] = head;
-	for (size_t i = 0; i < touched->n_locks; i++)
-		argv[n++] = touched->locks[i];
-	r = hf_git_other(&git, argv, err);
-	return r < 0 ? r : 0;
+/* Lock files of the sandbox's repository, absolute. */
+struct locks {
+	char *index, *head;
+	const struct hf_touched *touched;
+};
+
+static void locks_done(struct locks *locks)
+{
+	free(locks->index);
+	free(locks->head);
 }
 
-/* A rebase, merge or the like that the agent began and did not end. */
-static int check_under_way(struct hf_land_work *work, struct hf_err *err)
+static int find_locks(const struct hf_land_work *work, const struct hf_touched *touched, struct locks *ret, struct hf_err *err)
 {
-	static const char heads[] = "MERGE_HEAD\nREBASE_HEAD\nCHERRY_PICK_HEAD\nREVERT_HEAD\n";
+	ret->touched = touched;
+	if (asprintf(&ret->index, "%s/index.lock", work->landing.git_dir) < 0)
+		ret->index = NULL;
+	if (asprintf(&ret->head, "%s/HEAD.lock", work->landing.git_dir) < 0)
+		ret->head = NULL;
+	return ret->index && ret->head ? 0 : hf_fail_sys(err, ENOMEM, "memory", work->landing.name);
+}
+
+/*
+ * In a child, inside. No process is left in the sandbox, so a lock there has no holder: a git that was killed made it, the agent's
+ * or ours. Those of index and HEAD also when they are only seen through it: a user's git, whose lock is none in the sandbox.
+ * One that stays is told by the git that it stops.
+ */
+static int remove_locks(void *arg)
+{
+	const struct locks *locks = arg;
+
+	(void)unlink(locks->index);
+	(void)unlink(locks->head);
+	for (size_t i = 0; i < locks->touched->n_locks; i++)
+		(void)unlink(locks->touched->locks[i]);
+	return 0;
+}
+
+/* Its commit, and whether a rebase, merge or the like was begun and not ended. 0; 1 it is rejected; an error. */
+static int look(struct hf_land_work *work, struct locks *locks, char tip[HF_LAND_OID_MAX], struct hf_err *err)
+{
+	static const char heads[] = "HEAD^{commit}\nMERGE_HEAD\nREBASE_HEAD\nCHERRY_PICK_HEAD\nREVERT_HEAD\n";
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	struct hf_git git = inside(work, &out, &said);
+	size_t len;
 	int r;
 
+	git.before = remove_locks;
+	git.before_arg = locks;
 	git.in = heads;
 	git.in_len = sizeof(heads) - 1;
-	r = hf_git(&git, err, "cat-file", "--batch-check=%(objecttype)", NULL);
-	if (r != 0)
-		return r < 0 ? r : hf_land_reject_said(work, "its repository cannot be read", &said, err);
-	/* What is missing is said with its name; what is there is "commit". */
-	if (strstr(out.s, "commit\n"))
+	r = hf_git(&git, err, "cat-file", "--batch-check=%(objectname) %(objecttype)", NULL);
+	if (r < 0)
+		return r;
+	/* "OID commit" for each that is there; "NAME missing" for the others. */
+	len = strspn(out.s, "0123456789abcdef");
+	if (r > 0 || len >= HF_LAND_OID_MAX || strncmp(out.s + len, " commit\n", 8) != 0)
+		return hf_land_reject(work, err, "the agent left no repository with a commit");
+	hf_copy_text(tip, HF_LAND_OID_MAX, out.s);
+	tip[len] = '\0';
+	if (strstr(out.s + len + 8, " commit\n"))
 		return hf_land_reject(work, err, "a merge, rebase or cherry-pick was begun and not ended");
+	git.before = NULL;
 	git.in = NULL;
 	r = hf_git(&git, err, "ls-files", "--unmerged", "-z", NULL);
 	if (r != 0)
 		return r < 0 ? r : hf_land_reject_said(work, "its index cannot be read", &said, err);
 	return out.len ? hf_land_reject(work, err, "it has unmerged paths") : 0;
 }
+
+/* -- what it did not commit ---------------------------------------------------------------- */
 
 static void make_message(const struct hf_land_work *work, struct hf_buf *out)
 {
@@ -236,9 +260,9 @@ static int check_elsewhere(struct hf_land_work *work, struct hf_err *err)
 	return r < 0 ? r : r == 0 && strcmp(out.s, "0\n") != 0;
 }
 
-static int nothing_to_land(struct hf_land_work *work, struct hf_err *err)
+static int nothing_to_land(struct hf_land_work *work, const struct hf_touched *touched, struct hf_err *err)
 {
-	int r = check_elsewhere(work, err);
+	int r = touched->n_changes ? check_elsewhere(work, err) : 0;
 
 	if (r < 0)
 		return r;
@@ -292,23 +316,26 @@ int hf_land_collect(struct hf_land_work *work, struct hf_err *err)
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	AUTO(hf_touched_done) struct hf_touched touched = { 0 };
 	struct hf_landing *landing = &work->landing;
+	AUTO(locks_done) struct locks locks = { 0 };
 	struct hf_git git = inside(work, NULL, &said);
 	char tip[HF_LAND_OID_MAX] = "";
 	int r = hf_touched_read(work->landings, landing, landing->plan, &touched, err);
 
+	/* Nothing in it differs from what is outside: no git needs to look. */
+	if (r == 0 && touched.n_changes == 0)
+		return nothing_to_land(work, &touched, err);
 	if (r == 0)
-		r = remove_locks(work, &touched, err);
+		r = find_locks(work, &touched, &locks, err);
 	if (r == 0)
-		r = hf_git_oid(&git, "HEAD^{commit}", tip, err);
-	if (r > 0)
-		return hf_land_reject(work, err, "the agent left no repository with a commit");
-	if (r == 0)
-		r = check_under_way(work, err);
+		r = look(work, &locks, tip, err);
 	if (r == 0)
 		while ((r = commit_rest(work, &touched, err)) == -EAGAIN) {
 			/* Seen through the sandbox: a lock of a user's git, which is gone in a moment. */
 			hf_pause(50 * HF_MSEC);
-			r = remove_locks(work, &touched, err);
+			git.before = remove_locks;
+			git.before_arg = &locks;
+			r = hf_git_act(&git, "remove locks in", err);
+			git.before = NULL;
 			if (r < 0)
 				return r;
 		}
@@ -317,7 +344,7 @@ int hf_land_collect(struct hf_land_work *work, struct hf_err *err)
 	if (r != 0)
 		return r;
 	if (strcmp(tip, landing->base) == 0)
-		return nothing_to_land(work, err);
+		return nothing_to_land(work, &touched, err);
 	r = hf_land_export(work, landing->plan, tip, landing->base, &said, err);
 	if (r != 0)
 		return r < 0 ? r : hf_land_reject_said(work, "its commits cannot be taken", &said, err);

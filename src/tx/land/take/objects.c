@@ -149,17 +149,14 @@ int hf_land_export(struct hf_land_work *work, const char *plan, const char *tip,
 {
 	AUTO(quarantine_done) struct quarantine q = { .objects = -1 };
 	AUTO_FD fd = hf_open_at(work->landings->dirfd, ".", O_RDWR | O_TMPFILE, 0600);
-	char seen[HF_LAND_OID_MAX], rev[HF_LAND_OID_MAX + 16];
-	struct hf_git inside = { .plans = work->landings->plans, .plan = plan, .dir = work->landing.top };
 	int r;
 
 	if (fd < 0)
 		return hf_fail_sys(err, -fd, "openat", "pack");
+	r = make_pack(work, plan, tip, base, fd, ret_said, err);
 	/* An agent may have pruned what it began with. Then everything comes, which is only slower. */
-	(void)snprintf(rev, sizeof(rev), "%s^{commit}", base);
-	r = hf_git_oid(&inside, rev, seen, err);
-	if (r >= 0)
-		r = make_pack(work, plan, tip, r == 0 ? base : "", fd, ret_said, err);
+	if (r > 0 && ftruncate(fd, 0) == 0)
+		r = make_pack(work, plan, tip, "", fd, ret_said, err);
 	if (r == 0)
 		r = open_quarantine(&work->landing, &q, err);
 	if (r == 0)

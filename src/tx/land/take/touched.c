@@ -91,6 +91,7 @@ static int note(void *arg, const struct hf_change *change)
 	struct hf_touched *touched = arg;
 	int r = note_lock(touched, change);
 
+	touched->n_changes++;
 	if (r < 0 || strcmp(change->sandbox, touched->skip) != 0 || strcmp(change->path, ".git") == 0 ||
 	    strncmp(change->path, ".git/", 5) == 0)
 		return r;

@@ -12,6 +12,7 @@
 struct hf_touched {
 	char **paths; /* relative to the top of the work tree; sorted */
 	size_t n;
+	size_t n_changes; /* all of them, those in the git directory counted; 0: the sandbox shows what is there outside */
 	char **locks; /* absolute; lock files that a git made inside and did not take away */
 	size_t n_locks;
 	const struct hf_landing *landing;
