@@ -54,9 +54,13 @@ s.recv(1)' "$3" 2>/dev/null
     cluster heal
     answers h1 m1
     cluster isolate m2
+    cluster isolate h1
+    cluster isolate m2
     wait_until 20 silent m2 m2
     wait_until 20 answers m1 m1
+    silent h1 m1
     cluster heal
+    answers h1 m2
     cluster link h2 down
     silent h2 m1
     cluster link h2 up
