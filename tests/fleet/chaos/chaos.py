@@ -45,7 +45,7 @@ def crowd(kind, args, over):
 
 
 def settle(kind, fleet, clients, verdict, ttl):
-    """All is healed: every client ends, and every lock can be had again on every host."""
+    """All is healed: every client ends, and every host can take every lock again."""
     end = time.monotonic() + 120
     while not fleet.healthy() and time.monotonic() < end:
         time.sleep(0.1)
@@ -61,7 +61,7 @@ def settle(kind, fleet, clients, verdict, ttl):
             done = kind.start(host, how, name, mode, 1, f"after.{host}", wait=20 + 4 * ttl, stderr=subprocess.PIPE)
             said = done.communicate(timeout=200)[1].decode(errors="replace").strip()
             if done.returncode != 0:
-                verdict.wrong(f"{name}: cannot be had on {host} after everything is healed: exit {done.returncode}: {said}")
+                verdict.wrong(f"{name}: {host} cannot take it after everything is healed: exit {done.returncode}: {said}")
 
 
 def random_faults(kind, fleet, args, verdict):
