@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154,SC2119,SC2120  # a part of tests/fleet/cluster, which sources it
+# shellcheck shell=bash disable=SC2154  # a part of tests/fleet/cluster, which sources it
 #
 # What the first process of the fleet does (loopback: the watcher): makes the nodes, runs the members, starts them again on request.
 
@@ -30,19 +30,23 @@ run_all_members() {
     for m in $(member_names); do
         until healthy "$m"; do
             lives "$(cat "$dir/$m.pid")" || return 1
+            owned || exit 0
             sleep 0.01
         done
     done
 }
 
-# serve [OWNER START]: obeys requests until it is killed or the owner has ended
+# owned: the process that the fleet belongs to has not ended; always true inside, where the watcher looks
+owned() { [ -z "${owner:-}" ] || [ "$(started "$owner")" = "$owner_start" ]; }
+
+# Obeys requests until it is killed or the owner has ended.
 serve() {
     local verb m
     while :; do
         if read -r -t 0.2 -u 4 verb m; then
             [ "$verb" != start ] || run_member "$m"
         fi
-        [ -z "${1-}" ] || [ "$(started "$1")" = "$2" ] || exit 0
+        owned || exit 0
     done
 }
 
