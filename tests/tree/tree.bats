@@ -223,9 +223,10 @@ compiles() {
     compiles 'strlen(a)'
 }
 
-@test "no source file is longer than 600 lines" {
-    run find src cli include -name '*.[ch]' ! -path '*/layer/*' -exec awk 'FNR > 600 { print FILENAME; nextfile }' {} +
-    [ -z "$output" ] || { echo "$output"; return 1; }
+@test "no source file is longer than 400 lines; a public header, which is the manual, than 700" {
+    run awk 'FNR > limit { print FILENAME; nextfile }' limit=400 $(find src cli libexec -name '*.[ch]' ! -path '*/layer/*') limit=700 include/holdfast/*.h
+    echo "$output"
+    [ -z "$output" ]
 }
 
 @test "no sentence calls a process who, whoever or somebody, and none speaks in riddles" {
