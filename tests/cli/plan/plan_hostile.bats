@@ -149,6 +149,7 @@ landed() { [ "$(ls -A "$T" | tr '\n' ' ')$(cat "$T/a")" = 'a n A' ]; }
     needs_overlay
     plan_over "$T"
     inside 'echo A >"$1/a"; for verb in "commit p" "rm p --discard" "rollback p"; do r=0; "$2" plan $verb 2>>"$3" || r=$?; [ $r = 1 ]; done' "$T" "$HOLDFAST" "$ROOM/said"
+    cat "$ROOM/said"
     [ "$(grep -c 'still in the sandbox' "$ROOM/said")" -eq 3 ]
     [ "$(cat "$T/a")" = a ]
     hp -q plan commit p

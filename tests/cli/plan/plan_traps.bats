@@ -77,7 +77,8 @@ hard_linked() {
     rm "$T/a"
     run hp plan commit p
     [ "$status" -eq 1 ]
-    [[ "$output" == *deleted-meanwhile*a* ]]
+    echo "$output"
+    [[ "$output" == *deleted-meanwhile*a* || "$output" == *name-unknown*a* ]] # the second: before the census came to it
     [ ! -e "$T/a" ]
     [ "$(cat "$T/a2")" = a ]
 }
