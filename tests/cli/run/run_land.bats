@@ -335,3 +335,41 @@ is_clean() { [ -z "$(git status --porcelain)" ] || { git status --short; return 
     expect 0 hf ps one --json
     is_json '.sessions[0] | .land == null'
 }
+
+# Agents that begin, commit and end in an order of their own; two of each three write the same line, one breaks the verifier.
+@test "ten runs over three repositories at once, in any order: every commit is green, and each work is on its branch or kept and listed" {
+    local i repo order status
+    cd ..
+    for repo in p q; do cp -a repo "$repo"; done
+    mapfile -t order < <(shuf -i 0-9)
+    echo "order ${order[*]}"
+    for i in "${order[@]}"; do
+        repo=$(printf '%s\n' repo p q | sed -n "$((i % 3 + 1))p")
+        spawn "$HOLDFAST" -q run "c$i" --in "$repo" -C "$repo" --verify "$VERIFY" -- bash -c "
+            sleep 0.$((RANDOM % 5)); echo $i >t$i; sed -i '$((i / 4 + 2))s/.*/by c$i/' lines
+            [ $i != 4 ] || echo broken >check
+            [ $((i % 2)) = 0 ] || { git add -A; git commit -qm 'by c$i'; }"
+    done
+    for i in "${!order[@]}"; do
+        status=0
+        wait "${spawned[i]}" || status=$?
+        repo=$(printf '%s\n' repo p q | sed -n "$((order[i] % 3 + 1))p")
+        echo "c${order[i]}: $status"
+        if [ "$status" -eq 0 ]; then
+            [ "$(git -C "$repo" show "main:t${order[i]}")" = "${order[i]}" ]
+        elif git -C "$repo" cat-file -e "main:t${order[i]}" 2>/dev/null; then
+            echo "it is on the branch"
+            return 1
+        elif [ "${order[i]}" = 4 ]; then
+            hf plan diff run:c4 | grep -q t4
+        else
+            hf land list --json >listed
+            [ "$(jq -r --arg n "c${order[i]}" '.queues[].recent[] | select(.name == $n) | .result' listed)" = conflict ] || { cat listed; return 1; }
+        fi
+    done
+    for repo in repo p q; do
+        cd "$BATS_TEST_TMPDIR/$repo"
+        is_green
+        is_clean
+    done
+}
