@@ -126,6 +126,13 @@ static int take(const struct cli *cli, const struct option_spec *specs, int argc
 	}
 	if (value)
 		return store(cli, spec, value) < 0 ? -1 : 1;
+	/* A value that may be left out: the next word is it only if it looks like one. */
+	if (spec->value[0] == '[') {
+		if (argc >= 2 && hf_parse_duration(argv[1], strlen(argv[1]), spec->target) == 0)
+			return 2;
+		*(int64_t *)spec->target = -1;
+		return 1;
+	}
 	if (argc < 2) {
 		(void)cli_usage(cli, "--%s needs a value (%s)", spec->name, spec->value);
 		return -1;

@@ -78,22 +78,33 @@ static void print_spaces(int n)
 		printf("%*s", n, "");
 }
 
-/* Prints at most `max` cells, the last of them a sign when something is left out. Returns how many. */
-static int print_cut(const char *text, int max)
+static int add_cut(struct hf_buf *out, const char *text, int max)
 {
-	const char *sign = shows_utf8() ? "\u2026" : "~";
 	int width;
 	size_t n = fit(text, max, &width);
 
 	if (!text[n]) {
-		fputs(text, stdout);
+		hf_buf_add_text(out, text);
 		return width;
 	}
 	if (max <= 0)
 		return 0;
 	n = fit(text, max - 1, &width);
-	printf("%.*s%s", (int)n, text, sign);
+	hf_buf_add(out, text, n);
+	hf_buf_add_text(out, shows_utf8() ? "\u2026" : "~");
 	return width + 1;
+}
+
+/* Prints it. */
+static int print_cut(const char *text, int max)
+{
+	AUTO(hf_buf_done) struct hf_buf cut = HF_BUF_INIT;
+	int width = add_cut(&cut, text, max);
+
+	if (cut.err)
+		cli_die_oom();
+	fwrite(cut.s ? cut.s : "", 1, cut.len, stdout);
+	return width;
 }
 
 /* -- the screen --------------------------------------------------------------------------- */
@@ -251,4 +262,17 @@ void table_print(const struct cli *cli, const struct table *table, int lines, co
 		(void)uselocale(old);
 		freelocale(utf8);
 	}
+}
+
+int table_cut(struct hf_buf *out, const char *text, int max)
+{
+	locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+	locale_t old = utf8 ? uselocale(utf8) : (locale_t)0;
+	int width = add_cut(out, text, max);
+
+	if (utf8) {
+		(void)uselocale(old);
+		freelocale(utf8);
+	}
+	return width;
 }

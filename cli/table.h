@@ -42,6 +42,9 @@ void table_print(const struct cli *cli, const struct table *table, int lines, co
 
 void table_done(struct table *table);
 
+/* Adds at most `max` cells of the text, UTF-8 without control characters, the last of them a sign when something is left out. Returns how many. */
+int table_cut(struct hf_buf *out, const char *text, int max);
+
 /* The screen that standard output is: COLUMNS and LINES, else what the terminal says, else 80 and 24. */
 void table_screen(int *ret_columns, int *ret_lines);
 

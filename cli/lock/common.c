@@ -7,6 +7,7 @@
 #include "hf/base/parse.h"
 #include "hf/view/lock.h"
 #include "lock/lock.h"
+#include "waiting.h"
 
 int lock_options_check(struct cli *cli, struct lock_options *o)
 {
@@ -48,6 +49,20 @@ struct hf_lock_opts lock_options_for(const struct lock_options *o, const struct 
 				      .ttl_ns = o->ttl_ns,
 				      .flags = flags,
 				      .owner = owner };
+}
+
+int lock_take(const struct cli *cli, const struct lock_context *context, const char *name, const struct hf_lock_opts *opts,
+	      struct hf_lock **ret_lock, struct hf_holder *ret_blocker, struct hf_err *err)
+{
+	struct waiting *line = opts->wait_ns == 0 ? NULL : waiting_begin(cli, 0);
+	struct hf_lock_opts told = *opts;
+	int r;
+
+	told.waiting = line ? waiting_show : NULL;
+	told.waiting_arg = line;
+	r = hf_lock_acquire(context->locks, name, &told, ret_lock, ret_blocker, err);
+	waiting_end(line);
+	return r;
 }
 
 const char *lock_why(const struct hf_err *err, char text[HF_ERR_TEXT_MAX])

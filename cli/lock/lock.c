@@ -53,7 +53,7 @@ int cmd_lock_acquire(struct cli *cli, int argc, char **argv)
 	if (status != HF_EXIT_DONE)
 		return status;
 	opts = lock_options_for(&o, &owner, reentrant ? HF_LOCK_REENTRANT : 0);
-	r = hf_lock_acquire(context.locks, argv[0], &opts, &lock, &blocker, &err);
+	r = lock_take(cli, &context, argv[0], &opts, &lock, &blocker, &err);
 	if (r == 0) {
 		status = print_token(cli, argv[0], hf_lock_token(lock));
 		hf_lock_free(lock);

@@ -28,7 +28,7 @@ struct lock_options {
 /* The rows of these options, for the tables of lock run and acquire. */
 #define LOCK_OPTION_SPECS(o)                                                                                    \
 	{ "nonblock", 'n', OPTION_FLAG, &(o).no_wait, NULL, "do not wait" },                                    \
-	{ "wait", 'w', OPTION_DURATION, &(o).wait_ns, "DUR", "wait at most DUR (else for ever)" },              \
+	{ "wait", 'w', OPTION_DURATION, &(o).wait_ns, "[DUR]", "wait at most DUR (else for ever)" },            \
 	{ "shared", 's', OPTION_FLAG, &(o).shared, NULL, "together with others that are shared" },              \
 	{ "slots", 0, OPTION_TEXT, &(o).slots_word, "N", "at most N at once (1 to 64)" },                       \
 	LOCK_LEASE_SPECS(o, "fail|skip|proceed")
@@ -36,7 +36,7 @@ struct lock_options {
 /* A session's lock: exclusive, and it does not wait unless it is told to. */
 #define SESSION_LOCK_SPECS(o)                                                                                   \
 	{ "nonblock", 'n', OPTION_FLAG, &(o).no_wait, NULL, "do not wait for the name (the default)" },         \
-	{ "wait", 'w', OPTION_DURATION, &(o).wait_ns, "DUR", "wait at most DUR for the name" },                 \
+	{ "wait", 'w', OPTION_DURATION, &(o).wait_ns, "[DUR]", "wait for the name, and for a place in the group (at most DUR)" }, \
 	{ "shared", 's', OPTION_FLAG, &(o).shared, NULL, NULL },                                                \
 	{ "slots", 0, OPTION_TEXT, &(o).slots_word, "N", NULL },                                                \
 	LOCK_LEASE_SPECS(o, "fail|skip")
@@ -55,6 +55,12 @@ int lock_options_check(struct cli *cli, struct lock_options *o);
 /* The library's options for these. `owner` may be NULL. */
 struct hf_lock_opts lock_options_for(const struct lock_options *o, const struct hf_proc_id *owner,
 				     unsigned flags);
+
+struct lock_context;
+
+/* Acquires it; a wait of more than a second is told on the terminal. As hf_lock_acquire. */
+int lock_take(const struct cli *cli, const struct lock_context *context, const char *name, const struct hf_lock_opts *opts,
+	      struct hf_lock **ret_lock, struct hf_holder *ret_blocker, struct hf_err *err);
 
 /* What the commands work with. */
 struct lock_context {

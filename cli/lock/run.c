@@ -217,7 +217,7 @@ static int run_becoming(struct run *run)
 	struct hf_err err = HF_ERR_INIT;
 	struct hf_lock *lock = NULL;
 	int go = 1, status = HF_EXIT_DONE;
-	int r = hf_lock_acquire(run->context.locks, run->name, &opts, &lock, &blocker, &err);
+	int r = lock_take(run->cli, &run->context, run->name, &opts, &lock, &blocker, &err);
 
 	if (r < 0)
 		status = settle_failure(run, r, start, &blocker, &err, &go);
@@ -257,7 +257,7 @@ static int run_leased(struct run *run)
 	/* While we only wait for the lock, a signal ends us as it would end any process. */
 	(void)sigprocmask(SIG_SETMASK, &leased.signals.mask, NULL);
 	opts = lock_options_for(&run->o, &id, HF_LOCK_FREE_ON_EXIT);
-	r = hf_lock_acquire(run->context.locks, run->name, &opts, &lease.lock, &blocker, &err);
+	r = lock_take(run->cli, &run->context, run->name, &opts, &lease.lock, &blocker, &err);
 	/* Killed while it waited? Then that is how it ended. */
 	if (r == HF_E_GONE)
 		return await_leased(&leased);

@@ -10,6 +10,7 @@
 #include "lock/lock.h"
 #include "session/run.h"
 #include "session/session.h"
+#include "waiting.h"
 
 #define NOT_GIVEN UINT64_MAX /* beyond what a number on the command line can be */
 
@@ -107,6 +108,10 @@ static int check_limits(struct run *run)
 		return cli_usage(run->cli, "--max-runs and --max-depth are at least 1");
 	if (run->max_active == 0 || (run->max_active != NOT_GIVEN && run->max_active > HF_LOCK_SLOTS_MAX))
 		return cli_usage(run->cli, "--max-active goes from 1 to %d", HF_LOCK_SLOTS_MAX);
+	if (run->priority > HF_LOCK_PRIORITY_MAX)
+		return cli_usage(run->cli, "--priority goes from 0 to %d", HF_LOCK_PRIORITY_MAX);
+	if (run->priority && run->max_active == NOT_GIVEN && !run->resume)
+		return cli_usage(run->cli, "--priority needs --max-active N");
 	if (run->o.resume_token && !run->resume)
 		return cli_usage(run->cli, "--token needs --resume");
 	if (run->o.group && run->max_active == NOT_GIVEN && !run->resume)
@@ -168,6 +173,7 @@ static void fill_options(struct run *run, char **command)
 	o->max_runs = given(run->max_runs);
 	o->max_depth = given(run->max_depth);
 	o->max_active = given(run->max_active);
+	o->priority = (uint32_t)run->priority;
 	o->log_max = run->log_max == NOT_GIVEN ? 0 : run->log_max ? run->log_max : HF_RUN_LOG_UNLIMITED;
 }
 
@@ -177,6 +183,7 @@ static int start(struct run *run, char **command)
 	struct hf_run_report report = { 0 };
 	struct hf_err err = HF_ERR_INIT;
 	int status = HF_EXIT_DONE, r;
+	struct waiting *line;
 	struct hf_state *state = cli_state(run->cli, 0, &status);
 
 	if (!state)
@@ -185,8 +192,12 @@ static int start(struct run *run, char **command)
 	status = run_spool(run);
 	if (status != HF_EXIT_DONE)
 		return status;
+	line = run->lock.wait_ns == 0 ? NULL : waiting_begin(run->cli, run->detach);
+	run->o.waiting = line ? waiting_show : NULL;
+	run->o.waiting_arg = line;
 	r = run->detach ? hf_tx_start(state, run->name, &run->o, &run->tx, &report, &err)
 			: hf_tx_supervise(state, run->name, &run->o, &run->tx, &report, &landed, &err);
+	waiting_end(line);
 	cli_keep_status(run->cli);
 	return r < 0 ? run_fail(run, r, &report, &err) : run_tell(run, &report, &landed);
 }
@@ -239,6 +250,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		{ "max-depth", 0, OPTION_COUNT, &run.max_depth, "N", "sessions within sessions (32)" },
 		{ "max-active", 0, OPTION_COUNT, &run.max_active, "N", "at most N of the group at once" },
 		{ "group", 0, OPTION_TEXT, &o->group, "NAME", "the group that --max-active counts (all)" },
+		{ "priority", 0, OPTION_COUNT, &run.priority, "N", "of those that wait for a place in the group, the highest is first (0)" },
 		{ "tree", 0, OPTION_TEXT, &run.tree_word, "auto|cgroup|walk", "how the processes of the session are found (auto)" },
 		{ "term", 0, OPTION_TEXT, &run.term_word, "leader|tree", "which get TERM first (leader)" },
 		RUN_IN_SPECS(run.in),

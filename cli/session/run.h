@@ -16,7 +16,7 @@ struct run {
 	struct hf_run_opts o;
 	/* -1: not given; 0 then says that there is to be none. */
 	int64_t deadline_ns, idle_ns, hang_ns, grace_ns, verify_ns, every_ns, backoff_ns, backoff_max_ns;
-	uint64_t max_runs, max_depth, max_active, log_max;
+	uint64_t max_runs, max_depth, max_active, log_max, priority;
 	const char *tree_word, *term_word;
 	char **env; /* to be freed, with what env_set has */
 	size_t n_set;

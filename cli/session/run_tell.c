@@ -1,5 +1,6 @@
 /* cli/session/run_tell.c - run: what came of it, in words, as JSON and as an exit status. */
 #include <stdio.h>
+#include <string.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/view/lock.h"
@@ -95,6 +96,11 @@ int run_fail(struct run *run, int r, const struct hf_run_report *report, const s
 
 	if (r == HF_E_BUSY || r == HF_E_TIMEOUT)
 		return say_busy(run, report, err);
+	/* No place in the group, as no name; its keeper has left the event of it (L8). */
+	if (r == HF_E_LIMIT && strcmp(err->op, "group") == 0 && run->lock.on_timeout == ON_TIMEOUT_SKIP) {
+		cli_say(run->cli, "skipped: session '%s': %s", run->name, err->detail);
+		return HF_EXIT_DONE;
+	}
 	status = cli_fail(run->cli, err);
 	if (r == HF_E_LIMIT)
 		return (int)run->lock.busy_status;

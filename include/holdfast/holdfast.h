@@ -17,6 +17,7 @@
 #include "holdfast/journal.h"
 #include "holdfast/land.h"
 #include "holdfast/lock.h"
+#include "holdfast/log.h"
 #include "holdfast/name.h"
 #include "holdfast/parse.h"
 #include "holdfast/plan.h"

@@ -34,7 +34,7 @@
  * (.token, .token.copy); a damaged copy goes to quarantine. What is not noticed: an older record that
  * is put back in the second after another process saw the clock ahead; and the loss of both copies together with that of the record.
  *
- * Waiting is first come, first served. A waiter sleeps in one poll on its own channel,
+ * Waiting is first come, first served, among waiters of one priority. A waiter sleeps in one poll on its own channel,
  * on the death of the process before it (and of the owner, if it waits for another), and
  * on its deadline; a release wakes exactly one.
  *
@@ -98,6 +98,7 @@
 #include "holdfast/clock.h"
 #include "holdfast/err.h"
 #include "holdfast/journal.h"
+#include "holdfast/name.h"
 #include "holdfast/proc.h"
 #include "holdfast/state.h"
 
@@ -106,6 +107,7 @@ HF_C_BEGIN
 #define HF_LOCK_SLOTS_MAX 64
 #define HF_LOCK_TTL_MAX   (INT64_C(30) * 24 * 3600 * HF_SEC) /* longer leases are refused */
 #define HF_LOCK_TURN_NS   (2 * HF_SEC)
+#define HF_LOCK_PRIORITY_MAX 1000
 
 #define HF_LOCK_CLAIMS_MAX 256
 
@@ -138,6 +140,16 @@ enum hf_lock_flags {
 	HF_LOCK_FREE_ON_EXIT = 1 << 1,  /* the owner's exit is its release, not a take-over */
 };
 
+/* Where an acquisition stands that waits. */
+struct hf_lock_waiting {
+	enum hf_lock_kind kind;
+	char name[HF_NAME_MAX + 1];
+	int64_t waited_ns;
+	uint32_t place, of;    /* in the queue, from 1; 0: not known */
+	unsigned slots;        /* 0: not a slots lock */
+	struct hf_proc_id holder; /* the first of them; pid 0: none, or not known */
+};
+
 /* All zero means: exclusive, do not wait, no lease, owned by the caller. */
 struct hf_lock_opts {
 	size_t size;            /* sizeof(struct hf_lock_opts) */
@@ -152,6 +164,12 @@ struct hf_lock_opts {
 	 * the wait goes on; 0: the wait ends. NULL: the wait ends. */
 	int (*go_on)(void *arg);
 	void *go_on_arg;
+	/* Called by the waiting thread about every waiting_ns (0: a second) while it waits, with where it stands. It holds no guard
+	 * then; what it does delays the acquisition. A store that does not tell never calls it. NULL: nothing is called. */
+	void (*waiting)(void *arg, const struct hf_lock_waiting *waiting);
+	void *waiting_arg;
+	int64_t waiting_ns;
+	unsigned priority;      /* of waiters, the highest is first; at most HF_LOCK_PRIORITY_MAX. A store may take it for 0 */
 };
 
 /* One holder, as others see it. */
@@ -309,6 +327,7 @@ struct hf_waiter {
 	int32_t thread;
 	enum hf_lock_mode mode;
 	int64_t waited_ns;
+	unsigned priority;
 };
 
 struct hf_lock_info {
@@ -318,7 +337,7 @@ struct hf_lock_info {
 	unsigned slots; /* 0: not a slots lock */
 	const struct hf_holder *holders;
 	size_t n_holders;
-	const struct hf_waiter *waiters; /* first come first */
+	const struct hf_waiter *waiters; /* in the order in which they get it */
 	size_t n_waiters;
 };
 

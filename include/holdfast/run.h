@@ -93,6 +93,7 @@
 #include "holdfast/err.h"
 #include "holdfast/journal.h"
 #include "holdfast/lock.h"
+#include "holdfast/log.h"
 #include "holdfast/proc.h"
 #include "holdfast/state.h"
 
@@ -169,7 +170,7 @@ struct hf_run_opts {
 	int64_t idle_ns;           /* end it after so long without output or heartbeat (hf_session_beat); 0: never */
 	int64_t hang_ns;           /* show it as hung after so long without output; 0: HF_RUN_HANG_NS */
 	int64_t grace_ns;          /* 0: HF_RUN_GRACE_NS; negative: KILL at once */
-	int64_t wait_ns;           /* for the lock; 0: do not wait; negative: for ever */
+	int64_t wait_ns;           /* for the name and for a place in the group together; 0: do not wait; negative: for ever */
 	int64_t ttl_ns;            /* 0: HF_RUN_TTL_NS */
 	const char *verify;        /* run by sh -c after success */
 	int64_t verify_ns;         /* 0: HF_RUN_VERIFY_NS */
@@ -202,6 +203,11 @@ struct hf_run_opts {
 	const char *notify_on;
 	/* With HF_RUN_RESUME: the token of the run that is to be resumed; HF_E_STALE when another one was the last. 0: any. Not stored. */
 	uint64_t resume_token;
+	uint32_t priority;         /* of those that wait for a place in the group, the highest is first; at most HF_LOCK_PRIORITY_MAX */
+	/* Called about once a second while it waits for its name or for a place in its group, and with NULL when such a wait, of which it was
+	 * told, is over. hf_run_supervise: in the keeper, which is a fork of the caller, before the command has been started. Not stored. */
+	void (*waiting)(void *arg, const struct hf_lock_waiting *waiting);
+	void *waiting_arg;
 };
 
 /* How an attempt ended. The words are what `ps` and the journal say. */
@@ -286,7 +292,7 @@ struct hf_run_report {
  *   HF_E_FINISHED            it has succeeded already and is not resumed
  *   HF_E_NO_SESSION          there is nothing to resume
  *   HF_E_NO_DIRECTORY        the directory that it is to run in is not there
- *   HF_E_LIMIT               max_depth or max_active; the detail has the numbers
+ *   HF_E_LIMIT               max_depth or max_active, also after wait_ns; the detail has the numbers
  *   HF_E_REMAINS             processes of an earlier run could not be ended
  *   HF_E_NAME, -EINVAL, -errno
  */
@@ -311,8 +317,6 @@ HF_API int hf_run_start(struct hf_state *state, const char *name, const struct h
 			struct hf_run_report *ret_report, struct hf_err *err) HF_MUST_CHECK;
 
 /* -- looking, waiting, stopping ------------------------------------------------ */
-
-struct hf_sessions; /* the sessions of one state directory */
 
 /* Opens them. `journal` may be NULL: then no events are written. */
 HF_API int hf_sessions_open(struct hf_state *state, struct hf_journal *journal,
@@ -373,6 +377,7 @@ struct hf_session_info {
 	int last_line_partial;     /* 1: that lacks its newline */
 	int seen;                  /* 1: hf_session_set_seen was called for this run */
 	uint32_t max_active;       /* of its group; 0: no limit */
+	uint32_t priority;         /* among those that wait for a place in it */
 };
 
 typedef void hf_session_fn(void *arg, const struct hf_session_info *info);
@@ -380,7 +385,7 @@ typedef void hf_session_fn(void *arg, const struct hf_session_info *info);
 /*
  * Calls `fn` with the session. HF_E_NO_SESSION; HF_E_FORMAT: its record was put away. While its
  * keeper lives it is shown all the same, from what its lock knows: as HF_SESSION_UNREADABLE, or
- * as HF_SESSION_STARTING, with the command "", before the record is written.
+ * as HF_SESSION_STARTING, with the command "", before the record is written, or as HF_SESSION_QUEUED.
  */
 HF_API int hf_session_look(struct hf_sessions *sessions, const char *name, hf_session_fn *fn,
 			   void *arg, struct hf_err *err) HF_MUST_CHECK;
@@ -490,107 +495,6 @@ HF_API int hf_sessions_prune(struct hf_sessions *sessions, const struct hf_prune
  * ($HOLDFAST_SESSION, $HOLDFAST_TOKEN). HF_E_NO_SESSION; -errno. Blocks: no.
  */
 HF_API int hf_session_beat(struct hf_sessions *sessions, const char *name, uint64_t token, int busy, struct hf_err *err) HF_MUST_CHECK;
-
-/* -- logs ------------------------------------------------------------------------ */
-
-/*
- * The output of a run, or what is kept of it: the newest, from the beginning of a line. It is
- * read from there on, over all that the limit drops meanwhile, nothing twice and, by a reader
- * that keeps up, nothing left out. Output that its keeper had not read when it was killed is lost.
- */
-struct hf_log;
-
-/*
- * Opens the session's log at its beginning; `number` 0 is that of the last run, 1 that of the
- * run that was logged before it. To be freed by hf_log_free. HF_E_NO_SESSION; -ENOENT when
- * there is no log, also when the last run was not logged and an earlier one was.
- */
-HF_API int hf_session_log(struct hf_sessions *sessions, const char *name, unsigned number,
-			  struct hf_log **ret_log, struct hf_err *err) HF_MUST_CHECK;
-
-/* Reads on. Returns how many bytes; 0: there are no more now. Does not block. */
-HF_API int hf_log_read(struct hf_log *log, void *to, size_t cap, struct hf_err *err) HF_MUST_CHECK;
-
-/* Where output came from. */
-enum hf_log_stream {
-	HF_LOG_UNKNOWN = 0, /* not recorded: an older log, or the command wrote to the log itself */
-	HF_LOG_OUT = 1,
-	HF_LOG_ERR = 2,
-	HF_LOG_BOTH = 3,    /* a terminal, or one pipe or file for both */
-};
-
-/* Output that came together. */
-struct hf_log_span {
-	struct hf_wall at;         /* when, to 5 ms; ns 0: not known */
-	uint32_t attempt;          /* 0: not known */
-	enum hf_log_stream stream;
-};
-
-/* As hf_log_read, but what is read is of one span, which is told. */
-HF_API int hf_log_read_span(struct hf_log *log, void *to, size_t cap, struct hf_log_span *ret_span,
-			    struct hf_err *err) HF_MUST_CHECK;
-
-/* Goes to where the last `lines` lines begin. Returns 0 or -errno. */
-HF_API int hf_log_tail(struct hf_log *log, uint64_t lines, struct hf_err *err) HF_MUST_CHECK;
-
-/*
- * How many bytes are missing before what is read next: those that were dropped before it was
- * opened, and those that were while the reader was elsewhere.
- */
-HF_API uint64_t hf_log_dropped(const struct hf_log *log);
-
-/*
- * A descriptor that poll calls readable when there may be more; hf_log_read makes it silent.
- * It is the log's, which closes it. -errno.
- */
-HF_API int hf_log_fd(struct hf_log *log, struct hf_err *err) HF_MUST_CHECK;
-
-/* Frees. NULL is fine. After fork: allowed in the child. */
-HF_API void hf_log_free(struct hf_log *log);
-
-/* -- its terminal ------------------------------------------------------------------- */
-
-/*
- * The terminal of a session that was started with HF_RUN_TERMINAL. Its output is the log's (hf_session_log), from its start on. What is
- * typed comes from one viewer at a time: the first that wants to type, and when it leaves the one that has waited longest.
- */
-struct hf_attach;
-
-enum hf_attach_flags {
-	HF_ATTACH_READ_ONLY = 1 << 0, /* it never types */
-	HF_ATTACH_TAKE = 1 << 1,      /* it types instead of the viewer that does */
-};
-
-struct hf_attach_opts {
-	size_t size;            /* sizeof(struct hf_attach_opts) */
-	unsigned flags;         /* enum hf_attach_flags */
-	uint32_t rows, columns; /* of the viewer's own terminal; the command's gets them when it may type. 0: not known */
-};
-
-/*
- * Attaches to it, until hf_attach_free. HF_E_GONE: it has ended; -ENOTTY: it has no terminal; HF_E_UNTRUSTED: what listens there is not its
- * keeper; HF_E_NO_SESSION; -errno. At most 8 viewers; one more is let go at once. Does not block.
- */
-HF_API int hf_session_attach(struct hf_sessions *sessions, const char *name, const struct hf_attach_opts *opts,
-			     struct hf_attach **ret_attach, struct hf_err *err) HF_MUST_CHECK;
-
-/* A descriptor that poll calls readable when there is something to hear, and writable when more can be typed. It is the attach's. */
-HF_API int hf_attach_fd(const struct hf_attach *attach);
-
-/* Takes what the keeper says. 1: whether it may type has been said, perhaps anew; 0: nothing; HF_E_GONE: the session has ended, or let it go. */
-HF_API int hf_attach_hear(struct hf_attach *attach) HF_MUST_CHECK;
-
-/* 1 when it may type; 0 when it may not, with the pid of the viewer that does (0: none) in *ret_writer, which may be NULL. */
-HF_API int hf_attach_types(const struct hf_attach *attach, int32_t *ret_writer);
-
-/* Types. Returns how many bytes were taken; -EAGAIN: none now; HF_E_GONE. What a viewer types that may not is dropped. */
-HF_API int hf_attach_type(struct hf_attach *attach, const void *keys, size_t n) HF_MUST_CHECK;
-
-/* The viewer's terminal has another size. 0; -EAGAIN; HF_E_GONE. */
-HF_API int hf_attach_resize(struct hf_attach *attach, uint32_t rows, uint32_t columns);
-
-/* Leaves. NULL is fine. After fork: allowed in the child. */
-HF_API void hf_attach_free(struct hf_attach *attach);
 
 HF_C_END
 

@@ -82,6 +82,9 @@ static int fill_request(struct hf_locks *locks, const char *name, const struct h
 	if ((unsigned)use.mode > HF_LOCK_SLOTS ||
 	    use.flags & ~(unsigned)(HF_LOCK_REENTRANT | HF_LOCK_FREE_ON_EXIT))
 		return FAIL(err, -EINVAL, "arguments", name, "unknown mode or flag");
+	if (use.priority > HF_LOCK_PRIORITY_MAX || use.waiting_ns < 0)
+		return FAIL(err, -EINVAL, "arguments", name, "a priority is at most %d, and waiting_ns not negative",
+			    HF_LOCK_PRIORITY_MAX);
 	if (use.cancel_fd < 0)
 		return FAIL(err, -EINVAL, "arguments", name, "cancel_fd is not a descriptor");
 	r = check_caps(store, name, &use, err);
@@ -96,6 +99,10 @@ static int fill_request(struct hf_locks *locks, const char *name, const struct h
 					 .cancel_fd = use.cancel_fd,
 					 .go_on = use.go_on,
 					 .go_on_arg = use.go_on_arg,
+					 .waiting = use.waiting,
+					 .waiting_arg = use.waiting_arg,
+					 .waiting_ns = use.waiting_ns ? use.waiting_ns : HF_SEC,
+					 .priority = use.priority,
 					 .owner = owner_of(locks->context, use.owner) };
 	return use.owner ? check_lives(locks->context, name, &ret->owner, err) : 0;
 }

@@ -40,6 +40,10 @@ struct hf_lock_request {
 	int cancel_fd;  /* ends the wait when it is readable; 0: none */
 	int (*go_on)(void *arg); /* asked first, if not NULL: 1 goes on */
 	void *go_on_arg;
+	void (*waiting)(void *arg, const struct hf_lock_waiting *waiting); /* NULL: none */
+	void *waiting_arg;
+	int64_t waiting_ns;
+	unsigned priority;
 };
 
 typedef void hf_lock_look_fn(void *arg, const struct hf_lock_info *info);

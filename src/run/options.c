@@ -27,6 +27,7 @@ const struct hf_option hf_options[] = {
 	{ "max_depth", "max-depth", HF_OPTION_COUNT, OF(max_depth) },
 	{ "max_active", "max-active", HF_OPTION_COUNT, OF(max_active) },
 	{ "group", "group", HF_OPTION_TEXT, OF(group) },
+	{ "priority", "priority", HF_OPTION_COUNT, OF(priority) },
 	{ "stage", "stage", HF_OPTION_TEXT, OF(stage) },
 	{ "ttl_ns", "ttl", HF_OPTION_DURATION, OF(ttl_ns) },
 	{ "log_max", "log-max", HF_OPTION_SIZE, OF(log_max) },
@@ -174,6 +175,8 @@ int hf_options_check(const char *name, const struct hf_run_opts *o, struct hf_er
 	if (o->log_max && o->log_max < HF_RUN_LOG_MIN)
 		return FAIL(err, -EINVAL, "arguments", name, "a log's limit is at least %d bytes",
 			    HF_RUN_LOG_MIN);
+	if (o->priority > HF_LOCK_PRIORITY_MAX)
+		return FAIL(err, -EINVAL, "arguments", name, "priority is at most %d", HF_LOCK_PRIORITY_MAX);
 	if (o->max_active > HF_LOCK_SLOTS_MAX)
 		return FAIL(err, -EINVAL, "arguments", name, "max_active is at most %d", HF_LOCK_SLOTS_MAX);
 	for (size_t i = 0; o->env && o->env[i]; i++)

@@ -150,3 +150,26 @@ enum hf_view_tone hf_view_lock_tone(const struct hf_holder *holder)
 {
 	return holder && holder->liveness == HF_ALIVE ? HF_TONE_GOOD : HF_TONE_CARE;
 }
+
+void hf_view_waiting(struct hf_buf *out, const struct hf_lock_waiting *where, int in_background)
+{
+	char comm[HF_COMM_MAX] = "";
+
+	hf_buf_add_text(out, where->kind == HF_LOCK_KIND_GROUP ? "waiting for a place in '" : "waiting for '");
+	hf_buf_add_shown(out, where->name, strlen(where->name));
+	hf_buf_add_text(out, "' (");
+	if (where->kind == HF_LOCK_KIND_GROUP)
+		hf_buf_add_format(out, "all %u taken, ", where->slots);
+	if (where->kind != HF_LOCK_KIND_GROUP && where->holder.pid > 0) {
+		hf_comm_read(where->holder.pid, comm);
+		hf_buf_add_format(out, "pid %d ", (int)where->holder.pid);
+		hf_buf_add_shown(out, comm, strlen(comm));
+		hf_buf_add_text(out, comm[0] ? ", " : "");
+	}
+	hf_buf_add_format(out, "%lld s)", (long long)(where->waited_ns / HF_SEC));
+	if (where->place > 0)
+		hf_buf_add_format(out, ", place %u", where->place);
+	if (where->place > 0 && where->of > where->place)
+		hf_buf_add_format(out, " of %u", where->of);
+	hf_buf_add_text(out, in_background ? "; Ctrl-C leaves it waiting in the background" : "; Ctrl-C gives up");
+}

@@ -34,4 +34,7 @@ enum hf_view_tone hf_view_lock_tone(const struct hf_holder *holder);
 /* How long a lease lasts: "12s", "expired", "-" for none. */
 void hf_view_lease(struct hf_buf *out, int64_t left_ns);
 
+/* "waiting for 'build' (pid 4711 make, 4 s), place 1; Ctrl-C gives up", or what Ctrl-C does where the wait is another process's. */
+void hf_view_waiting(struct hf_buf *out, const struct hf_lock_waiting *where, int in_background);
+
 #endif

@@ -111,6 +111,7 @@ json_t *hf_view_session(const struct hf_session_info *info, const struct hf_view
 	hf_view_set(&object, "argv", words_json(info->argv));
 	hf_view_set(&object, "cwd", hf_view_text(info->cwd && info->cwd[0] ? info->cwd : NULL));
 	hf_view_set(&object, "group", hf_view_text(info->group));
+	hf_view_set(&object, "priority", json_integer(info->priority));
 	set_end(&object, info);
 	hf_view_set(&object, "outlived", outlived_json(info->outlived, info->outlived_names));
 	set_figures(&object, info);

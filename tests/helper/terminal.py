@@ -491,4 +491,91 @@ def attach_does_not_ask_again(options):
     must(t, b"\x1b[?1049l" in t.seen, "the other screen was left on")
 
 
+
+# -- a wait is told ---------------------------------------------------------------------
+
+def screen(data):
+    """The lines that a person sees: carriage returns, newlines and the clearing of a line are all that came."""
+    lines, at = [""], 0
+    for part in re.findall(rb"\r|\n|\x1b\[K|[^\r\n\x1b]+", data):
+        if part == b"\r":
+            at = 0
+        elif part == b"\n":
+            lines.append("")
+            at = 0
+        elif part == b"\x1b[K":
+            lines[-1] = lines[-1][:at]
+        else:
+            text = part.decode()
+            lines[-1] = lines[-1][:at] + text + lines[-1][at + len(text):]
+            at += len(text)
+    return [line for line in lines if line]
+
+
+HELD = "echo up >up; until [ -e go ]; do sleep 0.02; done"
+
+
+def waits(holder, argv, line, status=0, after=("DONE",)):
+    """`argv` waits for what `holder` has: `line` is seen, anew each second, and is gone when it goes on."""
+    held = subprocess.Popen([HOLDFAST, *holder, "--", "sh", "-c", HELD], stdout=subprocess.DEVNULL)
+    end = time.monotonic() + LIMIT
+    while not os.path.exists("up"):
+        if time.monotonic() > end:
+            sys.exit("the holder does not come up")
+        time.sleep(0.02)
+    t = Terminal([HOLDFAST, *argv], rows=24, columns=80)
+    t.expect("\r" + line + "\x1b\\[K")
+    t.expect("\r" + line + "\x1b\\[K")
+    seen = screen(t.seen)
+    must(t, len(seen) == 1 and re.fullmatch(line, seen[0]) and len(seen[0]) < 80, f"the screen shows {seen}")
+    # Given up by Ctrl-C, or let in.
+    if status:
+        t.send(b"\x03")
+    else:
+        open("go", "w", encoding="ascii").close()
+    got = t.wait()
+    must(t, got == status, f"status {got}")
+    if not status:
+        seen = screen(t.seen)
+        must(t, len(seen) == len(after) and all(map(re.fullmatch, after, seen)), f"the screen shows {seen}")
+    open("go", "w", encoding="ascii").close()
+    if held.wait(LIMIT):
+        sys.exit("the holder failed")
+    for name in ("up", "go"):
+        os.remove(name)
+
+
+def waits_lock_run(options):
+    line = r"waiting for 'build' \(pid \d+ sh, \d+ s\), place 1; Ctrl-C gives up"
+    waits(["lock", "run", "build"], ["lock", "run", "build", "--", "echo", "DONE"], line)
+    waits(["lock", "run", "build"], ["lock", "run", "build", "--ttl", "5s", "--", "echo", "DONE"], line)
+    waits(["lock", "run", "build"], ["lock", "run", "build", "--", "echo", "DONE"], line, status=-signal.SIGINT % 256)
+
+
+def waits_lock_acquire(options):
+    line = r"waiting for 'build' \(pid \d+ sh, \d+ s\), place 1; Ctrl-C gives up"
+    waits(["lock", "run", "build"], ["lock", "acquire", "-w", "1m", "build"], line, after=[r"\d+"])
+
+
+def waits_run_name(options):
+    line = r"waiting for 'x' \(pid \d+ [a-z-]+, \d+ s\), place 1; Ctrl-C gives up"
+    waits(["run", "x"], ["run", "-w", "x", "--", "echo", "DONE"], line)
+    waits(["run", "x"], ["run", "-w", "1m", "x", "--", "echo", "DONE"], line, status=130)
+
+
+def waits_run_group(options):
+    line = r"waiting for a place in 'g' \(all 1 taken, \d+ s\), place 1; Ctrl-C gives up"
+    waits(["run", "h", "--group", "g", "--max-active", "1"],
+          ["run", "y", "--group", "g", "--max-active", "1", "-w", "--", "echo", "DONE"], line)
+    waits(["run", "h", "--group", "g", "--max-active", "1"],
+          ["run", "y", "--group", "g", "--max-active", "1", "-w", "--", "echo", "DONE"], line, status=130)
+
+
+def waits_run_detached(options):
+    line = r"waiting for a place in 'g' \(all 1 taken, \d+ s\), place 1; Ctrl-C leaves .*"
+    waits(["run", "h", "--group", "g", "--max-active", "1"],
+          ["run", "-d", "y", "--group", "g", "--max-active", "1", "-w", "--", "true"], line,
+          after=["y runs in the background: pid \\d+, attempt 1"])
+
+
 globals()[sys.argv[1]](sys.argv[2:])

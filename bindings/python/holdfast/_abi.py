@@ -36,6 +36,7 @@ HF_LAND_TARGETS_MAX = 4
 HF_LAND_VERIFY_NS = 600000000000
 HF_LOCK_CLAIMS_MAX = 256
 HF_LOCK_KINDS = 6
+HF_LOCK_PRIORITY_MAX = 1000
 HF_LOCK_SLOTS_MAX = 64
 HF_LOCK_TTL_MAX = 2592000000000000
 HF_LOCK_TURN_NS = 2000000000
@@ -348,6 +349,16 @@ HF_LAND_BASE_WORKTREE = 1
 # enum hf_land_flags
 HF_LAND_KEEP_PLAN = 1
 
+# enum hf_log_stream
+HF_LOG_UNKNOWN = 0
+HF_LOG_OUT = 1
+HF_LOG_ERR = 2
+HF_LOG_BOTH = 3
+
+# enum hf_attach_flags
+HF_ATTACH_READ_ONLY = 1
+HF_ATTACH_TAKE = 2
+
 # enum hf_run_flags
 HF_RUN_RESUME = 1
 HF_RUN_LEAVE_RUNNING = 2
@@ -405,16 +416,6 @@ HF_SESSION_QUEUED = 16
 HF_STOP_STOPPED = 0
 HF_STOP_KILLED = 1
 HF_STOP_ALREADY_GONE = 2
-
-# enum hf_log_stream
-HF_LOG_UNKNOWN = 0
-HF_LOG_OUT = 1
-HF_LOG_ERR = 2
-HF_LOG_BOTH = 3
-
-# enum hf_attach_flags
-HF_ATTACH_READ_ONLY = 1
-HF_ATTACH_TAKE = 2
 
 # enum hf_tx_keep
 HF_TX_KEEP_DEFAULT = 0
@@ -563,6 +564,18 @@ class hf_proc_id(Structure):
     ]
 
 
+class hf_lock_waiting(Structure):
+    _fields_ = [
+        ("kind", c_int),
+        ("name", c_char * 81),
+        ("waited_ns", c_int64),
+        ("place", c_uint32),
+        ("of", c_uint32),
+        ("slots", c_uint),
+        ("holder", hf_proc_id),
+    ]
+
+
 class hf_lock_opts(Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -575,6 +588,10 @@ class hf_lock_opts(Structure):
         ("cancel_fd", c_int),
         ("go_on", c_void_p),
         ("go_on_arg", c_void_p),
+        ("waiting", c_void_p),
+        ("waiting_arg", c_void_p),
+        ("waiting_ns", c_int64),
+        ("priority", c_uint),
     ]
 
 
@@ -606,6 +623,7 @@ class hf_waiter(Structure):
         ("thread", c_int32),
         ("mode", c_int),
         ("waited_ns", c_int64),
+        ("priority", c_uint),
     ]
 
 
@@ -1008,6 +1026,23 @@ class hf_land_info(Structure):
     ]
 
 
+class hf_log_span(Structure):
+    _fields_ = [
+        ("at", hf_wall),
+        ("attempt", c_uint32),
+        ("stream", c_int),
+    ]
+
+
+class hf_attach_opts(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("flags", c_uint),
+        ("rows", c_uint32),
+        ("columns", c_uint32),
+    ]
+
+
 class hf_run_opts(Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -1042,6 +1077,9 @@ class hf_run_opts(Structure):
         ("input_fd", c_int),
         ("notify_on", c_char_p),
         ("resume_token", c_uint64),
+        ("priority", c_uint32),
+        ("waiting", c_void_p),
+        ("waiting_arg", c_void_p),
     ]
 
 
@@ -1117,6 +1155,7 @@ class hf_session_info(Structure):
         ("last_line_partial", c_int),
         ("seen", c_int),
         ("max_active", c_uint32),
+        ("priority", c_uint32),
     ]
 
 
@@ -1137,23 +1176,6 @@ class hf_prune_opts(Structure):
         ("dry_run", c_int),
         ("removed", c_void_p),
         ("arg", c_void_p),
-    ]
-
-
-class hf_log_span(Structure):
-    _fields_ = [
-        ("at", hf_wall),
-        ("attempt", c_uint32),
-        ("stream", c_int),
-    ]
-
-
-class hf_attach_opts(Structure):
-    _fields_ = [
-        ("size", c_size_t),
-        ("flags", c_uint),
-        ("rows", c_uint32),
-        ("columns", c_uint32),
     ]
 
 
@@ -1354,6 +1376,7 @@ STRUCTS: List[Any] = [
     hf_problem_info,
     hf_verify_result,
     hf_proc_id,
+    hf_lock_waiting,
     hf_lock_opts,
     hf_holder,
     hf_lock_claim,
@@ -1389,14 +1412,14 @@ STRUCTS: List[Any] = [
     hf_land_path,
     hf_land_report,
     hf_land_info,
+    hf_log_span,
+    hf_attach_opts,
     hf_run_opts,
     hf_run_report,
     hf_session_end,
     hf_session_info,
     hf_wait_opts,
     hf_prune_opts,
-    hf_log_span,
-    hf_attach_opts,
     hf_tx_opts,
     hf_tx_conflict,
     hf_tx_report,

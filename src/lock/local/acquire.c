@@ -21,6 +21,7 @@
 #include "hf/lock/local/queue/queue.h"
 #include "hf/lock/local/queue/wait.h"
 #include "hf/proc/judge.h"
+#include "hf/sys/fd/poll.h"
 
 /*
  * Bound on leaving the queue after a timeout. If it is exceeded, the entry is skipped later, because
@@ -60,7 +61,7 @@ static int grant_first(struct hf_guard *guard, struct hf_attempt *a, struct hf_e
 {
 	int r;
 
-	if (!a->queued || guard->record.first != a->entry.ticket || guard->record.n_holders > 0 ||
+	if (!a->queued || guard->record.first != a->entry.ticket || guard->record.n_holders > 0 || guard->record.ranked ||
 	    a->entry.mode != HF_LOCK_EXCLUSIVE)
 		return 0;
 	if (a->entry.ttl_ms > 0)
@@ -358,7 +359,9 @@ int hf_local_acquire(struct hf_store *store, const struct hf_lock_request *reque
 			 (request->flags & HF_LOCK_FREE_ON_EXIT ? HF_HOLDER_FREE_ON_EXIT : 0),
 		.ttl_ms = to_ttl_ms(request->ttl_ns),
 		.slots = request->slots,
+		.priority = request->priority,
 	};
+	a.tell_at = request->waiting ? hf_mono_in(request->waiting_ns) : HF_MONO_NEVER;
 	while ((r = look_once(&a, ret_blocker, err)) == 0 || r == 2) {
 		r = r == 0 ? hf_attempt_sleep(&a, err) : 0;
 		if (r != 0)

@@ -33,7 +33,8 @@ static size_t show_waiters(const struct hf_local *locks, const struct hf_lock_en
 		to[living++] = (struct hf_waiter){ .id = entries[i].waiter,
 						   .thread = entries[i].waiter_thread,
 						   .mode = entries[i].mode,
-						   .waited_ns = now - entries[i].since_ns };
+						   .waited_ns = now - entries[i].since_ns,
+						   .priority = entries[i].priority };
 	}
 	return living;
 }
@@ -61,6 +62,7 @@ static int show(struct hf_guard *guard, hf_lock_look_fn *fn, void *arg, struct h
 		return hf_fail_sys(err, ENOMEM, "memory", info.name);
 	for (size_t i = 0; i < info.n_holders; i++)
 		hf_holder_show(guard->locks, &guard->record, &guard->record.holders[i], &holders[i]);
+	hf_queue_rank(entries, n);
 	info.n_waiters = show_waiters(guard->locks, entries, n, waiters);
 	info.holders = holders;
 	info.waiters = waiters;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
 #include "hf/lock/local/queue/grant.h"
 #include "hf/lock/local/record/holders.h"
 #include "hf/lock/local/peek.h"
@@ -94,24 +95,77 @@ static int is_due(struct hf_attempt *a, struct hf_guard *reading, int64_t *ns)
 	return admits_first(reading) || is_overdue(a, reading, ns);
 }
 
+/* Reads the record; `reading` is no guard, and only its descriptor, names and record are looked at. The descriptor, or less than 0. */
+static int open_reading(const struct hf_attempt *a, struct hf_guard *reading)
+{
+	const char *name = a->request->lock.name;
+	AUTO_FD fd = -1;
+
+	hf_guard_init(reading);
+	reading->locks = a->locks;
+	reading->dir = &a->locks->kinds[a->request->lock.kind];
+	if (hf_name_key(name, strlen(name), reading->key, NULL) < 0)
+		return -1;
+	fd = hf_open_noatime(reading->dir->fd, reading->key, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	if (fd < 0 || hf_peek_record(fd, &reading->record) < 0)
+		return -1;
+	reading->fd = fd;
+	return fd_take(&fd);
+}
+
 int hf_peek(struct hf_attempt *a, int64_t *ret_ns)
 {
-	/* What it calls looks at the descriptor, the names and the record only. */
 	AUTO_FREE struct hf_guard *reading = malloc(sizeof(*reading));
-	const char *name = a->request->lock.name;
 	AUTO_FD fd = -1;
 
 	*ret_ns = HF_LOCK_TURN_NS;
 	if (!reading)
 		return 1;
-	hf_guard_init(reading);
-	reading->locks = a->locks;
-	reading->dir = &a->locks->kinds[a->request->lock.kind];
-	if (hf_name_key(name, strlen(name), reading->key, NULL) < 0)
-		return 1;
-	fd = hf_open_noatime(reading->dir->fd, reading->key, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-	if (fd < 0 || hf_peek_record(fd, &reading->record) < 0)
-		return 1;
-	reading->fd = fd;
-	return is_due(a, reading, ret_ns);
+	fd = open_reading(a, reading);
+	return fd < 0 ? 1 : is_due(a, reading, ret_ns);
+}
+
+/* Of a longer queue the dead are counted as well until their turn comes. */
+#define JUDGED_MAX 64
+
+/* Our place among those that wait, and how many they are. */
+static void find_place(const struct hf_attempt *a, struct hf_guard *reading, struct hf_lock_waiting *ret)
+{
+	AUTO_FREE struct hf_lock_entry *entries = NULL;
+	char evidence[HF_EVIDENCE_MAX];
+	size_t n;
+
+	if (hf_queue_snapshot(reading, &entries, &n) < 0)
+		return;
+	hf_queue_rank(entries, n);
+	for (size_t i = 0; i < n; i++) {
+		int verdict = n > JUDGED_MAX ? 0 : hf_local_judge(a->locks, &entries[i].waiter, NULL, evidence);
+
+		if (verdict != 0 && verdict != HF_E_UNKNOWN)
+			continue;
+		ret->of++;
+		if (entries[i].ticket == a->entry.ticket)
+			ret->place = ret->of;
+	}
+}
+
+void hf_peek_waiting(const struct hf_attempt *a, struct hf_lock_waiting *ret)
+{
+	AUTO_FREE struct hf_guard *reading = malloc(sizeof(*reading));
+	AUTO_FD fd = -1;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->kind = a->request->lock.kind;
+	hf_copy_text(ret->name, sizeof(ret->name), a->request->lock.name);
+	ret->waited_ns = hf_local_now(a->locks) - a->entry.since_ns;
+	fd = reading ? open_reading(a, reading) : -1;
+	if (fd < 0)
+		return;
+	ret->slots = reading->record.slots;
+	if (reading->record.n_holders > 0)
+		ret->holder = reading->record.holders[0].id;
+	find_place(a, reading, ret);
+	/* It left the queue meanwhile: its turn has come. */
+	if (ret->place == 0)
+		ret->of = 0;
 }

@@ -20,4 +20,7 @@ int hf_peek_record(int fd, struct hf_lock_record *ret);
  */
 int hf_peek(struct hf_attempt *a, int64_t *ret_ns);
 
+/* Where the waiter stands, for people. */
+void hf_peek_waiting(const struct hf_attempt *a, struct hf_lock_waiting *ret);
+
 #endif

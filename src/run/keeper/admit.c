@@ -1,4 +1,4 @@
-/* run/keeper/admit.c - may the session start? Its depth, its name, and a place in its group. */
+/* run/keeper/admit.c - may the session start? Its depth, and its name. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,45 +43,16 @@ int hf_keeper_check_depth(struct hf_keeper *k, struct hf_err *err)
 	return hf_keeper_refuse(k, err);
 }
 
-/* A place among those of the group that may run at once. */
-int hf_keeper_take_slot(struct hf_keeper *k, struct hf_err *err)
-{
-	struct hf_lock_opts opts = { .size = sizeof(opts),
-				     .mode = HF_LOCK_SLOTS,
-				     .slots = k->o.max_active,
-				     .ttl_ns = k->o.ttl_ns };
-	int r;
-
-	if (k->o.max_active == 0)
-		return 0;
-	r = hf_lock_acquire(hf_locks_kind(k->sessions->locks, HF_LOCK_KIND_GROUP), k->o.group, &opts,
-			    &k->slot, NULL, err);
-	/* For both of us, as the name is: it is free when the tree is empty. Of more than half of
-	 * all slots there can be, some have to do with one. */
-	if (r == 0)
-		r = hf_lock_add_owner(k->slot, &k->record.supervisor, err);
-	if (r == -ENOSPC)
-		r = 0;
-	if (r == 0 || (r != HF_E_BUSY && r != HF_E_MODE))
-		return r;
-	if (r == HF_E_MODE)
-		(void)FAIL(err, HF_E_LIMIT, "group", k->name,
-			   "the group '%s' runs with another --max-active now", k->o.group);
-	else
-		(void)FAIL(err, HF_E_LIMIT, "group", k->name,
-			   "%u of %u sessions of the group '%s' are active (--max-active)",
-			   k->o.max_active, k->o.max_active, k->o.group);
-	return hf_keeper_refuse(k, err);
-}
-
 /* The name, for both of us: it is free only when both are gone. */
 int hf_keeper_take_lock(struct hf_keeper *k, struct hf_holder *ret_blocker, struct hf_err *err)
 {
-	struct hf_lock_opts opts = { .size = sizeof(opts),
-				     .wait_ns = k->o.wait_ns,
-				     .ttl_ns = k->o.ttl_ns };
-	int r = hf_lock_acquire(k->sessions->locks, k->name, &opts, &k->lock, ret_blocker, err);
+	struct hf_lock_opts opts = { .size = sizeof(opts), .ttl_ns = k->o.ttl_ns };
+	int r;
 
+	k->wait_until = hf_mono_in(k->o.wait_ns > 0 ? k->o.wait_ns : 0);
+	hf_keeper_wait_options(k, &opts);
+	r = hf_lock_acquire(k->sessions->locks, k->name, &opts, &k->lock, ret_blocker, err);
+	hf_keeper_waited(k);
 	if (r < 0)
 		return r;
 	k->record.token = hf_lock_token(k->lock);

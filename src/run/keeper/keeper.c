@@ -139,18 +139,6 @@ static int admit(struct hf_keeper *k, struct hf_err *err)
 
 /* -- what the command gets --------------------------------------------------------------- */
 
-static void shown_command(char *const *argv, char out[HF_RUN_COMMAND_MAX + 1])
-{
-	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
-
-	for (size_t i = 0; argv[i] && text.len < HF_RUN_COMMAND_MAX + 4; i++) {
-		if (i > 0)
-			hf_buf_add_char(&text, ' ');
-		hf_buf_add(&text, argv[i], strnlen(argv[i], HF_RUN_COMMAND_MAX + 4));
-	}
-	hf_session_clean_text(out, HF_RUN_COMMAND_MAX + 1, text.s);
-}
-
 static int make_group(struct hf_keeper *k)
 {
 	struct hf_cgroup own = HF_CGROUP_INIT;
@@ -208,7 +196,7 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 	if (!(k->o.flags & HF_RUN_LEAVE_RUNNING))
 		hf_session_set_marks(k->sessions, &k->record);
 	k->tree.limit = k->record.mark;
-	shown_command(k->o.argv, k->record.command);
+	hf_session_shown_command(k->o.argv, k->record.command);
 	k->record.started = hf_wall_now();
 	k->record.hang_ns = k->o.hang_ns;
 	k->record.grace_ns = k->o.grace_ns > 0 ? k->o.grace_ns : 0;
@@ -298,6 +286,11 @@ _Noreturn void hf_keeper_main(struct hf_keeper *k, struct hf_state *state)
 	news.report.supervisor = k->record.supervisor;
 	news.report.outcome = r == 0 ? k->record.outcome : HF_OUTCOME_NONE;
 	memcpy(news.report.cause, k->record.cause, sizeof(news.report.cause));
+	/* As one that waits for its name: it came to an end, and not to an error. */
+	if (r == HF_E_CANCELLED) {
+		hf_keeper_report_given_up(k, &news.report);
+		news.result = 0;
+	}
 	memcpy(news.report.resumed, k->resumed, sizeof(news.report.resumed));
 	news.report.outlived = k->record.outlived;
 	memcpy(news.report.outlived_names, k->record.outlived_names, sizeof(news.report.outlived_names));

@@ -4,7 +4,8 @@
  * One process, one thread, one poll.
  *
  *     keeper.c       its life: take the lock, settle what an earlier run left, the attempts, the end
- *     admit.c        may it start? depth, the name, a place in the group
+ *     admit.c        may it start? depth, the name
+ *     queue.c        a place in the group, and the wait for it
  *     resume.c       the options in force: given now, and stored before
  *     environment.c  the variables of the command
  *     schedule.c     attempt after attempt: when the next one begins, and when there is none
@@ -76,6 +77,9 @@ struct hf_keeper {
 
 	enum hf_cause over;     /* why the session is to end, all of it; the first cause stays */
 	int interrupted;        /* SIGINT or SIGQUIT came in this attempt; 0: no */
+	struct hf_mono wait_until; /* for the name, and then for a place in the group */
+	int queueing;           /* it waits for a place; nothing of this run is on record yet */
+	int told_waiting;       /* the caller was told that it waits */
 	int lost;               /* the lock is no longer ours: nothing may be written */
 	int landed;             /* what this attempt made is in its place: its success stands, whatever comes */
 	struct hf_renewal renewal;
@@ -123,6 +127,15 @@ int hf_keeper_loop(struct hf_keeper *keeper);
 int hf_keeper_check_depth(struct hf_keeper *keeper, struct hf_err *err);
 int hf_keeper_take_lock(struct hf_keeper *keeper, struct hf_holder *ret_blocker, struct hf_err *err);
 int hf_keeper_take_slot(struct hf_keeper *keeper, struct hf_err *err);
+
+/* A signal ended it while it waited for a place: what it came to. */
+void hf_keeper_report_given_up(const struct hf_keeper *keeper, struct hf_run_report *report);
+
+/* How long it may still wait, and what the locks call meanwhile. */
+void hf_keeper_wait_options(struct hf_keeper *keeper, struct hf_lock_opts *opts);
+
+/* Such a wait is over: the caller, if it was told of it, is told that. */
+void hf_keeper_waited(struct hf_keeper *keeper);
 
 /* Leaves the event of a refusal. Returns its code. */
 int hf_keeper_refuse(struct hf_keeper *keeper, const struct hf_err *err);

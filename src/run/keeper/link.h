@@ -20,6 +20,7 @@ enum hf_link_kind {
 	HF_LINK_TERMINAL = 3, /* a pty's descriptor comes with it; none: the pty is done with */
 	HF_LINK_SUSPENDED = 4, /* the command on the pty has stopped itself */
 	HF_LINK_KEEPER = 5, /* from the reaper between: the keeper's pidfd comes with it */
+	HF_LINK_WAITING = 7, /* in the background: `waiting` */
 	HF_LINK_RESUMED = 6, /* the stored options are in force: `terms`, and report.resumed */
 };
 
@@ -36,6 +37,7 @@ struct hf_link_news {
 	int result;                  /* HF_LINK_ENDED: what hf_run_supervise returns */
 	struct hf_run_report report;
 	struct hf_link_terms terms;
+	struct hf_lock_waiting waiting;
 	struct hf_err err;
 };
 

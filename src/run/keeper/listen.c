@@ -61,7 +61,7 @@ void hf_keeper_end(struct hf_keeper *k, enum hf_cause cause, int64_t grace_ns)
 		k->over = cause;
 	if (cause == HF_CAUSE_LOST)
 		k->lost = 1;
-	if (!first || !is_session_ending(k, cause))
+	if (!first || !is_session_ending(k, cause) || k->queueing)
 		return;
 	/* What is being landed is settled by the next run or reap, if we die now: the record goes on saying so. */
 	if (k->record.phase != HF_PHASE_LANDING) {

@@ -5,9 +5,11 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/run/options_json.h"
 #include "hf/run/session/log.h"
 #include "hf/run/session/beat.h"
 #include "hf/run/session/inspect.h"
+#include "hf/run/session/queued.h"
 #include "hf/run/session/seen.h"
 #include "hf/run/session/stored.h"
 #include "hf/run/session/usage.h"
@@ -277,6 +279,7 @@ void hf_session_show(struct hf_sessions *sessions, const struct hf_session_recor
 		info.group = stored.o.group;
 		info.idle_ns = stored.o.idle_ns > 0 ? stored.o.idle_ns : -1;
 		info.max_active = stored.o.max_active;
+		info.priority = stored.o.priority;
 	}
 	info.seen = hf_session_is_seen(sessions, r->name, r->token);
 	if (r->logged && hf_log_measure(sessions, r->name, r->log, &log) == 0) {
@@ -299,10 +302,12 @@ void hf_session_show(struct hf_sessions *sessions, const struct hf_session_recor
 }
 
 /* What is known of a session whose keeper lives, but whose record does not tell. */
-static void show_owner(const char *name, const struct hf_session_owner *owner, int damaged,
+static void show_owner(struct hf_sessions *sessions, const char *name, const struct hf_session_owner *owner, int damaged,
 		       const struct hf_session_record *before, hf_session_fn *fn, void *arg)
 {
 	struct hf_session_info info = nothing_known;
+	char command[HF_RUN_COMMAND_MAX + 1];
+	struct hf_run_opts queued = { 0 };
 
 	info.name = name;
 	info.state = damaged ? HF_SESSION_UNREADABLE : HF_SESSION_STARTING;
@@ -314,7 +319,18 @@ static void show_owner(const char *name, const struct hf_session_owner *owner, i
 	if (before)
 		info.last = end_of(before);
 	memcpy(info.evidence, owner->evidence, sizeof(info.evidence));
+	if (!damaged && hf_queued_load(sessions, name, owner->token, &queued)) {
+		info.state = HF_SESSION_QUEUED;
+		hf_session_shown_command(queued.argv, command);
+		info.command = command;
+		info.argv = queued.argv;
+		info.cwd = queued.cwd;
+		info.group = queued.group;
+		info.max_active = queued.max_active;
+		info.priority = queued.priority;
+	}
 	fn(arg, &info);
+	hf_options_free(&queued);
 }
 
 int hf_session_load_kept(struct hf_sessions *sessions, const char *name, struct hf_session_record *ret,
@@ -348,7 +364,7 @@ int hf_session_show_one(struct hf_sessions *sessions, const char *name, hf_sessi
 	if (r == 0)
 		hf_session_show(sessions, &record, fn, arg);
 	else if (r > 0)
-		show_owner(name, &owner, r == HF_KEPT_DAMAGED, r == HF_KEPT_BEFORE ? &record : NULL, fn, arg);
+		show_owner(sessions, name, &owner, r == HF_KEPT_DAMAGED, r == HF_KEPT_BEFORE ? &record : NULL, fn, arg);
 	return r < 0 ? r : 0;
 }
 

@@ -73,6 +73,18 @@ void hf_session_clean_text(char *out, size_t cap, const char *text)
 	out[n] = '\0';
 }
 
+void hf_session_shown_command(char *const *argv, char out[HF_RUN_COMMAND_MAX + 1])
+{
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+
+	for (size_t i = 0; argv && argv[i] && text.len < HF_RUN_COMMAND_MAX + 4; i++) {
+		if (i > 0)
+			hf_buf_add_char(&text, ' ');
+		hf_buf_add(&text, argv[i], strnlen(argv[i], HF_RUN_COMMAND_MAX + 4));
+	}
+	hf_session_clean_text(out, HF_RUN_COMMAND_MAX + 1, text.s ? text.s : "");
+}
+
 void hf_session_event(const struct hf_sessions *sessions, enum hf_event event, const char *name,
 		      const struct hf_field *fields, size_t n)
 {

@@ -73,6 +73,9 @@ int hf_session_each(struct hf_sessions *sessions, int kept, int (*fn)(void *arg,
 /* What a terminal and JSON can carry: other bytes become '?'. At most cap - 1 bytes. */
 void hf_session_clean_text(char *out, size_t cap, const char *text);
 
+/* The words of a command as it is shown. */
+void hf_session_shown_command(char *const *argv, char out[HF_RUN_COMMAND_MAX + 1]);
+
 /*
  * Brings the attempt on record to its outcome: counts, compares it with the one before, and
  * leaves its session_ended event. The caller has set ended and ran_ns, and saves. For the keeper.

@@ -4,8 +4,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -164,9 +166,16 @@ int hf_detach(struct hf_state *state, const char *name, const struct hf_run_opts
 	    (head.has_input && send_all(socket, "i", 1, given->input_fd) < 0) ||
 	    send_all(socket, order.s, order.len, -1) < 0)
 		return fail_ended(err, name);
-	/* Exactly one message: the keeper has the socket open too, so its end may be far off. */
-	if (receive(socket, &news, sizeof(news), HF_MONO_NEVER) <= 0)
-		return fail_ended(err, name);
+	/* One message, and before it those of a wait: the keeper has the socket open too, so its end may be far off. */
+	for (int told = 0;;) {
+		if (receive(socket, &news, sizeof(news), HF_MONO_NEVER) <= 0)
+			return fail_ended(err, name);
+		if (given->waiting && (told || news.kind == HF_LINK_WAITING))
+			given->waiting(given->waiting_arg, news.kind == HF_LINK_WAITING ? &news.waiting : NULL);
+		told = news.kind == HF_LINK_WAITING;
+		if (!told)
+			break;
+	}
 	*ret = news;
 	return 0;
 }
@@ -179,6 +188,16 @@ static void send_news(void *arg, const struct hf_link_news *news)
 
 	(void)send_all(*fd, news, sizeof(*news), -1);
 	hf_auto_close(fd);
+}
+
+/* Where it stands, unless the caller has not read what was sent before: it may be stopped, and we do not wait for it. */
+static void send_waiting(void *arg, const struct hf_link_news *news)
+{
+	const int *fd = arg;
+	int unread = 1;
+
+	if (*fd >= 0 && ioctl(*fd, SIOCOUTQ, &unread) == 0 && unread == 0)
+		(void)send_all(*fd, news, sizeof(*news), -1);
 }
 
 /* The first message: a length, and beside it the state directory. 1, or 0 when it is none. */
@@ -268,6 +287,7 @@ static int carry_out(int *socket, hf_stager_fn *stager, struct hf_link_news *new
 							  .given = &order.o,
 							  .detached = 1,
 							  .started = send_news,
+							  .waiting = send_waiting,
 							  .arg = socket },
 				      stager, news);
 	hf_state_free(state);

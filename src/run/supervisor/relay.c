@@ -62,6 +62,10 @@ void hf_relay_news(struct hf_supervisor *s)
 				s->started(s->arg, &news);
 			s->started = NULL;
 			break;
+		case HF_LINK_WAITING:
+			if (s->waiting)
+				s->waiting(s->arg, &news);
+			break;
 		case HF_LINK_TERMINAL:
 			hf_terminal_take(&s->terminal, fd);
 			atomic_store(&s->gate->has_pty, fd >= 0);

@@ -294,6 +294,7 @@ int hf_supervise(const struct hf_start *start, struct hf_run_report *ret_report,
 				   .tree = HF_TREE_INIT,
 				   .terminal = HF_TERMINAL_INIT,
 				   .started = start->started,
+				   .waiting = start->waiting,
 				   .arg = start->arg };
 	/* Where SIGCHLD is ignored, the kernel reaps, and nobody learns how a command ended. */
 	struct sigaction wait_for_children = { .sa_handler = SIG_DFL }, children_before;

@@ -30,6 +30,7 @@ struct hf_start {
 	const struct hf_stage *stage;    /* may be NULL */
 	int detached;                    /* output goes to the log alone */
 	hf_started_fn *started;          /* called once, when the command runs; may be NULL */
+	hf_started_fn *waiting;          /* called again and again while it waits for its turn; may be NULL */
 	void *arg;
 };
 
@@ -50,7 +51,7 @@ struct hf_supervisor {
 	int aborted;     /* by a signal, before there was anything to stop */
 	struct hf_tree tree;
 	struct hf_terminal terminal;
-	hf_started_fn *started;
+	hf_started_fn *started, *waiting;
 	void *arg;
 	struct hf_link_news last; /* kind HF_LINK_ENDED when it came */
 };

@@ -62,6 +62,16 @@ static int held_alone(const struct hf_lock_record *record)
 	       !(record->holders[0].flags & HF_HOLDER_SHARED);
 }
 
+/* Takes a waiter that is let in out of the queue. */
+static void pull(struct hf_guard *guard, const struct hf_lock_entry *entry)
+{
+	/* Out of its turn: that is written before the record makes it a holder. If we die between, it finds that it has no place, and queues again. */
+	if (guard->record.first != entry->ticket)
+		hf_queue_strike(guard, entry);
+	else
+		guard->record.first++;
+}
+
 /* Adds those whose turn it is to the record, in order; the first that must wait ends it. */
 static void choose(struct hf_guard *guard, struct grants *grants)
 {
@@ -71,8 +81,10 @@ static void choose(struct hf_guard *guard, struct grants *grants)
 	while (record->first < record->next && !held_alone(record) &&
 	       grants->count < HF_LOCK_SLOTS_MAX) {
 		struct hf_lock_entry entry;
-		int channel, r = hf_queue_read(guard, record->first, &entry);
+		int channel, r = record->ranked ? hf_queue_best(guard, &entry) : hf_queue_read(guard, record->first, &entry);
 
+		if (record->ranked && r <= 0)
+			return;
 		if (r == HF_E_FORMAT || (r == 0 && entry.state == HF_ENTRY_GONE)) {
 			hf_queue_pass(guard, &looked);
 			continue;
@@ -80,14 +92,14 @@ static void choose(struct hf_guard *guard, struct grants *grants)
 		if (r < 0 || !hf_record_admits(record, entry.mode) ||
 		    (record->n_holders > 0 && entry.slots != record->slots))
 			return;
-		channel = hf_channel_open(guard, record->first, O_WRONLY);
+		channel = hf_channel_open(guard, entry.ticket, O_WRONLY);
 		if (channel == -ENXIO || channel == -ENOENT) {
 			hf_queue_leave(guard, &entry);
 			continue;
 		}
 		if (channel < 0)
 			return;
-		record->first++;
+		pull(guard, &entry);
 		(void)hf_record_add(guard, &entry);
 		grants->channels[grants->count++] = channel;
 	}
@@ -115,6 +127,17 @@ static void tell(struct hf_guard *guard, struct grants *grants, uint32_t base, u
 	}
 }
 
+/*
+ * Of waiters that are let in out of their turn, each may be what the one behind it watches; and the first in the queue
+ * watches holders that are none any more.
+ */
+static void nudge_ranked(struct hf_guard *guard, uint32_t base, uint32_t given)
+{
+	hf_queue_nudge(guard, 0);
+	for (uint32_t i = 0; i < given; i++)
+		hf_queue_nudge(guard, guard->record.holders[base + i].ticket);
+}
+
 int hf_queue_admit(struct hf_guard *guard, struct hf_err *err)
 {
 	struct hf_lock_record *record = &guard->record;
@@ -132,7 +155,9 @@ int hf_queue_admit(struct hf_guard *guard, struct hf_err *err)
 		 * The one behind watches only the last of them; it must know of the others,
 		 * and of leases. It is told first, and looks when we are done or dead.
 		 */
-		if (!held_alone(record) || last->ttl_ms > 0)
+		if (record->ranked)
+			nudge_ranked(guard, base, given);
+		else if (!held_alone(record) || last->ttl_ms > 0)
 			hf_queue_nudge(guard, last->ticket);
 	}
 	r = hf_guard_write(guard, err);

@@ -238,6 +238,10 @@ int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, struct hf
 	/* Like tokens, so that waiters of a record that was deleted are never taken for these. */
 	if (guard->record.first == guard->record.next && guard->record.next < now_us)
 		guard->record.first = guard->record.next = now_us;
+	if (guard->record.first == guard->record.next)
+		guard->record.ranked = 0;
+	if (entry->priority > 0)
+		guard->record.ranked = 1;
 	entry->ticket = guard->record.next;
 	entry->state = HF_ENTRY_WAITING;
 	r = write_entry(guard, entry);
@@ -290,4 +294,31 @@ int hf_queue_snapshot(struct hf_guard *guard, struct hf_lock_entry **ret_entries
 	*ret_entries = ptr_take(&entries);
 	*ret_n = n;
 	return 0;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct hf_lock_entry *x = a, *y = b;
+
+	return x->priority != y->priority ? (x->priority > y->priority ? -1 : 1) : by_ticket(a, b);
+}
+
+void hf_queue_rank(struct hf_lock_entry *entries, size_t n)
+{
+	qsort(entries, n, sizeof(*entries), by_rank);
+}
+
+int hf_queue_best(struct hf_guard *guard, struct hf_lock_entry *ret)
+{
+	AUTO_FREE struct hf_lock_entry *entries = NULL;
+	size_t n, best = 0;
+	int r = hf_queue_snapshot(guard, &entries, &n);
+
+	if (r < 0 || n == 0)
+		return r;
+	for (size_t i = 1; i < n; i++)
+		if (by_rank(&entries[i], &entries[best]) < 0)
+			best = i;
+	*ret = entries[best];
+	return 1;
 }

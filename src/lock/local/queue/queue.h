@@ -35,6 +35,12 @@ int hf_queue_first(struct hf_guard *guard, uint64_t from, struct hf_lock_entry *
  */
 int hf_queue_snapshot(struct hf_guard *guard, struct hf_lock_entry **ret_entries, size_t *ret_n);
 
+/* Sorts them as they are let in: the highest priority first, and within it the one that came first. */
+void hf_queue_rank(struct hf_lock_entry *entries, size_t n);
+
+/* Of all that wait, the one whose turn it is by that order. 1; 0: none; -errno. */
+int hf_queue_best(struct hf_guard *guard, struct hf_lock_entry *ret);
+
 /* The first ticket is nobody's: on to the next that may be. `*looked` is 0 before the first call. */
 void hf_queue_pass(struct hf_guard *guard, int *looked);
 

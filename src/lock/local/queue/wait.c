@@ -163,6 +163,25 @@ static int goes_on(const struct hf_lock_request *request)
 	return request->go_on && request->go_on(request->go_on_arg);
 }
 
+/* Tells the caller where it stands, when it is time to. */
+static void tell_waiting(struct hf_attempt *a)
+{
+	struct hf_lock_waiting waiting;
+
+	if (!a->request->waiting || hf_mono_left(a->tell_at) > 0)
+		return;
+	hf_peek_waiting(a, &waiting);
+	a->request->waiting(a->request->waiting_arg, &waiting);
+	a->tell_at = hf_mono_in(a->request->waiting_ns);
+}
+
+/* Is it time for anything that this waiter does by the clock? */
+static int is_time(const struct hf_attempt *a)
+{
+	return hf_mono_left(a->look_at) == 0 || hf_mono_left(a->suspect) == 0 ||
+	       (a->request->wait_ns >= 0 && hf_mono_left(a->deadline) == 0);
+}
+
 /* One poll. 1 when it gave a reason to look; *ret_n: what poll returned. */
 static int sleep_once(struct hf_attempt *a, int *ret_n)
 {
@@ -170,12 +189,15 @@ static int sleep_once(struct hf_attempt *a, int *ret_n)
 	int64_t pause;
 	int n;
 
-	until = hf_mono_earlier(hf_mono_earlier(until, a->look_at), a->suspect);
+	until = hf_mono_earlier(hf_mono_earlier(until, a->look_at), hf_mono_earlier(a->suspect, a->tell_at));
 	a->watch[HF_WATCH_CANCEL].revents = 0;
 	n = hf_poll_until(a->watch, a->n_watch, until);
 	*ret_n = n;
 	a->died = n > 0 ? find_dead(a) : 0;
 	a->cancelled = n > 0 && a->watch[HF_WATCH_CANCEL].revents != 0 && !goes_on(a->request);
+	tell_waiting(a);
+	if (n == 0 && !is_time(a))
+		return 0;
 	if (n == 0 && a->peeks && hf_mono_left(a->look_at) == 0 && !hf_peek(a, &pause)) {
 		a->look_at = hf_mono_in(pause);
 		return hf_mono_left(a->suspect) == 0 ||

@@ -30,6 +30,7 @@ struct hf_attempt {
 	int64_t clock_ns;       /* look again after this */
 	struct hf_mono look_at; /* when that is */
 	int peeks;              /* it only peeks then: there are others before it */
+	struct hf_mono tell_at; /* when the caller is told where it stands */
 	int cancelled;         /* the caller's descriptor ended the sleep */
 	uint64_t unread;       /* the token of a holder that has not noticed it, */
 	struct hf_mono unread_until; /* which may be revoked from then on */

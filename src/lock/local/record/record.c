@@ -139,7 +139,7 @@ static int get_process(const uint8_t *at, struct hf_proc_id *id, int32_t *thread
 
 #define GRANT_AT (32 + 2 * PROCESS_SIZE)
 
-_Static_assert(GRANT_AT + 8 <= HF_LOCK_ENTRY_SIZE, "an entry fits");
+_Static_assert(GRANT_AT + 12 <= HF_LOCK_ENTRY_SIZE, "an entry fits");
 
 void hf_lock_entry_encode(const struct hf_lock_entry *entry, uint8_t out[HF_LOCK_ENTRY_SIZE])
 {
@@ -153,6 +153,7 @@ void hf_lock_entry_encode(const struct hf_lock_entry *entry, uint8_t out[HF_LOCK
 	put_process(out + 32 + PROCESS_SIZE, &entry->owner, entry->owner_thread);
 	put32(out + GRANT_AT, entry->ttl_ms);
 	put32(out + GRANT_AT + 4, entry->slots);
+	put32(out + GRANT_AT + 8, entry->priority);
 	put64(out, XXH3_64bits(out + 8, HF_LOCK_ENTRY_SIZE - 8));
 }
 
@@ -169,7 +170,8 @@ int hf_lock_entry_decode(const uint8_t bytes[HF_LOCK_ENTRY_SIZE], uint64_t ticke
 	if (get64(bytes) != XXH3_64bits(bytes + 8, HF_LOCK_ENTRY_SIZE - 8) ||
 	    get64(bytes + 8) != ticket || bytes[24] < HF_ENTRY_WAITING ||
 	    bytes[24] > HF_ENTRY_GONE || bytes[25] > HF_LOCK_SLOTS ||
-	    bytes[26] > 3 || get32(bytes + GRANT_AT + 4) > HF_LOCK_SLOTS_MAX)
+	    bytes[26] > 3 || get32(bytes + GRANT_AT + 4) > HF_LOCK_SLOTS_MAX ||
+	    get32(bytes + GRANT_AT + 8) > HF_LOCK_PRIORITY_MAX)
 		return HF_E_FORMAT;
 	entry.ticket = ticket;
 	entry.since_ns = (int64_t)get64(bytes + 16);
@@ -178,6 +180,7 @@ int hf_lock_entry_decode(const uint8_t bytes[HF_LOCK_ENTRY_SIZE], uint64_t ticke
 	entry.flags = bytes[26];
 	entry.ttl_ms = get32(bytes + GRANT_AT);
 	entry.slots = get32(bytes + GRANT_AT + 4);
+	entry.priority = get32(bytes + GRANT_AT + 8);
 	if (get_process(bytes + 32, &entry.waiter, &entry.waiter_thread) < 0 ||
 	    get_process(bytes + 32 + PROCESS_SIZE, &entry.owner, &entry.owner_thread) < 0)
 		return HF_E_FORMAT;
@@ -247,6 +250,7 @@ int hf_lock_record_encode(const struct hf_lock_record *record, uint8_t out[HF_LO
 	put32(out + 52, n_places);
 	put32(out + 56, record->n_holders);
 	put32(out + 60, (uint32_t)front);
+	put32(out + 64, (uint32_t)record->ranked);
 	memcpy(out + HEADER_SIZE, places, n_places * PLACE_SIZE);
 	at = out + HEADER_SIZE + n_places * PLACE_SIZE;
 	for (uint32_t i = 0; i < record->n_holders; i++, at += HOLDER_SIZE)
@@ -351,6 +355,7 @@ int hf_lock_record_decode(const uint8_t *bytes, size_t len, struct hf_lock_recor
 	record->n_holders = get32(bytes + 56);
 	n_front = get32(bytes + 60);
 	record->has_front = n_front > 0;
+	record->ranked = get32(bytes + 64) != 0;
 	if (n_places > HF_LOCK_PLACES_MAX || record->n_holders > HF_LOCK_SLOTS_MAX || n_front > 1 ||
 	    len != HEADER_SIZE + n_places * PLACE_SIZE + record->n_holders * HOLDER_SIZE +
 			    n_front * HF_LOCK_ENTRY_SIZE) {

@@ -65,6 +65,7 @@ struct hf_lock_entry {
 	unsigned flags;           /* enum hf_lock_holder_flags, for the holder it becomes */
 	uint32_t ttl_ms;
 	uint32_t slots;
+	uint32_t priority;        /* the highest is let in first */
 };
 
 struct hf_lock_record {
@@ -73,6 +74,7 @@ struct hf_lock_record {
 	uint64_t next;        /* the next ticket to be given; first == next: no queue */
 	uint32_t slots;       /* 0: not a slots lock */
 	uint32_t n_holders;
+	int ranked;           /* a waiter that is or was in the queue has a priority: `first` need not be the next */
 	int has_front;        /* `front` is the entry of `first`, so that it need not be read */
 	struct hf_lock_entry front;
 	struct hf_lock_holder holders[HF_LOCK_SLOTS_MAX];
