@@ -153,7 +153,7 @@ int hf_work_begin_apply(struct hf_work *work, struct hf_err *err)
 	return r;
 }
 
-static int prove_fences(const struct hf_work *work, struct hf_err *err)
+int hf_work_prove_fences(const struct hf_work *work, struct hf_err *err)
 {
 	int r = 0;
 
@@ -213,7 +213,7 @@ static int prepare(struct hf_work *work, struct hf_err *err)
 	memcpy(work->intent.boot_id, here.boot_id, sizeof(work->intent.boot_id));
 	work->intent.token = work->token;
 	work->intent.phase = HF_INTENT_PREPARED;
-	r = prove_fences(work, err);
+	r = hf_work_prove_fences(work, err);
 	if (r == 0)
 		r = hf_plan_become(&work->record, HF_PLAN_PREPARED, NULL, err);
 	if (r == 0)

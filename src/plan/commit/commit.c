@@ -141,11 +141,8 @@ static int conclude_empty(struct hf_work *work, struct hf_err *err)
 	struct hf_field fields[] = { HF_FIELD_INT("token", (int64_t)work->token),
 				     HF_FIELD_INT("added", 0), HF_FIELD_INT("changed", 0),
 				     HF_FIELD_INT("deleted", 0) };
-	int r = 0;
+	int r = hf_work_prove_fences(work, err);
 
-	for (size_t i = 0; r == 0 && i < work->intent.n_fences; i++)
-		r = hf_lock_check_token(work->plans->locks, work->intent.fences[i].name,
-					work->intent.fences[i].token, err);
 	if (r == 0)
 		r = hf_plan_become(&work->record, HF_PLAN_PREPARED, NULL, err);
 	if (r == 0)
@@ -188,6 +185,18 @@ static int has_deltas(const struct hf_work *work)
 	return 0;
 }
 
+/* Another process has committed it. A holder whose token is stale must not take that for its own success (L5). */
+static int committed_already(struct hf_work *work, const struct hf_plan_commit_opts *opts, struct hf_plan_report *report,
+			     struct hf_err *err)
+{
+	int r = set_fences(work, opts, err);
+
+	if (r == 0)
+		r = hf_work_prove_fences(work, err);
+	report->by_other = r == 0;
+	return r;
+}
+
 /* 0, HF_PLAN_MOVED, or an error. */
 static int commit_plan(struct hf_work *work, const struct hf_plan_commit_opts *opts,
 		       struct hf_plan_report *report, struct hf_err *err)
@@ -198,10 +207,8 @@ static int commit_plan(struct hf_work *work, const struct hf_plan_commit_opts *o
 		r = hf_plan_settle(work->plans, &work->record, work->token, err);
 	if (r >= 0)
 		r = check_state(work, opts, err);
-	if (r == 1)
-		report->by_other = 1;
 	if (r != 0)
-		return r < 0 ? r : 0;
+		return r < 0 ? r : committed_already(work, opts, report, err);
 	r = set_fences(work, opts, err);
 	if (r == 0)
 		r = hf_work_lock_targets(work, opts->wait_ns, err);
@@ -236,7 +243,7 @@ int hf_plan_commit(struct hf_plans *plans, const char *plan, const struct hf_pla
 		r = hf_work_begin(&work, plans, plan, opts->wait_ns, &why);
 	/* A commit that another process is just ending may have ended while we waited. */
 	if (r == 0)
-		r = work.record.state == HF_PLAN_COMMITTED ? (report->by_other = 1, 0)
+		r = work.record.state == HF_PLAN_COMMITTED ? committed_already(&work, opts, report, &why)
 							   : commit_plan(&work, opts, report, &why);
 	hf_plan_report_done(&ignored);
 	return r < 0 && plans ? hf_plan_refused(plans, plan, "commit", r, &why, err) : r;

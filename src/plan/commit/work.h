@@ -103,6 +103,9 @@ int hf_stage_forget(int plan_fd, const struct hf_plan_record *record);
 
 /* -- carry_out.c ---------------------------------------------------------------------- */
 
+/* HF_E_STALE unless every fence of the intent is current. */
+int hf_work_prove_fences(const struct hf_work *work, struct hf_err *err);
+
 /*
  * The part of a commit that must be all or nothing: from the intent to the record. On failure
  * everything is as before, or (the plan stays PREPARED) left to recovery. HF_E_CHANGED with the

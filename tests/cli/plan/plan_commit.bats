@@ -153,6 +153,12 @@ open("go").read()' &
     token=$(hf lock acquire build --pid $$)
     hf plan commit p --fence "build:$token"
     [ "$(cat "$T/a")" = A ]
+    # What is committed stays so, and a holder that has lost its lock does not take it for its own success.
+    hf plan commit p --fence "build:$token"
+    hf lock release build --token "$token"
+    run hf plan commit p --fence "build:$token"
+    [ "$status" -eq 3 ]
+    hf plan commit p
 }
 
 @test "an undo takes a commit back; a file changed since is a conflict" {

@@ -15,6 +15,7 @@
 #define hf_work_conclude      wrong_work_conclude
 #define hf_work_note_restored wrong_work_note_restored
 #define hf_work_withdraw      wrong_work_withdraw
+#define hf_work_prove_fences  wrong_work_prove_fences
 
 #include <stdio.h>
 
