@@ -177,6 +177,9 @@ int cli_options(struct cli *cli, const struct option_spec *specs, int argc, char
  */
 int cli_when(const char *text, int64_t *ret_wall_ns);
 
+/* The signal "TERM", "SIGTERM" or "15"; -1 when there is none. */
+int cli_signal(const char *word);
+
 /* How many single changes lead from one word to the other, up to `limit`. */
 size_t cli_distance(const char *a, const char *b, size_t limit);
 

@@ -89,8 +89,7 @@ int cmd_proc_check(struct cli *cli, int argc, char **argv)
 	return answers[answer].status;
 }
 
-/* "TERM", "SIGTERM" or "15"; -1 when there is none. */
-static int signal_number(const char *word)
+int cli_signal(const char *word)
 {
 	uint64_t number;
 
@@ -144,7 +143,7 @@ int cmd_proc_signal(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	if (n == 2)
-		sig = signal_number(argv[1]);
+		sig = cli_signal(argv[1]);
 	if (sig < 0)
 		return cli_usage(cli, "'%s' is not a signal (TERM, SIGTERM or 15)", argv[1]);
 	if (sig != SIGTERM && sigabbrev_np(sig))

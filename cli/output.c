@@ -104,12 +104,35 @@ void cli_say(const struct cli *cli, const char *format, ...)
 	cli_talk_end(&talk);
 }
 
+static void print_usage_json(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+
+/* The shape of every error. */
+static void print_usage_json(const char *format, va_list args)
+{
+	json_t *object = json_object(), *error = json_object();
+	char *text;
+
+	if (vasprintf(&text, format, args) < 0)
+		cli_die_oom();
+	cli_set(error, "code", json_string("usage"));
+	cli_set(error, "message", cli_text(text));
+	cli_set(error, "exit", json_integer(HF_EXIT_USAGE));
+	cli_set(object, "error", error);
+	cli_print_json(object);
+	free(text);
+}
+
 int cli_usage(const struct cli *cli, const char *format, ...)
 {
 	const struct command *c = cli->command;
 	struct cli_talk talk;
 	va_list args;
 
+	if (cli->json) {
+		va_start(args, format);
+		print_usage_json(format, args);
+		va_end(args);
+	}
 	if (cli->quiet)
 		return HF_EXIT_USAGE;
 	cli_talk_begin(&talk);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hf/view/lock.h"
 #include "hf/view/session.h"
@@ -67,6 +68,7 @@ static void free_env(struct run *run)
 	free(run->in.dirs);
 	free(run->in.also);
 	free(run->in.write);
+	free(run->more.map_exit);
 	hf_hook_command_free(run->hooked);
 }
 
@@ -155,7 +157,8 @@ static void fill_options(struct run *run, char **command)
 	o->argv = command[0] ? command : NULL;
 	o->flags = (run->resume ? HF_RUN_RESUME : 0) | (run->leave_running ? HF_RUN_LEAVE_RUNNING : 0) |
 		   (run->log ? HF_RUN_LOG : 0) | (run->no_log ? HF_RUN_NO_LOG : 0) | (run->terminal ? HF_RUN_TERMINAL : 0) |
-		   (run->remove ? HF_RUN_REMOVE : 0);
+		   (run->remove ? HF_RUN_REMOVE : 0) | (run->more.preserve_status ? HF_RUN_PRESERVE_STATUS : 0) |
+		   (run->more.foreground ? HF_RUN_FOREGROUND : 0);
 	/* 0 on the command line means: at once. */
 	o->grace_ns = run->grace_ns < 0 ? 0 : run->grace_ns == 0 ? -1 : run->grace_ns;
 	o->deadline_ns = duration(run, run->deadline_ns);
@@ -177,7 +180,7 @@ static void fill_options(struct run *run, char **command)
 	o->log_max = run->log_max == NOT_GIVEN ? 0 : run->log_max ? run->log_max : HF_RUN_LOG_UNLIMITED;
 }
 
-static int start(struct run *run, char **command)
+static int start(struct run *run, char **command, int32_t parent)
 {
 	static struct hf_tx_report landed; /* large; pages that nobody touches cost nothing */
 	struct hf_run_report report = { 0 };
@@ -190,6 +193,8 @@ static int start(struct run *run, char **command)
 		return status == HF_EXIT_OS ? HF_EXIT_AROUND : status;
 	fill_options(run, command);
 	status = run_spool(run);
+	if (status == HF_EXIT_DONE)
+		status = run_more_begin(run->cli, &run->more, parent);
 	if (status != HF_EXIT_DONE)
 		return status;
 	line = run->lock.wait_ns == 0 ? NULL : waiting_begin(run->cli, run->detach);
@@ -253,10 +258,12 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		{ "priority", 0, OPTION_COUNT, &run.priority, "N", "of those that wait for a place in the group, the highest is first (0)" },
 		{ "tree", 0, OPTION_TEXT, &run.tree_word, "auto|cgroup|walk", "how the processes of the session are found (auto)" },
 		{ "term", 0, OPTION_TEXT, &run.term_word, "leader|tree", "which get TERM first (leader)" },
+		RUN_MORE_SPECS(run.more),
 		RUN_IN_SPECS(run.in),
 		SESSION_LOCK_SPECS(run.lock),
 		{ 0 },
 	};
+	int32_t parent = (int32_t)getppid();
 	char **command;
 	int status, n;
 
@@ -272,6 +279,8 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 	status = lock_options_check(cli, &run.lock);
 	if (status == HF_EXIT_DONE)
 		status = check_limits(&run);
+	if (status == HF_EXIT_DONE)
+		status = run_more_check(cli, &run.more, run.detach, &run.o);
 	if (status == HF_EXIT_DONE)
 		status = run_in_check(&run.in, run.detach, &run.tx);
 	if (status == HF_EXIT_DONE && run.leave_running && run.in.dirs)
@@ -289,7 +298,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 	if (status == HF_EXIT_DONE)
 		status = add_hooks(&run, &command);
 	if (status == HF_EXIT_DONE)
-		status = start(&run, command);
+		status = run_more_map(&run.more, start(&run, command, parent));
 	free_env(&run);
 	return status;
 }

@@ -5,6 +5,7 @@
 #include "holdfast/name.h"
 #include "lock/lock.h"
 #include "session/run_in.h"
+#include "session/run_more.h"
 
 struct run {
 	struct cli *cli;
@@ -24,6 +25,7 @@ struct run {
 	int detach, resume, leave_running, log, no_log, terminal, hooks, remove;
 	char **hooked; /* the command with our hooks */
 	struct run_in in;
+	struct run_more more;
 	struct hf_tx_opts tx;
 };
 

@@ -10,6 +10,7 @@
 #include "command.h"
 #include "plan/plan.h"
 #include "session/run_in.h"
+#include "session/run_more.h"
 
 /* Called in a process of its own, in front on the terminal. */
 static int ask(void *arg, struct hf_plans *plans, const char *plan)
@@ -166,15 +167,11 @@ int run_in_result(const struct run_in *in, json_t *object)
 
 	if (!in->result)
 		return HF_EXIT_DONE;
-	text = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
-	if (!text)
-		cli_die_oom();
-	len = strlen(text);
-	text[len] = '\n'; /* in the place of its NUL */
+	text = run_dump(object, &len);
 	fd = open(in->result, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	n = fd < 0 ? -1 : write(fd, text, len + 1);
+	n = fd < 0 ? -1 : write(fd, text, len);
 	free(text);
-	if (n == (ssize_t)len + 1)
+	if (n == (ssize_t)len)
 		return HF_EXIT_DONE;
 	cli_say(in->cli, "--result %s: %s", in->result, strerrordesc_np(errno));
 	return HF_EXIT_OS;

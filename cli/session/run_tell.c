@@ -90,7 +90,7 @@ static int say_busy(struct run *run, const struct hf_run_report *report, const s
 	return status;
 }
 
-int run_fail(struct run *run, int r, const struct hf_run_report *report, const struct hf_err *err)
+static int say_failed(struct run *run, int r, const struct hf_run_report *report, const struct hf_err *err)
 {
 	int status;
 
@@ -107,19 +107,50 @@ int run_fail(struct run *run, int r, const struct hf_run_report *report, const s
 	return status == HF_EXIT_OS ? HF_EXIT_AROUND : status;
 }
 
+/* For those that read the result and not the status: it was Holdfast that said no, and why. */
+static int write_failed(const struct run *run, const struct hf_err *err, int status)
+{
+	char text[HF_ERR_TEXT_MAX], reason[HF_VIEW_CODE_MAX];
+	json_t *object;
+
+	if (!run->in.result && run->more.json_fd < 0)
+		return status;
+	(void)hf_err_format(err, text, sizeof(text));
+	hf_view_error_code(err->code, reason);
+	object = json_object();
+	hf_view_set_name(&object, run->name);
+	hf_view_set(&object, "outcome", json_null());
+	hf_view_set(&object, "exit", json_integer(status));
+	hf_view_set(&object, "cause", hf_view_text(text));
+	hf_view_set(&object, "by", json_string("holdfast"));
+	hf_view_set(&object, "reason", json_string(reason));
+	if (!object)
+		cli_die_oom();
+	(void)run_in_result(&run->in, object);
+	(void)run_more_json(run->cli, &run->more, object);
+	json_decref(object);
+	return status;
+}
+
+int run_fail(struct run *run, int r, const struct hf_run_report *report, const struct hf_err *err)
+{
+	return write_failed(run, err, say_failed(run, r, report, err));
+}
+
 int run_tell(const struct run *run, const struct hf_run_report *report, const struct hf_tx_report *landed)
 {
 	int status = report->exit_status;
 
 	if (report->outcome == HF_OUTCOME_VERIFY_FAILED)
 		status = (int)run->lock.busy_status;
-	if (run->cli->json || run->in.result) {
+	if (run->cli->json || run->in.result || run->more.json_fd >= 0) {
 		json_t *object = hf_view_report(run->name, report, status);
 
 		hf_view_set(&object, "landed", hf_view_landed(landed));
 		if (!object)
 			cli_die_oom();
-		if (run_in_result(&run->in, object) != HF_EXIT_DONE && status == HF_EXIT_DONE)
+		if ((run_in_result(&run->in, object) != HF_EXIT_DONE || run_more_json(run->cli, &run->more, object) != HF_EXIT_DONE) &&
+		    status == HF_EXIT_DONE)
 			status = HF_EXIT_AROUND;
 		if (run->cli->json)
 			cli_print_json(object);
@@ -162,5 +193,6 @@ int run_tell(const struct run *run, const struct hf_run_report *report, const st
 		break;
 	}
 	run_in_tell(&run->in, report, landed);
+	run_more_tell(run->cli, &run->more, run->name, report);
 	return status;
 }

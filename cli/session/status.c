@@ -150,6 +150,35 @@ static void add_wait(struct hf_buf *out, const struct hf_view_wait *wait)
 	hf_buf_add_char(out, '\n');
 }
 
+/* "memory 4G (cgroup), 2 CPUs (affinity), 500 processes (cgroup), nice 5" */
+static void add_limits(struct hf_buf *out, const struct hf_session_limits *limits)
+{
+	const char *comma = "";
+
+	if (!limits->mem_max && !limits->cpus_centi && !limits->pids_max && !limits->nice)
+		return;
+	begin(out, "limits");
+	if (limits->mem_max) {
+		hf_buf_add_text(out, "memory ");
+		hf_view_size(out, (int64_t)limits->mem_max);
+		hf_buf_add_text(out, limits->by_cgroup & HF_LIMITED_MEMORY ? " (cgroup)" : " (each process)");
+		comma = ", ";
+	}
+	if (limits->cpus_centi) {
+		hf_buf_add_format(out, "%s%g CPUs%s", comma, limits->cpus_centi / 100.0,
+				  limits->by_cgroup & HF_LIMITED_CPUS ? " (cgroup)" : " (affinity)");
+		comma = ", ";
+	}
+	if (limits->pids_max) {
+		hf_buf_add_format(out, "%s%u processes%s", comma, limits->pids_max,
+				  limits->by_cgroup & HF_LIMITED_PIDS ? " (cgroup)" : " (all of the user's)");
+		comma = ", ";
+	}
+	if (limits->nice)
+		hf_buf_add_format(out, "%snice %u", comma, limits->nice);
+	hf_buf_add_char(out, '\n');
+}
+
 static void print_session(const struct hf_session_info *info, const struct hf_view_facts *facts)
 {
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
@@ -169,6 +198,7 @@ static void print_session(const struct hf_session_info *info, const struct hf_vi
 	add_times(&out, info);
 	add_wait(&out, &facts->wait);
 	add_figures(&out, info);
+	add_limits(&out, &info->limits);
 	if (info->outlived > 0)
 		hf_buf_add_format(&out, "  %-10s %u ended: %s\n", "outlived", info->outlived, info->outlived_names);
 	hf_buf_add_format(&out, "  %-10s %llu\n", "token", (unsigned long long)info->token);

@@ -140,6 +140,9 @@ enum hf_run_flags {
 	/* hf_run_start: the command has a terminal of its own, to which viewers attach (hf_session_attach). It is logged. */
 	HF_RUN_TERMINAL = 1 << 5,
 	HF_RUN_REMOVE = 1 << 6,        /* the session is forgotten when it has ended, whatever came of it */
+	/* A command that a deadline or the idle limit ended gives its own exit status, unless that is 0, and not HF_EXIT_TIMED_OUT. */
+	HF_RUN_PRESERVE_STATUS = 1 << 7,
+	HF_RUN_FOREGROUND = 1 << 8,    /* hf_run_supervise: the command is in the caller's process group without a terminal, too */
 };
 
 /* How the tree is held together. */
@@ -208,6 +211,16 @@ struct hf_run_opts {
 	 * told, is over. hf_run_supervise: in the keeper, which is a fork of the caller, before the command has been started. Not stored. */
 	void (*waiting)(void *arg, const struct hf_lock_waiting *waiting);
 	void *waiting_arg;
+	uint32_t stop_signal;      /* what the command gets first when it is ended; 0: SIGTERM. Its descendants always get SIGTERM */
+	/*
+	 * Limits of all that the session runs; 0: none. By its cgroup where that has the controller (struct hf_session_limits tells). Else
+	 * memory is bounded for each process (RLIMIT_DATA), the CPUs are so many that it may run on, and processes are bounded together with all
+	 * others of the user (RLIMIT_NPROC); root is not bound by that, and its start is refused then (-ENOTSUP).
+	 */
+	uint64_t mem_max;
+	uint32_t cpus_centi;       /* hundredths of a CPU */
+	uint32_t pids_max;
+	uint32_t nice;             /* 1 to 19: how much others go before it */
 };
 
 /* How an attempt ended. The words are what `ps` and the journal say. */
@@ -279,6 +292,8 @@ struct hf_run_report {
 	uint32_t outlived;
 	char outlived_names[HF_RUN_OUTLIVED_MAX];
 	struct hf_holder blocker; /* HF_E_BUSY, HF_E_TIMEOUT: the holder of the name */
+	int command_status;       /* what the command of the last attempt exited with, as a shell gives it; -1: it did not run */
+	int64_t ran_ns, cpu_ns, memory_peak_bytes, output_bytes; /* of the session; -1: not known */
 };
 
 /*
@@ -334,6 +349,20 @@ struct hf_session_end {
 	int64_t ran_ns;          /* -1: not known */
 };
 
+/* What bounds a limit. */
+enum hf_limited_by {
+	HF_LIMITED_MEMORY = 1 << 0, /* the cgroup bounds the memory of all its processes together; else each by itself */
+	HF_LIMITED_CPUS = 1 << 1,   /* it bounds the CPU time; else the CPUs that may be used */
+	HF_LIMITED_PIDS = 1 << 2,   /* it counts its own processes; else all of the user's */
+};
+
+/* The limits of a session; 0: none of that kind. */
+struct hf_session_limits {
+	uint64_t mem_max;
+	uint32_t cpus_centi, pids_max, nice;
+	unsigned by_cgroup; /* enum hf_limited_by */
+};
+
 /* A session, as others see it. Numbers that are not known are -1. */
 struct hf_session_info {
 	const char *name;
@@ -378,6 +407,7 @@ struct hf_session_info {
 	int seen;                  /* 1: hf_session_set_seen was called for this run */
 	uint32_t max_active;       /* of its group; 0: no limit */
 	uint32_t priority;         /* among those that wait for a place in it */
+	struct hf_session_limits limits;
 };
 
 typedef void hf_session_fn(void *arg, const struct hf_session_info *info);

@@ -62,6 +62,12 @@ int hf_cgroup_has(const struct hf_cgroup *group, int32_t pid);
 /* The number that stands behind `key` at the start of a line of one of its files ("": the whole file is one). -1: not known. */
 int64_t hf_cgroup_number(const struct hf_cgroup *group, const char *file, const char *key);
 
+/*
+ * Bounds what is in it: `value` goes to its file ("memory.max"), for which the controller is asked of the group around, if it is not there
+ * yet. 0, or -errno: there is no such controller here.
+ */
+int hf_cgroup_limit(const struct hf_cgroup *own, const struct hf_cgroup *group, const char *controller, const char *file, const char *value);
+
 /* Removes it with what empty groups were made below it. It must be empty. */
 void hf_cgroup_remove(struct hf_cgroup *group);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,6 +46,28 @@ static _Noreturn void child_fail(int report, int error)
 	_exit(HF_EXIT_NO_FILE);
 }
 
+static int limit(int resource, uint64_t value)
+{
+	struct rlimit old, new = { .rlim_cur = value, .rlim_max = value };
+
+	if (value == 0 || getrlimit((__rlimit_resource_t)resource, &old) < 0)
+		return value == 0 ? 0 : -1;
+	/* One that is tighter already stays. */
+	if (old.rlim_max != RLIM_INFINITY && old.rlim_max < value)
+		return 0;
+	return setrlimit((__rlimit_resource_t)resource, &new);
+}
+
+static int set_limits(const struct hf_spawn_limits *limits)
+{
+	errno = 0;
+	if (limits->nice && nice(limits->nice) == -1 && errno != 0)
+		return -1;
+	if (limits->has_cpus && sched_setaffinity(0, sizeof(limits->cpus), &limits->cpus) < 0)
+		return -1;
+	return limit(RLIMIT_DATA, limits->data) < 0 ? -1 : limit(RLIMIT_NPROC, limits->nproc);
+}
+
 static _Noreturn void child_main(const struct hf_spawn *spawn, pid_t parent, int go, int report)
 {
 	char byte;
@@ -73,6 +96,8 @@ static _Noreturn void child_main(const struct hf_spawn *spawn, pid_t parent, int
 	/* Fails where the limit is lower by now: then the environment is the only mark. */
 	if (spawn->mark)
 		(void)hf_limit_mark_set(spawn->mark);
+	if (spawn->limits && set_limits(spawn->limits) < 0)
+		child_fail(report, errno);
 	if (spawn->enter) {
 		int r = spawn->enter(spawn->enter_arg);
 

@@ -8,6 +8,7 @@
 #ifndef EXEC_SPAWN_H
 #define EXEC_SPAWN_H
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/types.h>
 
@@ -28,6 +29,16 @@ struct hf_spawn {
 	 */
 	int (*enter)(void *arg);
 	void *enter_arg;
+	const struct hf_spawn_limits *limits; /* NULL: none */
+};
+
+/* What the child is bounded by, and all that it starts. */
+struct hf_spawn_limits {
+	uint64_t data;   /* RLIMIT_DATA, bytes; 0: none */
+	uint64_t nproc;  /* RLIMIT_NPROC; 0: none */
+	int nice;        /* added; 0: none */
+	int has_cpus;
+	cpu_set_t cpus;  /* that it may run on */
 };
 
 struct hf_child {

@@ -1,5 +1,6 @@
 /* run/options.c - options of a session. */
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -28,6 +29,11 @@ const struct hf_option hf_options[] = {
 	{ "max_active", "max-active", HF_OPTION_COUNT, OF(max_active) },
 	{ "group", "group", HF_OPTION_TEXT, OF(group) },
 	{ "priority", "priority", HF_OPTION_COUNT, OF(priority) },
+	{ "stop_signal", "signal", HF_OPTION_COUNT, OF(stop_signal) },
+	{ "mem_max", "mem", HF_OPTION_SIZE, OF(mem_max) },
+	{ "cpus_centi", "cpus/100", HF_OPTION_COUNT, OF(cpus_centi) },
+	{ "pids_max", "pids", HF_OPTION_COUNT, OF(pids_max) },
+	{ "nice", "nice", HF_OPTION_COUNT, OF(nice) },
 	{ "stage", "stage", HF_OPTION_TEXT, OF(stage) },
 	{ "ttl_ns", "ttl", HF_OPTION_DURATION, OF(ttl_ns) },
 	{ "log_max", "log-max", HF_OPTION_SIZE, OF(log_max) },
@@ -39,6 +45,8 @@ const struct hf_option hf_options[] = {
 	{ "leave_running", "leave-running", HF_OPTION_FLAG, HF_RUN_LEAVE_RUNNING },
 	{ "loop", "loop", HF_OPTION_FLAG, HF_RUN_LOOP },
 	{ "rm", "rm", HF_OPTION_FLAG, HF_RUN_REMOVE },
+	{ "preserve_status", "preserve-status", HF_OPTION_FLAG, HF_RUN_PRESERVE_STATUS },
+	{ "foreground", "foreground", HF_OPTION_FLAG, HF_RUN_FOREGROUND },
 	{ NULL, NULL, HF_OPTION_FLAG, 0 },
 };
 
@@ -151,7 +159,7 @@ static int check_durations(const char *name, const struct hf_run_opts *o, struct
 int hf_options_check(const char *name, const struct hf_run_opts *o, struct hf_err *err)
 {
 	const unsigned flags = HF_RUN_RESUME | HF_RUN_LEAVE_RUNNING | HF_RUN_LOG | HF_RUN_LOOP | HF_RUN_NO_LOG |
-			       HF_RUN_TERMINAL | HF_RUN_REMOVE;
+			       HF_RUN_TERMINAL | HF_RUN_REMOVE | HF_RUN_PRESERVE_STATUS | HF_RUN_FOREGROUND;
 	char key[HF_NAME_KEY_MAX];
 	int r = hf_name_key(name, name ? strlen(name) : 0, key, err);
 
@@ -175,6 +183,8 @@ int hf_options_check(const char *name, const struct hf_run_opts *o, struct hf_er
 	if (o->log_max && o->log_max < HF_RUN_LOG_MIN)
 		return FAIL(err, -EINVAL, "arguments", name, "a log's limit is at least %d bytes",
 			    HF_RUN_LOG_MIN);
+	if (o->stop_signal > (uint32_t)SIGRTMAX || o->nice > 19)
+		return FAIL(err, -EINVAL, "arguments", name, "there is no such signal, or nice is more than 19");
 	if (o->priority > HF_LOCK_PRIORITY_MAX)
 		return FAIL(err, -EINVAL, "arguments", name, "priority is at most %d", HF_LOCK_PRIORITY_MAX);
 	if (o->max_active > HF_LOCK_SLOTS_MAX)

@@ -69,6 +69,24 @@ static void set_figures(json_t **object, const struct hf_session_info *info)
 	hf_view_set(object, "log_dropped_bytes", hf_view_number(info->log_dropped_bytes, 1));
 }
 
+/* What it may use, and by what that is bounded; null: there is no limit. */
+static json_t *limits_json(const struct hf_session_limits *limits)
+{
+	json_t *object;
+
+	if (!limits->mem_max && !limits->cpus_centi && !limits->pids_max && !limits->nice)
+		return json_null();
+	object = json_object();
+	hf_view_set(&object, "memory_bytes", limits->mem_max ? json_integer((json_int_t)limits->mem_max) : json_null());
+	hf_view_set(&object, "memory_by", limits->mem_max ? json_string(limits->by_cgroup & HF_LIMITED_MEMORY ? "cgroup" : "process") : json_null());
+	hf_view_set(&object, "cpus", limits->cpus_centi ? json_real(limits->cpus_centi / 100.0) : json_null());
+	hf_view_set(&object, "cpus_by", limits->cpus_centi ? json_string(limits->by_cgroup & HF_LIMITED_CPUS ? "cgroup" : "affinity") : json_null());
+	hf_view_set(&object, "pids", limits->pids_max ? json_integer(limits->pids_max) : json_null());
+	hf_view_set(&object, "pids_by", limits->pids_max ? json_string(limits->by_cgroup & HF_LIMITED_PIDS ? "cgroup" : "user") : json_null());
+	hf_view_set(&object, "nice", limits->nice ? json_integer(limits->nice) : json_null());
+	return object;
+}
+
 static void set_processes(json_t **object, const struct hf_session_info *info)
 {
 	hf_view_set(object, "pid", info->pid ? json_integer(info->pid) : json_null());
@@ -115,6 +133,7 @@ json_t *hf_view_session(const struct hf_session_info *info, const struct hf_view
 	set_end(&object, info);
 	hf_view_set(&object, "outlived", outlived_json(info->outlived, info->outlived_names));
 	set_figures(&object, info);
+	hf_view_set(&object, "limits", limits_json(&info->limits));
 	set_processes(&object, info);
 	hf_view_set(&object, "waits_for", hf_view_wait(facts ? &facts->wait : &none));
 	/* Of parts that do not exist yet. */
@@ -123,6 +142,29 @@ json_t *hf_view_session(const struct hf_session_info *info, const struct hf_view
 	hf_view_set(&object, "seen", json_boolean(info->seen));
 	hf_view_set(&object, "needs", hf_view_needs(&needs));
 	return object;
+}
+
+/* Is the exit status the command's own? Else it is what came of it around the command. */
+static int is_of_command(const struct hf_run_report *report, int exit_status)
+{
+	switch (report->outcome) {
+	case HF_OUTCOME_SUCCEEDED:
+	case HF_OUTCOME_FAILED:
+	case HF_OUTCOME_STOPPED:
+	case HF_OUTCOME_INTERRUPTED:
+	case HF_OUTCOME_TIMED_OUT:
+		return report->command_status >= 0 && report->command_status == exit_status;
+	case HF_OUTCOME_NONE:
+	case HF_OUTCOME_VERIFY_FAILED:
+	case HF_OUTCOME_LOST_LOCK:
+	case HF_OUTCOME_ABANDONED:
+	case HF_OUTCOME_NOT_STARTED:
+	case HF_OUTCOME_GAVE_UP:
+	case HF_OUTCOME_CONFLICT:
+	case HF_OUTCOME_DECLINED:
+	default:
+		return 0;
+	}
 }
 
 json_t *hf_view_report(const char *name, const struct hf_run_report *report, int exit_status)
@@ -134,6 +176,12 @@ json_t *hf_view_report(const char *name, const struct hf_run_report *report, int
 	hf_view_set(&object, "outcome", ended ? json_string(hf_outcome_word(report->outcome)) : json_null());
 	hf_view_set(&object, "exit", ended ? json_integer(exit_status) : json_null());
 	hf_view_set(&object, "cause", ended ? hf_view_text(report->cause) : json_null());
+	hf_view_set(&object, "by", ended ? json_string(is_of_command(report, exit_status) ? "command" : "holdfast") : json_null());
+	hf_view_set(&object, "reason", ended && !is_of_command(report, exit_status) ? json_string(hf_outcome_word(report->outcome)) : json_null());
+	hf_view_set(&object, "ran_ms", hf_view_number(report->ran_ns, HF_MSEC));
+	hf_view_set(&object, "cpu_ms", hf_view_number(report->cpu_ns, HF_MSEC));
+	hf_view_set(&object, "memory_peak_bytes", hf_view_number(report->memory_peak_bytes, 1));
+	hf_view_set(&object, "output_bytes", hf_view_number(report->output_bytes, 1));
 	hf_view_set(&object, "pid", report->pid ? json_integer(report->pid) : json_null());
 	hf_view_set(&object, "supervisor", hf_view_process(&report->supervisor));
 	hf_view_set(&object, "attempt", report->attempt ? json_integer(report->attempt) : json_null());

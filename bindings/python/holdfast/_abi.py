@@ -367,6 +367,8 @@ HF_RUN_LOOP = 8
 HF_RUN_NO_LOG = 16
 HF_RUN_TERMINAL = 32
 HF_RUN_REMOVE = 64
+HF_RUN_PRESERVE_STATUS = 128
+HF_RUN_FOREGROUND = 256
 
 # enum hf_run_tree
 HF_TREE_DEFAULT = 0
@@ -411,6 +413,11 @@ HF_SESSION_UNREADABLE = 13
 HF_SESSION_LANDING = 14
 HF_SESSION_SUSPENDED = 15
 HF_SESSION_QUEUED = 16
+
+# enum hf_limited_by
+HF_LIMITED_MEMORY = 1
+HF_LIMITED_CPUS = 2
+HF_LIMITED_PIDS = 4
 
 # enum hf_stop
 HF_STOP_STOPPED = 0
@@ -1080,6 +1087,11 @@ class hf_run_opts(Structure):
         ("priority", c_uint32),
         ("waiting", c_void_p),
         ("waiting_arg", c_void_p),
+        ("stop_signal", c_uint32),
+        ("mem_max", c_uint64),
+        ("cpus_centi", c_uint32),
+        ("pids_max", c_uint32),
+        ("nice", c_uint32),
     ]
 
 
@@ -1096,6 +1108,11 @@ class hf_run_report(Structure):
         ("outlived", c_uint32),
         ("outlived_names", c_char * 120),
         ("blocker", hf_holder),
+        ("command_status", c_int),
+        ("ran_ns", c_int64),
+        ("cpu_ns", c_int64),
+        ("memory_peak_bytes", c_int64),
+        ("output_bytes", c_int64),
     ]
 
 
@@ -1106,6 +1123,16 @@ class hf_session_end(Structure):
         ("cause", c_char_p),
         ("ended", hf_wall),
         ("ran_ns", c_int64),
+    ]
+
+
+class hf_session_limits(Structure):
+    _fields_ = [
+        ("mem_max", c_uint64),
+        ("cpus_centi", c_uint32),
+        ("pids_max", c_uint32),
+        ("nice", c_uint32),
+        ("by_cgroup", c_uint),
     ]
 
 
@@ -1156,6 +1183,7 @@ class hf_session_info(Structure):
         ("seen", c_int),
         ("max_active", c_uint32),
         ("priority", c_uint32),
+        ("limits", hf_session_limits),
     ]
 
 
@@ -1417,6 +1445,7 @@ STRUCTS: List[Any] = [
     hf_run_opts,
     hf_run_report,
     hf_session_end,
+    hf_session_limits,
     hf_session_info,
     hf_wait_opts,
     hf_prune_opts,

@@ -127,6 +127,7 @@ static void tell_started(struct hf_keeper *k)
 				     HF_FIELD_TEXT("command", k->record.command),
 				     HF_FIELD_TEXT("tree", k->tree.group.fd >= 0 ? "cgroup" : "walk") };
 
+	hf_report_init(&news.report);
 	news.report.token = k->record.token;
 	news.report.attempt = k->record.attempt;
 	news.report.pid = k->record.leader.pid;
@@ -264,6 +265,12 @@ static struct hf_result finish(struct hf_keeper *k, const struct hf_watched *w)
 {
 	struct hf_result result = hf_judge_command(w);
 
+	k->command_status = hf_shell_status(w);
+	if (result.outcome == HF_OUTCOME_TIMED_OUT && k->o.flags & HF_RUN_PRESERVE_STATUS && k->command_status > 0)
+		result.exit_status = k->command_status;
+	if (result.outcome == HF_OUTCOME_FAILED && k->record.limited & HF_LIMITED_MEMORY &&
+	    hf_cgroup_number(&k->tree.group, "memory.events", "oom_kill ") > 0)
+		result = hf_result_make(HF_OUTCOME_FAILED, result.exit_status, "%s; the limit of its memory was reached (--mem)", result.cause);
 	tell_left_running(k);
 	tell_outlived(k, &w->outlived);
 	/* It would have learned that itself, had it had the caller's file (L14). */
@@ -284,6 +291,7 @@ static struct hf_result run_command(struct hf_keeper *k)
 	int ours = 1, tries = 0, r;
 
 	k->stage_err.code = 0;
+	k->command_status = -1;
 	do {
 		r = start(k, &child, &begun, &ours);
 		if (r != 0)

@@ -22,6 +22,7 @@ struct hf_spawn hf_keeper_spawn(struct hf_keeper *k, char *const *argv, int stag
 				  .mask = &k->mask,
 				  .cgroup = &k->tree.group,
 				  .mark = k->record.mark,
+				  .limits = &k->limits,
 				  .enter = staged && k->stage ? k->stage->enter : NULL,
 				  .enter_arg = k->stage ? k->stage->arg : NULL };
 }

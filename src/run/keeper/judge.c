@@ -22,8 +22,7 @@ struct hf_result hf_result_make(enum hf_outcome outcome, int exit_status, const 
 	return result;
 }
 
-/* The exit status that a shell would give. */
-static int shell_status(const struct hf_watched *w)
+int hf_shell_status(const struct hf_watched *w)
 {
 	return w->code == CLD_EXITED ? w->status : HF_EXIT_SIGNAL + w->status;
 }
@@ -42,7 +41,7 @@ static void describe(const struct hf_watched *w, char *out, size_t cap)
 /* Ctrl-C that we did not see: killed by it, or by the custom of 128 + N. */
 static int interrupt_of(const struct hf_watched *w)
 {
-	int status = shell_status(w);
+	int status = hf_shell_status(w);
 
 	if (w->interrupted)
 		return w->interrupted;
@@ -78,7 +77,7 @@ struct hf_result hf_judge_cause(enum hf_cause cause, int interrupted, const char
 /* It ended by itself, or was interrupted. */
 static struct hf_result judge_exit(const struct hf_watched *w, const char *how)
 {
-	int interrupt = interrupt_of(w), status = shell_status(w);
+	int interrupt = interrupt_of(w), status = hf_shell_status(w);
 
 	/* It may have exited 0: many clients do on Ctrl-C. It was not finished all the same. */
 	if (interrupt)
@@ -104,8 +103,8 @@ struct hf_result hf_judge_command(const struct hf_watched *w)
 		return hf_judge_cause(HF_CAUSE_INTERRUPT, w->interrupted, when);
 	result = hf_judge_cause(w->cause, w->interrupted, when);
 	/* A command that was asked to stop has its own status; 0 would say that it was finished. */
-	if (result.outcome == HF_OUTCOME_STOPPED && shell_status(w) != 0)
-		result.exit_status = shell_status(w);
+	if (result.outcome == HF_OUTCOME_STOPPED && hf_shell_status(w) != 0)
+		result.exit_status = hf_shell_status(w);
 	return result;
 }
 

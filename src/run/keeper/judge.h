@@ -41,4 +41,7 @@ struct hf_result hf_judge_verifier(const struct hf_watched *watched);
 /* It never ran. `ours`: the error was not the command's exec. `why` (code 0: nothing) is what the stage said of it. */
 struct hf_result hf_judge_not_started(const char *word, int error, int ours, const struct hf_err *why);
 
+/* The exit status that a shell would give. */
+int hf_shell_status(const struct hf_watched *watched);
+
 #endif

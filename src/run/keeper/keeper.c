@@ -139,15 +139,17 @@ static int admit(struct hf_keeper *k, struct hf_err *err)
 
 /* -- what the command gets --------------------------------------------------------------- */
 
-static int make_group(struct hf_keeper *k)
+/* *ret_limit: what came of the limits, which need no group. */
+static int make_group(struct hf_keeper *k, int *ret_limit, struct hf_err *err)
 {
 	struct hf_cgroup own = HF_CGROUP_INIT;
-	int r = hf_cgroup_own(&own);
+	int r = k->o.tree == HF_TREE_WALK ? -ENOTSUP : hf_cgroup_own(&own);
 
 	if (r == 0) {
 		(void)hf_cgroup_sweep(&own);
 		r = hf_cgroup_make(&own, k->record.token, &k->tree.group);
 	}
+	*ret_limit = hf_keeper_limit(k, &own, err);
 	hf_cgroup_done(&own);
 	if (r == 0) {
 		hf_copy_text(k->record.cgroup, sizeof(k->record.cgroup), k->tree.group.path);
@@ -189,7 +191,7 @@ static int begin_log(struct hf_keeper *k, struct hf_err *err)
  */
 static int prepare(struct hf_keeper *k, struct hf_err *err)
 {
-	int r;
+	int r, limited;
 
 	(void)hf_mark_prefix(k->sessions->dir_inode, k->name, k->tree.mark);
 	/* What is left running belongs to the session around us, and keeps the mark of that. */
@@ -204,11 +206,11 @@ static int prepare(struct hf_keeper *k, struct hf_err *err)
 	k->record.logged = hf_keeper_logs(k);
 	k->record.outlived = 0;
 	k->record.outlived_names[0] = '\0';
-	if (k->o.tree != HF_TREE_WALK) {
-		r = make_group(k);
-		if (r < 0 && k->o.tree == HF_TREE_CGROUP)
-			return hf_fail_sys(err, -r, "cgroup", k->name);
-	}
+	r = make_group(k, &limited, err);
+	if (r < 0 && k->o.tree == HF_TREE_CGROUP)
+		return hf_fail_sys(err, -r, "cgroup", k->name);
+	if (limited < 0)
+		return hf_keeper_refuse(k, err);
 	r = hf_recent_add(k->sessions, k->name);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "recent", k->name);
@@ -265,6 +267,7 @@ _Noreturn void hf_keeper_main(struct hf_keeper *k, struct hf_state *state)
 
 	for (int i = 0; i < 2; i++)
 		hf_auto_close(&k->not_ours[i]);
+	k->command_status = -1;
 	r = set_up(k, state, &news.err);
 	if (r == 0)
 		r = hf_keeper_check_depth(k, &news.err);
@@ -293,6 +296,11 @@ _Noreturn void hf_keeper_main(struct hf_keeper *k, struct hf_state *state)
 	}
 	memcpy(news.report.resumed, k->resumed, sizeof(news.report.resumed));
 	news.report.outlived = k->record.outlived;
+	news.report.command_status = k->command_status;
+	news.report.ran_ns = r == 0 && k->record.ran_ns > 0 ? k->record.ran_ns : -1;
+	news.report.cpu_ns = k->record.measured ? k->record.cpu_ns : -1;
+	news.report.memory_peak_bytes = k->record.measured ? k->record.peak_bytes : -1;
+	news.report.output_bytes = k->record.measured ? k->record.output_bytes : -1;
 	memcpy(news.report.outlived_names, k->record.outlived_names, sizeof(news.report.outlived_names));
 	finish(k);
 	hf_viewers_done(&k->viewers);

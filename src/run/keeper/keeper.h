@@ -14,6 +14,7 @@
  *     helper.c       the other commands: verifier, until, notify
  *     poll.c         the one poll: signals, orders, limits, lease, supervisor; turns them into events
  *     account.c      what the run uses
+ *     limits.c       what it may use
  *     ending.c       the state machine of a tree that is being ended (pure)
  *     judge.c        from an end to an outcome (pure)
  *     viewers.c      those that are attached to the command's terminal
@@ -84,6 +85,8 @@ struct hf_keeper {
 	int landed;             /* what this attempt made is in its place: its success stands, whatever comes */
 	struct hf_renewal renewal;
 	struct hf_usage usage;  /* what was seen of this run */
+	struct hf_spawn_limits limits; /* of each process, where the cgroup has none */
+	int command_status;     /* of the command of the last attempt; -1: it did not run */
 
 	/* Of the command that is being watched. */
 	const struct hf_child *child; /* NULL: none */
@@ -217,6 +220,9 @@ int hf_keeper_sleep(struct hf_keeper *keeper, int64_t ns);
 
 /* Notes what the run uses now, for those that look. account.c */
 void hf_keeper_sample(struct hf_keeper *keeper);
+
+/* Sets the limits of what is started from now on; `own` is the group around that of the session. 0, or an error: nothing here can bound one of them. */
+int hf_keeper_limit(struct hf_keeper *keeper, const struct hf_cgroup *own, struct hf_err *err);
 
 /* Writes to the record what the run has used until now: nothing of it lives. */
 void hf_keeper_account(struct hf_keeper *keeper);

@@ -48,6 +48,13 @@ struct hf_link_order {
 	pid_t group;       /* the group of the pty that gets it by way of that; 0: none does */
 };
 
+/* A report that says nothing yet. */
+static inline void hf_report_init(struct hf_run_report *report)
+{
+	report->command_status = -1;
+	report->ran_ns = report->cpu_ns = report->memory_peak_bytes = report->output_bytes = -1;
+}
+
 /*
  * Which was first: the keeper that took the lock, or the signal that ends a supervisor which still
  * waits for it? One exchange decides. After HELD a signal is always an order to the keeper, which

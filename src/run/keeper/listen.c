@@ -14,7 +14,7 @@ void hf_keeper_act(struct hf_keeper *k, enum hf_act what)
 	case HF_ACT_TERM_LEADER:
 		/* One that is stopped could not act on TERM alone. */
 		if (k->child && !k->tree.leader_exited) {
-			(void)hf_sys.pidfd_send_signal(k->child->pidfd, SIGTERM);
+			(void)hf_sys.pidfd_send_signal(k->child->pidfd, k->o.stop_signal ? (int)k->o.stop_signal : SIGTERM);
 			(void)hf_sys.pidfd_send_signal(k->child->pidfd, SIGCONT);
 		}
 		break;
@@ -22,7 +22,12 @@ void hf_keeper_act(struct hf_keeper *k, enum hf_act what)
 		(void)hf_tree_term(&k->tree, k->tree.leader);
 		break;
 	case HF_ACT_TERM_TREE:
-		(void)hf_tree_term(&k->tree, 0);
+		if (k->o.stop_signal) {
+			hf_keeper_act(k, HF_ACT_TERM_LEADER);
+			(void)hf_tree_term(&k->tree, k->tree.leader);
+		} else {
+			(void)hf_tree_term(&k->tree, 0);
+		}
 		break;
 	case HF_ACT_KILL:
 		hf_tree_kill(&k->tree);

@@ -280,6 +280,11 @@ void hf_session_show(struct hf_sessions *sessions, const struct hf_session_recor
 		info.idle_ns = stored.o.idle_ns > 0 ? stored.o.idle_ns : -1;
 		info.max_active = stored.o.max_active;
 		info.priority = stored.o.priority;
+		info.limits = (struct hf_session_limits){ .mem_max = stored.o.mem_max,
+							  .cpus_centi = stored.o.cpus_centi,
+							  .pids_max = stored.o.pids_max,
+							  .nice = stored.o.nice,
+							  .by_cgroup = r->limited };
 	}
 	info.seen = hf_session_is_seen(sessions, r->name, r->token);
 	if (r->logged && hf_log_measure(sessions, r->name, r->log, &log) == 0) {

@@ -117,6 +117,8 @@ void hf_session_encode(const struct hf_session_record *r, struct hf_buf *out)
 		if (r->output_bytes >= 0)
 			hf_object_add_number(out, "output_bytes", r->output_bytes);
 	}
+	if (r->limited)
+		hf_object_add_number(out, "limited", r->limited);
 	if (r->options)
 		hf_object_add_number(out, "options", (int64_t)r->options);
 	hf_object_seal(out, start);
@@ -246,6 +248,8 @@ static void read_all(struct hf_object *reader, struct hf_session_record *r)
 		r->next_ns = hf_object_take_number(reader, "next_ns", INT64_MAX);
 	if (json_object_get(reader->root, "cpu_ns"))
 		read_figures(reader, r);
+	if (json_object_get(reader->root, "limited"))
+		r->limited = (unsigned)hf_object_take_number(reader, "limited", HF_LIMITED_MEMORY | HF_LIMITED_CPUS | HF_LIMITED_PIDS);
 	if (json_object_get(reader->root, "options"))
 		r->options = (uint64_t)hf_object_take_number(reader, "options", INT64_MAX);
 	(void)hf_object_take(reader, "x");

@@ -64,6 +64,7 @@ struct hf_session_record {
 	int64_t cpu_ns;
 	int64_t peak_bytes;
 	int64_t output_bytes; /* -1: it was not logged */
+	unsigned limited;  /* which of its limits its cgroup bounds: enum hf_limited_by */
 	uint64_t options;  /* checksum of what is stored for --resume (stored.h); 0: of before there was one */
 	/* No part of the line: where its writer may put the next one (store.c). */
 	struct hf_session_tail {

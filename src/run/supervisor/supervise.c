@@ -167,11 +167,11 @@ static void hear_of_keeper(struct hf_supervisor *s)
  * The process group for the command. On a terminal it is ours: Ctrl-C and Ctrl-Z mean both. Without one
  * it has its own, as with timeout(1): `kill 0` in it does not end our caller.
  */
-static pid_t group_for_command(void)
+static pid_t group_for_command(unsigned flags)
 {
 	AUTO_FD terminal = hf_open_at(AT_FDCWD, "/dev/tty", O_RDWR | O_NOCTTY, 0);
 
-	return terminal >= 0 ? getpgrp() : 0;
+	return terminal >= 0 || flags & HF_RUN_FOREGROUND ? getpgrp() : 0;
 }
 
 /* Forks the keeper. Returns 0 or -errno. */
@@ -189,7 +189,7 @@ static int start_keeper(struct hf_supervisor *s, const struct hf_start *start, c
 				    .signals = -1,
 				    .not_ours = { s->signals, -1 },
 				    .mask = *mask,
-				    .group = group_for_command(),
+				    .group = group_for_command(start->detached ? 0 : start->given->flags),
 				    .tree = HF_TREE_INIT };
 	int ends[2];
 
@@ -301,6 +301,7 @@ int hf_supervise(const struct hf_start *start, struct hf_run_report *ret_report,
 	sigset_t set, mask;
 	int was_subreaper = 0, r = hf_tree_note_others(&s.tree);
 
+	hf_report_init(&s.last.report);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "/proc", s.name);
 	s.gate = mmap(NULL, sizeof(*s.gate), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
