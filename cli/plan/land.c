@@ -202,17 +202,19 @@ struct listed {
 static void list_one(void *arg, const struct hf_land_info *info)
 {
 	struct listed *listed = arg;
+	/* The run ended by another way than by landing, and its sandbox is there. */
+	int is_left = info->state == HF_LAND_WORKING && !info->alive;
 
 	if (listed->cli->json) {
 		hf_view_queues_add(&listed->queues, info);
 		return;
 	}
-	printf("%-9s  ", hf_land_state_word(info->state));
+	printf("%-9s  ", is_left ? "kept" : hf_land_state_word(info->state));
 	cli_print_shown(info->name);
 	printf("  ");
 	cli_print_shown(info->branch);
 	printf("  ");
-	cli_print_shown(info->text);
+	cli_print_shown(is_left ? "its run ended without landing: 'land NAME' lands it as it is, 'land drop NAME' drops it" : info->text);
 	putchar('\n');
 }
 

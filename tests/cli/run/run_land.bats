@@ -70,6 +70,19 @@ is_clean() { [ -z "$(git status --porcelain)" ] || { git status --short; return 
     says "exit 0, verified, nothing to land"
 }
 
+@test "land list: a run that works, and one that ended without landing, can be told apart" {
+    spawn "$HOLDFAST" -q run works --in . -- sh -c 'touch ../up; until [ -e ../go ]; do sleep 0.02; done'
+    wait_until 20 test -e ../up
+    expect 1 land left 'echo broken >check'
+    expect 0 hf land list
+    says 'working    works  main'
+    says 'kept       left  main'
+    expect 0 hf land list --json
+    is_json '[.queues[].candidates[] | {(.name): .alive}] | add == {"works": true, "left": false}'
+    touch ../go
+    wait "$spawned_pid"
+}
+
 @test "L14: what fails, breaks the verifier or reaches its deadline does not land, and is kept" {
     before=$(git rev-parse main)
     expect 3 land fails 'echo x >new; exit 3'

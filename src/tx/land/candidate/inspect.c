@@ -49,6 +49,12 @@ static void find_place(struct hf_landings *landings, const struct hf_landing *la
 	hf_land_lock_name(landing->name, name);
 	(void)!hf_lock_look(locks, name, note_holder, &seen, NULL);
 	info->alive = seen.holder.pid > 0;
+	/* While its command works, the run of that name holds no lock but its own. */
+	if (!info->alive && landing->state == HF_LAND_WORKING && strncmp(landing->plan, HF_PLAN_OF_RUN, strlen(HF_PLAN_OF_RUN)) == 0) {
+		(void)!hf_lock_look(hf_locks_kind(landings->locks, HF_LOCK_KIND_NAME), landing->name, note_holder, &seen, NULL);
+		info->alive = seen.holder.pid > 0;
+		return;
+	}
 	if (!info->alive)
 		return;
 	hf_land_branch_lock_name(landing, name);
