@@ -18,7 +18,6 @@
 #include "hf/base/buf.h"
 
 #define HF_SUPERVISE_PROGRAM "holdfast-supervise"
-#define HF_LIBEXEC_VARIABLE  "HOLDFAST_LIBEXEC"
 
 #define HF_HELLO_MAGIC "hf-supervise 1"
 
