@@ -110,6 +110,7 @@ HF_C_BEGIN
 #define HF_LOCK_PRIORITY_MAX 1000
 
 #define HF_LOCK_CLAIMS_MAX 256
+#define HF_HOST_NAME_MAX   64
 
 struct hf_locks; /* the locks of one store and one kind */
 struct hf_lock;  /* one that is held */
@@ -183,6 +184,7 @@ struct hf_holder {
 	unsigned count;        /* how often a reentrant owner has it */
 	enum hf_liveness liveness;
 	char evidence[HF_EVIDENCE_MAX];
+	char host[HF_HOST_NAME_MAX + 1]; /* the name of its machine; "": the store has only this one */
 };
 
 /* Opens the locks of `state`. `journal` may be NULL: then no events are written. */
@@ -203,6 +205,12 @@ HF_API int hf_locks_open_store(const char *url, struct hf_state *state, struct h
  * by itself: it lives as long as `locks`. NULL: there is no such kind.
  */
 HF_API struct hf_locks *hf_locks_kind(struct hf_locks *locks, enum hf_lock_kind kind);
+
+/*
+ * How long a lease is in this store when the caller has no better idea; 0 where a lock needs none, as in the local one. In a store of
+ * several machines each lock needs a lease (ttl_ns), because nobody elsewhere sees the death of its owner, and its holder renews it (hf_lock_renew).
+ */
+HF_API int64_t hf_locks_lease(const struct hf_locks *locks);
 
 /* "name", "group", "file", "plan", "target", "land"; NULL: there is no such kind. */
 HF_API const char *hf_lock_kind_word(enum hf_lock_kind kind);
@@ -328,6 +336,7 @@ struct hf_waiter {
 	enum hf_lock_mode mode;
 	int64_t waited_ns;
 	unsigned priority;
+	char host[HF_HOST_NAME_MAX + 1]; /* as in struct hf_holder */
 };
 
 struct hf_lock_info {

@@ -24,6 +24,7 @@ struct hf_context {
 	struct hf_proc_id self;
 	char host[HF_HOST_ID_LEN + 1]; /* "": the store does not need it */
 	struct hf_fences fences;
+	char *url; /* the store's; NULL: the default */
 	int64_t patience_ns; /* hf_locks_set_patience, for the fences */
 	struct hf_locks kinds[HF_LOCK_KINDS];
 };

@@ -122,6 +122,9 @@ static int prove(struct hf_context *context, struct proof *proof, struct hf_err 
 				  &proof->fence, err);
 	if (r == 0 && proof->token < proof->fence.admitted)
 		r = refuse(context, proof, err);
+	/* A store that cannot hold it still is asked again: the fence may have been waited for. */
+	if (r == 0 && !ops->hold)
+		r = ops->check(context->store, &proof->lock, proof->token, NULL, err);
 	return r;
 }
 

@@ -21,6 +21,7 @@
 struct hf_lock {
 	struct hf_locks *locks;
 	uint64_t token;
+	struct hf_boot since; /* the lease has not begun before; of a store that needs one */
 	char name[HF_NAME_MAX + 1];
 };
 
@@ -55,9 +56,9 @@ static int check_caps(const struct hf_store *store, const char *name, const stru
 {
 	if (use->mode == HF_LOCK_SLOTS && !(store->caps & HF_STORE_HAS_SLOTS))
 		return FAIL(err, -ENOTSUP, "acquire", name, "this store has no slots");
-	if (use->ttl_ns == 0 && !(store->caps & HF_STORE_SEES_DEATH))
+	if (use->ttl_ns == 0 && (!(store->caps & HF_STORE_SEES_DEATH) || store->caps & HF_STORE_NEEDS_LEASE))
 		return FAIL(err, -EINVAL, "arguments", name,
-			    "this store does not see the death of owners, so each lock needs a lease");
+			    "this store does not see the death of every owner, so each lock needs a lease");
 	return use->ttl_ns > 0 && use->ttl_ns < store->min_ttl_ns ? fail_short(store, name, err) : 0;
 }
 
@@ -135,6 +136,8 @@ int hf_lock_acquire(struct hf_locks *locks, const char *name, const struct hf_lo
 		return hf_fail_sys(err, ENOMEM, "memory", name);
 	lock->locks = locks;
 	hf_copy_text(lock->name, sizeof(lock->name), name);
+	lock->since = hf_boot_now();
+	request.ret_since = &lock->since;
 	r = store->ops->acquire(store, &request, &lock->token, ret_blocker, err);
 	if (r < 0)
 		return about(locks, name, r, err);
@@ -150,6 +153,21 @@ void hf_lock_free(struct hf_lock *lock)
 uint64_t hf_lock_token(const struct hf_lock *lock)
 {
 	return lock->token;
+}
+
+struct hf_boot hf_lock_since(const struct hf_lock *lock)
+{
+	return lock->since;
+}
+
+struct hf_locks *hf_lock_locks(const struct hf_lock *lock)
+{
+	return lock->locks;
+}
+
+const char *hf_lock_name(const struct hf_lock *lock)
+{
+	return lock->name;
 }
 
 int hf_lock_check(struct hf_lock *lock, struct hf_err *err)

@@ -16,6 +16,8 @@ static const struct {
 	int (*open)(const struct hf_store_args *args, struct hf_store **ret_store, struct hf_err *err);
 } stores[] = {
 	{ "local", hf_local_open },
+	{ "etcd", hf_etcd_open },
+	{ "etcds", hf_etcds_open },
 };
 
 static const char *const kind_words[HF_LOCK_KINDS] = {
@@ -70,13 +72,13 @@ int hf_locks_open_store(const char *url, struct hf_state *state, struct hf_journ
 	if (!state || !ret_locks)
 		return FAIL(err, -EINVAL, "arguments", "hf_locks_open", "NULL");
 	if (url && !colon)
-		return FAIL(err, -EINVAL, "store", url, "a store is SCHEME:..., and there is local:");
+		return FAIL(err, -EINVAL, "store", url, "a store is SCHEME:..., and there are local: and etcd://");
 	while (url && which < sizeof(stores) / sizeof(stores[0]) &&
 	       !(strlen(stores[which].scheme) == len && memcmp(stores[which].scheme, url, len) == 0))
 		which++;
 	if (which == sizeof(stores) / sizeof(stores[0]))
 		return FAIL(err, -EINVAL, "store", url,
-			    "this program has no store '%.*s:'; there is local:", (int)len, url);
+			    "this program has no store '%.*s:'; there are local: and etcd://", (int)len, url);
 	r = hf_proc_self(&self, err);
 	if (r < 0)
 		return r;
@@ -86,9 +88,18 @@ int hf_locks_open_store(const char *url, struct hf_state *state, struct hf_journ
 	if (r < 0)
 		return r;
 	r = hf_locks_open_over(store, &args, ret_locks, err);
-	if (r < 0)
+	if (r < 0) {
 		store->ops->free(store);
-	return r;
+		return r;
+	}
+	if (which > 0) {
+		(*ret_locks)->context->url = strdup(url);
+		if (!(*ret_locks)->context->url) {
+			hf_locks_free(*ret_locks);
+			return hf_fail_sys(err, ENOMEM, "memory", "locks");
+		}
+	}
+	return 0;
 }
 
 int hf_locks_open(struct hf_state *state, struct hf_journal *journal, struct hf_locks **ret_locks,
@@ -109,7 +120,13 @@ void hf_locks_free(struct hf_locks *locks)
 	if (!context)
 		return;
 	context->store->ops->free(context->store);
+	free(context->url);
 	free(context);
+}
+
+int64_t hf_locks_lease(const struct hf_locks *locks)
+{
+	return locks->context->store->default_ttl_ns;
 }
 
 void hf_locks_set_patience(struct hf_locks *locks, int64_t ns)

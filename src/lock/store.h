@@ -44,14 +44,18 @@ struct hf_lock_request {
 	void *waiting_arg;
 	int64_t waiting_ns;
 	unsigned priority;
+	struct hf_boot *ret_since; /* when the lease began at the latest, for stores with HF_STORE_NEEDS_LEASE; may be NULL */
 };
 
 typedef void hf_lock_look_fn(void *arg, const struct hf_lock_info *info);
 
 enum hf_store_caps {
-	HF_STORE_SEES_DEATH = 1 << 0, /* an owner that dies is replaced; without it, each hold needs a lease */
+	HF_STORE_SEES_DEATH = 1 << 0, /* an owner of this machine that dies is replaced; without it, each hold needs a lease */
 	HF_STORE_HAS_SLOTS = 1 << 1,  /* HF_LOCK_SLOTS; without it, only exclusive and shared holds */
 	HF_STORE_ONE_HOST = 1 << 2,   /* its owners are processes of this machine, and their host goes without saying */
+	HF_STORE_NEEDS_LEASE = 1 << 3, /* each hold needs a lease, because other machines cannot see an owner's death */
+	HF_STORE_KEEPS_EXPIRED = 1 << 4, /* a hold whose lease has ended is current until another process wants the lock */
+	HF_STORE_GIVES = 1 << 5, /* a release gives the lock to the next waiter, which may not have noticed it yet */
 };
 
 struct hf_store;
@@ -116,6 +120,8 @@ struct hf_store {
 	const struct hf_store_ops *ops;
 	unsigned caps;      /* enum hf_store_caps */
 	int64_t min_ttl_ns; /* shorter leases are refused; 0: any */
+	int64_t (*margin)(int64_t ttl_ns); /* how long before the end of a lease its holder must have ended its work; NULL: not at all */
+	int64_t default_ttl_ns; /* of a lock whose lease was not said, where one is needed; else 0 */
 	const char *series; /* names its tokens among those of other stores; a file name (fence.h) */
 };
 
@@ -130,6 +136,10 @@ struct hf_store_args {
 /* Opens the local store, "local:". */
 int hf_local_open(const struct hf_store_args *args, struct hf_store **ret_store, struct hf_err *err);
 
+/* Opens a cluster of etcd, "etcd:" (lock/etcd), with TLS "etcds:". */
+int hf_etcd_open(const struct hf_store_args *args, struct hf_store **ret_store, struct hf_err *err);
+int hf_etcds_open(const struct hf_store_args *args, struct hf_store **ret_store, struct hf_err *err);
+
 /*
  * How long a call without a deadline of its own waits for the record of a lock, which a process that is
  * stopped in the middle of a call may hold for long; then it fails with -ETIMEDOUT. 0: the default. For a
@@ -139,6 +149,11 @@ void hf_locks_set_patience(struct hf_locks *locks, int64_t ns);
 
 /* As the operation of the store. -ENOTSUP: it has none. */
 int hf_lock_forget_as(struct hf_locks *locks, const char *name, const struct hf_forget *how, struct hf_err *err);
+
+/* When the lease of a lock that was just acquired began, at the latest that is certain; its locks; its name. */
+struct hf_boot hf_lock_since(const struct hf_lock *lock);
+struct hf_locks *hf_lock_locks(const struct hf_lock *lock);
+const char *hf_lock_name(const struct hf_lock *lock);
 
 /* The identity of the calling process, as it was read when the locks were opened. */
 const struct hf_proc_id *hf_locks_self(const struct hf_locks *locks);

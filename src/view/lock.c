@@ -37,7 +37,7 @@ static void read_comm(int32_t pid, char out[COMM_MAX])
 
 /* Adds what the process is: the session, where a keeper has or wants its own name, the pid, its command. */
 static void set_who(json_t **object, enum hf_lock_kind kind, const char *lock,
-		    const struct hf_proc_id *id, int lives)
+		    const struct hf_proc_id *id, const char *host, int lives)
 {
 	char comm[COMM_MAX] = "", text[HF_PROC_TEXT_MAX];
 
@@ -49,13 +49,14 @@ static void set_who(json_t **object, enum hf_lock_kind kind, const char *lock,
 	hf_view_set(object, "pid", json_integer(id->pid));
 	hf_view_set(object, "id", json_string(text));
 	hf_view_set(object, "comm", hf_view_text(comm[0] ? comm : NULL));
+	hf_view_set(object, "host", hf_view_text(host[0] ? host : NULL));
 }
 
 static json_t *holder_json(enum hf_lock_kind kind, const char *lock, const struct hf_holder *holder)
 {
 	json_t *object = json_object();
 
-	set_who(&object, kind, lock, &holder->id, holder->liveness == HF_ALIVE);
+	set_who(&object, kind, lock, &holder->id, holder->host, holder->liveness == HF_ALIVE);
 	hf_view_set(&object, "token", json_integer((json_int_t)holder->token));
 	hf_view_set(&object, "mode", json_string(hf_view_mode(holder->mode)));
 	hf_view_set(&object, "since", hf_view_time(holder->since));
@@ -73,7 +74,7 @@ static json_t *waiter_json(enum hf_lock_kind kind, const char *lock, const struc
 {
 	json_t *object = json_object();
 
-	set_who(&object, kind, lock, &waiter->id, 1);
+	set_who(&object, kind, lock, &waiter->id, waiter->host, waiter->host[0] == '\0');
 	hf_view_set(&object, "place", json_integer((json_int_t)place));
 	hf_view_set(&object, "mode", json_string(hf_view_mode(waiter->mode)));
 	hf_view_set(&object, "waited_ms", hf_view_number(waiter->waited_ns, HF_MSEC));
@@ -144,6 +145,10 @@ void hf_view_lock_cells(const struct hf_lock_info *info, const struct hf_holder 
 	hf_view_count(&cells[6], (int64_t)info->n_waiters);
 	hf_buf_add_u64(&cells[7], holder ? holder->token : info->token);
 	hf_buf_add_text(&cells[HF_VIEW_LOCK_STATE], holder ? hf_view_liveness(holder->liveness) : "-");
+	if (holder && holder->host[0]) {
+		hf_buf_add_text(&cells[HF_VIEW_LOCK_STATE], " on ");
+		hf_buf_add_shown(&cells[HF_VIEW_LOCK_STATE], holder->host, strlen(holder->host));
+	}
 }
 
 enum hf_view_tone hf_view_lock_tone(const struct hf_holder *holder)

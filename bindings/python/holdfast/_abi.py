@@ -19,6 +19,7 @@ HF_FILE_WAIT_NS = 30000000000
 HF_FILE_WRITER_WAIT_NS = 2000000000
 HF_HOOK_INPUT_MAX = 16777216
 HF_HOOK_REASON_MAX = 2400
+HF_HOST_NAME_MAX = 64
 HF_JOURNAL_LINE_MAX = 65536
 HF_JOURNAL_SEGMENT_MIN = 4096
 HF_JOURNAL_TEXT_MAX = 1024
@@ -98,6 +99,7 @@ HF_E_NO_SESSION = -8021
 HF_E_FINISHED = -8022
 HF_E_LIMIT = -8023
 HF_E_REMAINS = -8024
+HF_E_STORE = -8025
 HF_E_CANCELLED = -8030
 HF_E_NO_DIRECTORY = -8031
 HF_E_OUTSIDE = -8041
@@ -613,6 +615,7 @@ class hf_holder(Structure):
         ("count", c_uint),
         ("liveness", c_int),
         ("evidence", c_char * 192),
+        ("host", c_char * 65),
     ]
 
 
@@ -631,6 +634,7 @@ class hf_waiter(Structure):
         ("mode", c_int),
         ("waited_ns", c_int64),
         ("priority", c_uint),
+        ("host", c_char * 65),
     ]
 
 
@@ -1553,6 +1557,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "hf_locks_forget_idle": (c_int, (c_void_p, c_int64, c_int64, c_void_p,)),
     "hf_locks_free": (None, (c_void_p,)),
     "hf_locks_kind": (c_void_p, (c_void_p, c_int,)),
+    "hf_locks_lease": (c_int64, (c_void_p,)),
     "hf_locks_open": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p,)),
     "hf_locks_open_store": (c_int, (c_char_p, c_void_p, c_void_p, c_void_p, c_void_p,)),
     "hf_log_dropped": (c_uint64, (c_void_p,)),

@@ -174,6 +174,13 @@ class Remains(HoldfastError):
     exit_status = 1
 
 
+class Store(HoldfastError):
+    """The store of locks does not work."""
+
+    code = -8025
+    exit_status = 4
+
+
 class Cancelled(HoldfastError):
     """The wait was cancelled."""
 
@@ -332,6 +339,7 @@ BY_CODE: Dict[int, Type[HoldfastError]] = {
     -8022: Finished,
     -8023: Limit,
     -8024: Remains,
+    -8025: Store,
     -8030: Cancelled,
     -8031: NoDirectory,
     -8041: Outside,

@@ -168,8 +168,8 @@ int hf_local_open(const struct hf_store_args *args, struct hf_store **ret_store,
 	if (!locks)
 		return hf_fail_sys(err, ENOMEM, "memory", "locks");
 	locks->base = (struct hf_store){ .ops = &ops,
-					 .caps = HF_STORE_SEES_DEATH | HF_STORE_HAS_SLOTS |
-						 HF_STORE_ONE_HOST,
+					 .caps = HF_STORE_SEES_DEATH | HF_STORE_HAS_SLOTS | HF_STORE_ONE_HOST |
+						 HF_STORE_KEEPS_EXPIRED | HF_STORE_GIVES,
 					 .series = "local" };
 	locks->state = args->state;
 	locks->journal = args->journal;

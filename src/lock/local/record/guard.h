@@ -11,8 +11,6 @@
 #include "hf/lock/local/record/record.h"
 #include "holdfast/name.h"
 
-#define HF_HOLDER_TEXT_MAX 384
-
 /* A holder that lost the lock under this guard; journalled by hf_guard_finish. */
 struct hf_lost_holder {
 	enum hf_event event; /* HF_EV_LOCK_TAKEN_OVER, _EXPIRED, _BROKEN */

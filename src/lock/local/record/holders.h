@@ -2,6 +2,7 @@
 #ifndef LOCK_LOCAL_RECORD_HOLDERS_H
 #define LOCK_LOCAL_RECORD_HOLDERS_H
 
+#include "hf/lock/holder.h"
 #include "hf/lock/local/record/guard.h"
 
 /* Could a request of that mode be let in beside the present holders? */
@@ -33,9 +34,6 @@ void hf_record_remove_token(struct hf_guard *guard, uint64_t token);
 /* 1 when another holder has the same token: the second owner of one hold. */
 int hf_record_shares_token(const struct hf_lock_record *record, uint32_t index);
 
-/* What hf_local_judge says, in one of three words. */
-enum hf_liveness hf_holder_liveness(int verdict);
-
 /* Its mode; a record is of slots, shared or exclusive as a whole. */
 enum hf_lock_mode hf_holder_mode(const struct hf_lock_record *record,
 				 const struct hf_lock_holder *holder);
@@ -48,8 +46,5 @@ void hf_holder_show(const struct hf_local *locks, const struct hf_lock_record *r
 void hf_holder_show_dead(const struct hf_local *locks, const struct hf_lock_record *record,
 			 const struct hf_lock_holder *holder, const char *evidence,
 			 struct hf_holder *ret);
-
-/* "pid 4711 (make) since 12:03:10, alive: pid 4711 runs (…)" for messages and events. */
-void hf_holder_text(const struct hf_holder *holder, char *out, size_t cap);
 
 #endif

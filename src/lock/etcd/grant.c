@@ -1,0 +1,277 @@
+/* lock/etcd/grant.c - a place in the queue, and the step from it to the lock: the only place where a process begins to hold. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/lock/etcd/attempt.h"
+#include "hf/lock/holder.h"
+#include "hf/sys/io.h"
+
+/* After a holder that is not proven dead: time for it to see that it has lost the lock, where its lease was ended early. */
+#define SETTLE_MIN_NS HF_SEC
+#define SETTLE_MAX_NS (3 * HF_SEC)
+
+/* A lease that was given just now is as good as a new one. */
+#define FRESH_NS (HF_SEC / 2)
+
+static int is_gone(const struct hf_etcd_hold *hold)
+{
+	return hold->create == 0;
+}
+
+int hf_attempt_enqueue(struct hf_etcd_attempt *a, int64_t ttl_ns, struct hf_err *err)
+{
+	AUTO(hf_answer_done) struct hf_answer answer = HF_ANSWER_INIT;
+	AUTO(hf_buf_done) struct hf_buf body = HF_BUF_INIT;
+	AUTO(hf_kv_done) struct hf_kv kv = HF_KV_INIT;
+	AUTO_FREE char *text = NULL;
+	char key[HF_ETCD_KEY_MAX];
+	struct hf_txn txn;
+	int r = hf_lease_grant(a->etcd, ttl_ns, &a->place_lease, err);
+
+	if (r < 0)
+		return r;
+	/* A new place has a new name: what was lost never comes back. */
+	(void)snprintf(a->mine.id, sizeof(a->mine.id), "%016llx", (unsigned long long)a->place_lease.id);
+	a->mine.holds = 0;
+	a->mine.since_ms = hf_wall_now().ns / HF_MSEC;
+	text = hf_place_text(&a->mine);
+	if (!text)
+		return hf_fail_sys(err, ENOMEM, "memory", a->request->lock.name);
+	hf_etcd_place_key(&a->keys, a->mine.id, key);
+	hf_txn_begin(&txn, &body);
+	hf_txn_compare(&txn, "CREATE", key, 0);
+	hf_txn_then(&txn);
+	hf_txn_put(&txn, key, text, a->place_lease.id);
+	hf_txn_else(&txn);
+	hf_txn_range(&txn, &(struct hf_range){ .key = key });
+	hf_txn_end(&txn);
+	r = hf_etcd_call(a->etcd, "/v3/kv/txn", &body, &answer, err);
+	if (r == 0 && answer.code != HF_GRPC_OK)
+		r = hf_etcd_refused(&answer, "wait", a->request->lock.name, err);
+	if (r < 0)
+		return r;
+	if (hf_answer_succeeded(&answer))
+		a->mine.create = answer.revision;
+	else if (hf_kv_read(hf_answer_response(&answer, 0, "response_range"), 0, &kv))
+		a->mine.create = kv.create;
+	else
+		return FAIL(err, HF_E_STORE, "wait", a->request->lock.name, "the place in the queue is not there");
+	a->queued = 1;
+	a->next_keep = hf_mono_in(a->place_lease.ttl_ns / 3);
+	return 0;
+}
+
+static uint64_t next_token(const struct hf_etcd_state *state)
+{
+	uint64_t clock = (uint64_t)(hf_wall_now().ns / HF_USEC);
+
+	return state->token + 1 > clock ? state->token + 1 : clock;
+}
+
+static int lease_for_hold(struct hf_etcd_attempt *a, struct hf_err *err)
+{
+	int64_t want = (a->request->ttl_ns + HF_SEC - 1) / HF_SEC * HF_SEC;
+
+	if (a->hold_lease.id && hf_boot_now().ns - a->hold_lease.since.ns < FRESH_NS)
+		return 0;
+	if (a->queued && a->place_lease.id && a->place_lease.ttl_ns >= want &&
+	    hf_boot_now().ns - a->place_lease.since.ns < FRESH_NS) {
+		a->hold_lease = a->place_lease;
+		return 0;
+	}
+	if (a->hold_lease.id && a->hold_lease.id != a->place_lease.id)
+		hf_lease_revoke(a->etcd, a->hold_lease.id);
+	a->hold_lease.id = 0;
+	return hf_lease_grant(a->etcd, a->request->ttl_ns, &a->hold_lease, err);
+}
+
+static void write_grant(struct hf_buf *body, const struct hf_etcd_attempt *a, const struct hf_etcd_state *state,
+			const struct hf_etcd_hold *hold, const char *place_text, const char *hold_text)
+{
+	char key[HF_ETCD_KEY_MAX], old[HF_ETCD_KEY_MAX], last[80];
+	struct hf_txn txn;
+
+	hf_etcd_place_key(&a->keys, a->mine.id, key);
+	hf_txn_begin(&txn, body);
+	if (a->queued)
+		hf_txn_compare(&txn, "CREATE", key, a->mine.create);
+	else
+		hf_txn_compare_empty(&txn, a->keys.queue, a->keys.queue_end);
+	hf_txn_compare(&txn, "MOD", a->keys.last, state->last_mod);
+	for (size_t i = 0; i < state->n_holds; i++)
+		if (is_gone(&state->holds[i])) {
+			hf_etcd_hold_key(&a->keys, state->holds[i].token, old);
+			hf_txn_compare(&txn, "MOD", old, state->holds[i].mod);
+		}
+	hf_txn_then(&txn);
+	hf_txn_put(&txn, key, place_text, a->hold_lease.id);
+	(void)snprintf(last, sizeof(last), "{\"v\":1,\"token\":\"%llu\",\"slots\":%u}", (unsigned long long)hold->token,
+		       hold->slots);
+	hf_txn_put(&txn, a->keys.last, last, 0);
+	hf_etcd_hold_key(&a->keys, hold->token, old);
+	hf_txn_put(&txn, old, hold_text, 0);
+	for (size_t i = 0; i < state->n_holds; i++)
+		if (is_gone(&state->holds[i])) {
+			hf_etcd_hold_key(&a->keys, state->holds[i].token, old);
+			hf_txn_delete(&txn, old);
+		}
+	hf_txn_else(&txn);
+	hf_txn_range(&txn, &(struct hf_range){ .key = key });
+	hf_txn_end(&txn);
+}
+
+/* The holders that this grant has removed: one event each (L8). Returns how long to wait before the lock is used. */
+static int64_t note_losses(const struct hf_etcd_attempt *a, const struct hf_etcd_state *state)
+{
+	int64_t settle = 0;
+
+	for (size_t i = 0; i < state->n_holds; i++) {
+		const struct hf_etcd_hold *hold = &state->holds[i];
+		char evidence[HF_EVIDENCE_MAX], text[HF_HOLDER_TEXT_MAX];
+		struct hf_holder shown;
+		int64_t tenth = hold->ttl_ns / 10;
+		int dead;
+
+		if (!is_gone(hold))
+			continue;
+		dead = hf_etcd_hold_is_dead(a->etcd, hold, evidence);
+		if (!dead) {
+			tenth = tenth < SETTLE_MIN_NS ? SETTLE_MIN_NS : tenth > SETTLE_MAX_NS ? SETTLE_MAX_NS : tenth;
+			settle = tenth > settle ? tenth : settle;
+		} else if (hold->flags & HF_LOCK_FREE_ON_EXIT) {
+			continue; /* its exit was its release, as agreed */
+		}
+		hf_etcd_show(a->etcd, hold, 0, 0, &shown);
+		hf_holder_text(&shown, text, sizeof(text));
+		hf_lock_event(a->etcd->journal, dead ? HF_EV_LOCK_TAKEN_OVER : HF_EV_LOCK_EXPIRED, &a->request->lock,
+			      (struct hf_field[]){ HF_FIELD_TEXT("holder", text),
+						   HF_FIELD_TEXT("reason", dead ? evidence
+										: "the lease ran out, and another process wants the lock") },
+			      2);
+	}
+	return settle;
+}
+
+/* Sleeps, and keeps the lease meanwhile. 0, HF_E_STALE or another failure. */
+static int settle(struct hf_etcd_attempt *a, const struct hf_etcd_hold *hold, int64_t ns, struct hf_err *err)
+{
+	struct hf_mono end = hf_mono_in(ns);
+
+	for (;;) {
+		int64_t left = hf_mono_left(end), age = hf_boot_now().ns - a->hold_lease.since.ns;
+		int r = 0;
+
+		if (age > a->hold_lease.ttl_ns / 3)
+			r = hf_etcd_prove(a->etcd, &a->keys, hold, &a->hold_lease, err);
+		if (r < 0 || left <= 0)
+			return r;
+		left = left < a->hold_lease.ttl_ns / 4 ? left : a->hold_lease.ttl_ns / 4;
+		hf_pause((long)(left < HF_SEC ? left : HF_SEC));
+	}
+}
+
+static int granted(struct hf_etcd_attempt *a, const struct hf_etcd_state *state, struct hf_etcd_hold *hold, int64_t create,
+		   struct hf_err *err)
+{
+	int r;
+
+	hold->create = create;
+	a->mine.create = create;
+	a->queued = 1;
+	r = settle(a, hold, note_losses(a, state), err);
+	if (r == HF_E_STALE) {
+		/* Broken or expired before it was ours to use: from the start. */
+		a->queued = 0;
+		a->hold_lease.id = 0;
+		a->mine.id[0] = '\0';
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	a->token = hold->token;
+	a->place_lease.id = 0;
+	return 1;
+}
+
+int hf_attempt_grant(struct hf_etcd_attempt *a, const struct hf_etcd_state *state, struct hf_err *err)
+{
+	AUTO(hf_answer_done) struct hf_answer answer = HF_ANSWER_INIT;
+	AUTO(hf_buf_done) struct hf_buf body = HF_BUF_INIT;
+	AUTO(hf_kv_done) struct hf_kv kv = HF_KV_INIT;
+	AUTO_FREE char *place_text = NULL, *hold_text = NULL;
+	struct hf_etcd_hold hold;
+	struct hf_place place;
+	int r = lease_for_hold(a, err);
+
+	if (r < 0)
+		return r;
+	if (!a->queued)
+		(void)snprintf(a->mine.id, sizeof(a->mine.id), "%016llx", (unsigned long long)a->hold_lease.id);
+	place = a->mine;
+	place.holds = 1;
+	place.token = next_token(state);
+	hold = (struct hf_etcd_hold){ .token = place.token, .lease = a->hold_lease.id, .mode = a->request->mode,
+				      .slots = a->request->slots, .count = 1, .flags = a->request->flags,
+				      .ttl_ns = a->hold_lease.ttl_ns, .since_ms = hf_wall_now().ns / HF_MSEC,
+				      .n_owners = 1, .owners = { a->mine.owner } };
+	memcpy(hold.place, a->mine.id, sizeof(hold.place));
+	place_text = hf_place_text(&place);
+	hold_text = hf_hold_text(&hold);
+	if (!place_text || !hold_text)
+		return hf_fail_sys(err, ENOMEM, "memory", a->request->lock.name);
+	write_grant(&body, a, state, &hold, place_text, hold_text);
+	r = hf_etcd_call(a->etcd, "/v3/kv/txn", &body, &answer, err);
+	if (r < 0)
+		return r;
+	/* The lease has ended: nothing of the transaction was done. */
+	if (answer.code == HF_GRPC_NOT_FOUND) {
+		a->hold_lease.id = 0;
+		return 0;
+	}
+	if (answer.code != HF_GRPC_OK)
+		return hf_etcd_refused(&answer, "acquire", a->request->lock.name, err);
+	if (hf_answer_succeeded(&answer))
+		return granted(a, state, &hold, a->queued ? a->mine.create : answer.revision, err);
+	/* A try whose answer was lost had done it already. */
+	if (hf_kv_read(hf_answer_response(&answer, 0, "response_range"), 0, &kv)) {
+		hf_place_read(&kv, &place);
+		if (place.holds && place.readable && place.token == hold.token)
+			return granted(a, state, &hold, place.create, err);
+	}
+	return 0;
+}
+
+void hf_attempt_leave(struct hf_etcd_attempt *a)
+{
+	AUTO(hf_answer_done) struct hf_answer answer = HF_ANSWER_INIT;
+	AUTO(hf_buf_done) struct hf_buf body = HF_BUF_INIT;
+	struct hf_etcd_state state = { 0 };
+	char key[HF_ETCD_KEY_MAX];
+	struct hf_txn txn;
+
+	if (a->mine.id[0]) {
+		/* A grant that was not answered may have left its holder: found by our place's name. */
+		if (a->hold_lease.id && hf_etcd_state_read(a->etcd, &a->keys, NULL, 4, &state, NULL) < 0)
+			state.n_holds = 0;
+		hf_etcd_place_key(&a->keys, a->mine.id, key);
+		hf_txn_begin(&txn, &body);
+		hf_txn_then(&txn);
+		hf_txn_delete(&txn, key);
+		for (size_t i = 0; i < state.n_holds; i++)
+			if (strcmp(state.holds[i].place, a->mine.id) == 0) {
+				hf_etcd_hold_key(&a->keys, state.holds[i].token, key);
+				hf_txn_delete(&txn, key);
+			}
+		hf_txn_end(&txn);
+		hf_etcd_state_free(&state);
+		(void)hf_etcd_call(a->etcd, "/v3/kv/txn", &body, &answer, NULL);
+	}
+	if (a->place_lease.id != a->hold_lease.id)
+		hf_lease_revoke(a->etcd, a->place_lease.id);
+	hf_lease_revoke(a->etcd, a->hold_lease.id);
+	a->queued = 0;
+}

@@ -1,0 +1,19 @@
+/*
+ * lock/etcd/pin.h - the cluster that this machine has used, remembered.
+ *
+ * A cluster that is restored from a snapshot, or made anew, has another id; locks that were released
+ * come back, and holders of the time between are forgotten. So the id that was seen first is kept in
+ * the state directory (stores/<series>), and another one is refused until it is accepted.
+ */
+#ifndef LOCK_ETCD_PIN_H
+#define LOCK_ETCD_PIN_H
+
+#include "hf/lock/etcd/etcd.h"
+
+/* Is that the cluster that is known? The first one is remembered. "": the answer does not say. */
+int hf_pin_check(struct hf_etcd *etcd, const char *cluster, struct hf_err *err);
+
+/* Forgets which cluster it was, so that the next one is accepted. 0 or -errno. */
+int hf_pin_forget(struct hf_etcd *etcd, struct hf_err *err);
+
+#endif

@@ -1,0 +1,109 @@
+/* lock/etcd/renew.c - renewing a hold, and what its renewer does with it. */
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/lock/etcd/attempt.h"
+#include "hf/lock/etcd/found.h"
+#include "hf/lock/etcd/watch.h"
+
+/* A lease cannot change its length: the place gets another one. 1, 0: it changed, or a failure. */
+static int replace_lease(struct hf_etcd_found *f, const struct hf_etcd_hold *hold, int64_t ttl_ns, struct hf_err *err)
+{
+	struct hf_etcd_hold longer = *hold;
+	struct hf_lease lease;
+	int r = hf_lease_grant(f->etcd, ttl_ns, &lease, err);
+
+	if (r < 0)
+		return r;
+	longer.lease = lease.id;
+	longer.ttl_ns = lease.ttl_ns;
+	r = hf_etcd_hold_rewrite(f->etcd, &f->keys, hold, &longer, err);
+	hf_lease_revoke(f->etcd, r == 1 ? hold->lease : lease.id);
+	return r;
+}
+
+int hf_etcd_renew_proven(struct hf_etcd *etcd, const struct hf_lock_ref *lock, uint64_t token, struct hf_lease *ret,
+			 struct hf_err *err)
+{
+	for (int i = 0; i < HF_ETCD_CHANGES_MAX; i++) {
+		AUTO(hf_etcd_found_done) struct hf_etcd_found f = { 0 };
+		struct hf_etcd_hold *hold = NULL;
+		int64_t before;
+		int r = hf_etcd_found_read(&etcd->base, lock, &f, err);
+
+		if (r == 0)
+			r = hf_etcd_found_current(&f, "renew", token, &hold, err);
+		if (r < 0)
+			return r;
+		before = hold->lease;
+		r = hf_etcd_prove(etcd, &f.keys, hold, ret, err);
+		if (r != HF_E_STALE)
+			return r;
+		/* Another lease may have taken its place: its length was changed. */
+		hf_etcd_state_free(&f.state);
+		r = hf_etcd_found_read(&etcd->base, lock, &f, err);
+		hold = r == 0 ? hf_etcd_found_hold(&f, token) : NULL;
+		if (r < 0)
+			return r;
+		if (!hold || hold->create == 0 || hold->lease == before)
+			return hf_etcd_found_refuse(&f, HF_E_STALE, "renew", "its lease has ended, or it was broken", err);
+	}
+	return FAIL(err, HF_E_STORE, "renew", lock->name, "it keeps changing");
+}
+
+int hf_etcd_renew(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token, int64_t ttl_ns, struct hf_err *err)
+{
+	int64_t whole = (ttl_ns + HF_SEC - 1) / HF_SEC * HF_SEC;
+	struct hf_lease lease;
+
+	for (int i = 0; i < HF_ETCD_CHANGES_MAX && ttl_ns > 0; i++) {
+		AUTO(hf_etcd_found_done) struct hf_etcd_found f = { 0 };
+		struct hf_etcd_hold *hold = NULL;
+		int r = hf_etcd_found_read(store, lock, &f, err);
+
+		if (r == 0)
+			r = hf_etcd_found_current(&f, "renew", token, &hold, err);
+		if (r < 0)
+			return r;
+		if (whole == hold->ttl_ns)
+			break;
+		r = replace_lease(&f, hold, ttl_ns, err);
+		if (r != 0)
+			return r < 0 ? r : 0;
+	}
+	return hf_etcd_renew_proven(hf_etcd_of(store), lock, token, &lease, err);
+}
+
+int hf_etcd_abandon(struct hf_etcd *etcd, const struct hf_lock_ref *lock, uint64_t token, struct hf_err *err)
+{
+	AUTO(hf_etcd_found_done) struct hf_etcd_found f = { 0 };
+	struct hf_etcd_hold *hold = NULL;
+	int r = hf_etcd_found_read(&etcd->base, lock, &f, err);
+
+	if (r == 0)
+		r = hf_etcd_found_current(&f, "release", token, &hold, err);
+	if (r < 0)
+		return r;
+	if (hold->flags & HF_LOCK_FREE_ON_EXIT) {
+		r = hf_etcd_found_remove(&f, hold, err);
+		r = r < 0 ? r : 0;
+	}
+	hf_lease_revoke(etcd, hold->lease);
+	return r;
+}
+
+int hf_etcd_place_of(struct hf_etcd *etcd, const struct hf_lock_ref *lock, uint64_t token, struct hf_watch_aim *ret,
+		     struct hf_err *err)
+{
+	AUTO(hf_etcd_found_done) struct hf_etcd_found f = { 0 };
+	const struct hf_etcd_hold *hold;
+	int r = hf_etcd_found_read(&etcd->base, lock, &f, err);
+
+	if (r < 0)
+		return r;
+	hold = hf_etcd_found_hold(&f, token);
+	if (!hold || hold->create == 0)
+		return FAIL(err, HF_E_STALE, "watch", lock->name, "that token is not current");
+	hf_etcd_place_key(&f.keys, hold->place, ret->key);
+	ret->revision = f.state.revision + 1;
+	return 0;
+}

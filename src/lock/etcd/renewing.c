@@ -1,0 +1,279 @@
+/*
+ * lock/etcd/renewing.c - what holdfast-renew does: it keeps one lease alive, and watches over the lock's place.
+ *
+ * It renews after a third of the lease. The place is watched, so that a break or a lease that was ended by hand is known at once;
+ * whatever the watch says, only a renewal that is proven or refused counts. A cluster that does not answer is asked again every
+ * tenth, until the lease counted from the last proof is over.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/base/parse.h"
+#include "hf/lock/context.h"
+#include "hf/lock/etcd/attempt.h"
+#include "hf/lock/etcd/watch.h"
+#include "hf/lock/renewer.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/fd/poll.h"
+#include "hf/sys/io.h"
+#include "holdfast/exit.h"
+
+struct renewing {
+	int socket; /* -1: its starter has gone; the owner is what counts */
+	int owner_fd;
+	char name[HF_NAME_MAX + 1];
+	struct hf_lock_ref lock;
+	uint64_t token;
+	struct hf_boot since;
+	int64_t ttl_ns, margin_ns;
+	int kill_owner;
+	struct hf_proc_id owner;
+	char url[4097], dir[4097];
+	struct hf_state *state;
+	struct hf_locks *locks;
+	struct hf_etcd *etcd;
+	struct hf_mono next; /* renewal */
+};
+
+static void tell(const struct renewing *w, int word, const struct hf_err *err)
+{
+	struct hf_renewer_news news = { .word = word, .since = w->since.ns, .ttl_ns = w->ttl_ns };
+
+	if (err) {
+		news.code = err->code;
+		hf_copy_text(news.text, sizeof(news.text), err->detail[0] ? err->detail : err->op);
+	}
+	if (w->socket >= 0)
+		(void)send(w->socket, &news, sizeof(news), MSG_NOSIGNAL);
+}
+
+/* -- the order ------------------------------------------------------------------------------- */
+
+static int read_text(const json_t *order, const char *key, char *to, size_t cap)
+{
+	const char *text = json_string_value(json_object_get(order, key));
+
+	if (!text || strlen(text) >= cap)
+		return -EINVAL;
+	hf_copy_text(to, cap, text);
+	return 0;
+}
+
+static int read_name(const json_t *order, char name[HF_NAME_MAX + 1])
+{
+	static const char hex[] = "0123456789abcdef";
+	char text[2 * HF_NAME_MAX + 1];
+	size_t n = 0;
+
+	if (read_text(order, "name", text, sizeof(text)) < 0)
+		return -EINVAL;
+	for (; text[2 * n] && text[2 * n + 1]; n++) {
+		const char *high = strchr(hex, text[2 * n]), *low = strchr(hex, text[2 * n + 1]);
+
+		if (!high || !low)
+			return -EINVAL;
+		name[n] = (char)((high - hex) << 4 | (low - hex));
+	}
+	name[n] = '\0';
+	return 0;
+}
+
+static int read_order(struct renewing *w)
+{
+	static char text[16384];
+	ssize_t n = recv(w->socket, text, sizeof(text), 0);
+	json_t *order;
+	char id[HF_PROC_TEXT_MAX];
+	int r = -EINVAL;
+
+	for (int i = 0; n < 0 && errno == EAGAIN && i < 5; i++) {
+		(void)hf_poll_until(&(struct pollfd){ .fd = w->socket, .events = POLLIN }, 1, hf_mono_in(HF_SEC));
+		n = recv(w->socket, text, sizeof(text), 0);
+	}
+	order = n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
+	if (json_is_object(order) && read_text(order, "store", w->url, sizeof(w->url)) == 0 &&
+	    read_text(order, "dir", w->dir, sizeof(w->dir)) == 0 && read_text(order, "owner", id, sizeof(id)) == 0 &&
+	    read_name(order, w->name) == 0 && hf_proc_parse(id, strlen(id), &w->owner, NULL) == 0) {
+		w->lock = (struct hf_lock_ref){ (enum hf_lock_kind)hf_json_number(order, "kind"), w->name };
+		w->token = (uint64_t)hf_json_number(order, "token");
+		w->since.ns = hf_json_number(order, "since");
+		w->ttl_ns = hf_json_number(order, "ttl");
+		w->margin_ns = hf_json_number(order, "margin");
+		w->kill_owner = (int)hf_json_number(order, "kill");
+		r = w->token > 0 && w->ttl_ns > 0 ? 0 : -EINVAL;
+	}
+	json_decref(order);
+	return r;
+}
+
+/* -- the work -------------------------------------------------------------------------------- */
+
+static int64_t left(const struct renewing *w)
+{
+	return w->since.ns + w->ttl_ns - w->margin_ns - hf_boot_now().ns;
+}
+
+static int owner_lives(const struct renewing *w)
+{
+	struct pollfd fd = { .fd = w->owner_fd, .events = POLLIN };
+
+	return w->owner_fd >= 0 && poll(&fd, 1, 0) == 0;
+}
+
+static int end_lost(const struct renewing *w, const struct hf_err *err)
+{
+	/* A second hand beside the holder's own, which may be stopped. */
+	if (w->kill_owner && w->owner_fd >= 0)
+		(void)hf_sys.pidfd_send_signal(w->owner_fd, SIGKILL);
+	tell(w, HF_RENEWER_LOST, err);
+	return HF_EXIT_REFUSED;
+}
+
+static int end_released(const struct renewing *w, int asked)
+{
+	struct hf_err err = HF_ERR_INIT;
+	int r = asked ? hf_lock_release_as(hf_locks_kind(w->locks, w->lock.kind), w->name, w->token, NULL, &err)
+		      : hf_etcd_abandon(w->etcd, &w->lock, w->token, &err);
+
+	tell(w, r == 0 || r == HF_E_STALE ? HF_RENEWER_RELEASED : HF_RENEWER_FAILED, r < 0 ? &err : NULL);
+	return r == 0 ? HF_EXIT_DONE : HF_EXIT_OS;
+}
+
+/* 0: goes on; else what to exit with, plus one. */
+static int renew(struct renewing *w)
+{
+	struct hf_err err = HF_ERR_INIT;
+	struct hf_lease lease;
+	int r = hf_etcd_renew_proven(w->etcd, &w->lock, w->token, &lease, &err);
+
+	if (r == 0) {
+		w->since = lease.since;
+		w->ttl_ns = lease.ttl_ns;
+		w->next = hf_mono_in(w->ttl_ns / 3);
+		tell(w, HF_RENEWER_PROVEN, NULL);
+		return 0;
+	}
+	if (r == HF_E_STALE || left(w) <= 0)
+		return end_lost(w, &err) + 1;
+	w->next = hf_mono_in(w->ttl_ns / 10);
+	return 0;
+}
+
+/* What was sent to us: 'R' asks for the release. 1: release. */
+static int hear(struct renewing *w)
+{
+	char byte;
+	ssize_t n = recv(w->socket, &byte, 1, MSG_DONTWAIT);
+
+	if (n == 1 && byte == 'R')
+		return 1;
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		hf_auto_close(&w->socket);
+	return 0;
+}
+
+/* One watch of the place; a new one is opened whenever it has said something. */
+static int watch_once(struct renewing *w)
+{
+	AUTO(hf_watch_close) struct hf_watch watch = { 0 };
+	struct hf_watch_aim aim = { .only_deletes = 1 };
+	int ended = 0, r = hf_etcd_place_of(w->etcd, &w->lock, w->token, &aim, NULL);
+
+	if (r == HF_E_STALE)
+		return renew(w);
+	if (r == 0)
+		r = hf_watch_open(w->etcd, &aim, &watch, NULL);
+	ended = r < 0;
+	for (;;) {
+		struct pollfd fds[] = { { .fd = w->socket, .events = POLLIN }, { .fd = w->owner_fd, .events = POLLIN } };
+		int64_t sleep_ns = hf_mono_left(w->next);
+
+		if (sleep_ns > left(w) && left(w) > 0)
+			sleep_ns = left(w);
+		r = 0;
+		if (sleep_ns > 0 && ended)
+			(void)hf_poll_until(fds, 2, hf_mono_in(sleep_ns < HF_SEC ? sleep_ns : HF_SEC));
+		else if (sleep_ns > 0)
+			r = hf_watch_wait(&watch, fds, 2, sleep_ns);
+		if (fds[0].fd >= 0 && fds[0].revents && hear(w))
+			return end_released(w, 1) + 1;
+		if (fds[1].fd >= 0 && fds[1].revents)
+			return end_released(w, 0) + 1;
+		if (left(w) <= 0 && hf_mono_left(w->next) > 0)
+			w->next = hf_mono_now();
+		if (r > 0 || hf_mono_left(w->next) == 0)
+			return renew(w);
+		if (ended && sleep_ns > 0)
+			return 0; /* try to watch again */
+		ended = ended || r < 0;
+	}
+}
+
+static int open_all(struct renewing *w, struct hf_err *err)
+{
+	int r = hf_state_open(w->dir, 0, &w->state, err);
+
+	/* Without a journal: that its lock was released is no refusal to tell of. */
+	if (r == 0)
+		r = hf_locks_open_store(w->url, w->state, NULL, &w->locks, err);
+	if (r == 0)
+		w->etcd = hf_etcd_of(hf_locks_store(w->locks));
+	return r;
+}
+
+static void close_all(struct renewing *w)
+{
+	hf_locks_free(w->locks);
+	hf_state_free(w->state);
+	hf_auto_close(&w->owner_fd);
+	hf_auto_close(&w->socket);
+}
+
+/* Nothing of its starter's: its terminal, its pipes, its directory, its signals. */
+static void stand_alone(void)
+{
+	AUTO_FD null = hf_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
+	sigset_t none;
+
+	if (null >= 0) {
+		(void)dup2(null, STDOUT_FILENO);
+		(void)dup2(null, STDERR_FILENO);
+	}
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)!chdir("/");
+}
+
+int hf_renewer_main(int socket)
+{
+	AUTO(close_all) struct renewing w = { .socket = socket, .owner_fd = -1 };
+	struct hf_err err = HF_ERR_INIT;
+	int r;
+
+	stand_alone();
+	if (read_order(&w) < 0)
+		return HF_EXIT_USAGE;
+	r = open_all(&w, &err);
+	if (r == 0 && hf_proc_open(&w.owner, 0, &w.owner_fd, &err) < 0)
+		w.owner_fd = -1;
+	if (r < 0) {
+		tell(&w, HF_RENEWER_FAILED, &err);
+		return HF_EXIT_OS;
+	}
+	if (!owner_lives(&w))
+		return end_released(&w, 0);
+	w.next = hf_mono_now();
+	r = renew(&w);
+	while (r == 0)
+		r = watch_once(&w);
+	return r - 1;
+}

@@ -1,0 +1,173 @@
+/*
+ * lock/etcd/wait.c - sleeping until the place before us may have changed.
+ *
+ * Each waiter watches the place before it, and nothing else: one release wakes one. Where that place belongs to a process of this
+ * machine, its pidfd is watched too, so that a dead owner is replaced at once and not after its lease; and where it does not,
+ * those of the holders of this machine are. The lease of our own place is renewed here, after a third; each renewal reads the lock again,
+ * because a watch can lose an event when the cluster is compacted.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/lock/etcd/attempt.h"
+#include "hf/lock/etcd/watch.h"
+#include "hf/proc/judge.h"
+#include "hf/sys/fd/poll.h"
+#include "hf/sys/io.h"
+
+enum { FD_CANCEL, FD_OWNER, FD_OTHERS };
+#define ENDED_PAUSE_NS (100 * HF_MSEC)
+#define FDS_MAX (FD_OTHERS + 2 * HF_ETCD_HOLDS_MAX + 1)
+
+struct watched {
+	struct pollfd fds[FDS_MAX];
+	nfds_t n;
+};
+
+static void watched_done(struct watched *w)
+{
+	for (nfds_t i = FD_OWNER; i < w->n; i++)
+		hf_auto_close(&w->fds[i].fd);
+}
+
+/* 1 when it is already dead. */
+static int add_process(struct watched *w, const struct hf_etcd *etcd, const struct hf_owner *owner)
+{
+	char evidence[HF_EVIDENCE_MAX];
+	int fd = -1, verdict;
+
+	if (w->n >= FDS_MAX || strcmp(owner->host, etcd->host) != 0 || hf_proc_equal(&owner->id, &etcd->self))
+		return 0;
+	verdict = hf_etcd_judge(etcd, owner, &fd, evidence);
+	if (verdict == 0 && fd >= 0)
+		w->fds[w->n++] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	return verdict == HF_E_GONE || verdict == HF_E_RECYCLED;
+}
+
+static int add_holders(struct watched *w, const struct hf_etcd *etcd, const struct hf_etcd_state *state)
+{
+	int dead = 0;
+
+	for (size_t i = 0; i < state->n_holds; i++)
+		for (unsigned k = 0; state->holds[i].create != 0 && k < state->holds[i].n_owners; k++)
+			dead |= add_process(w, etcd, &state->holds[i].owners[k].owner);
+	return dead;
+}
+
+/* 1: there is no reason to sleep. */
+static int choose(struct watched *w, const struct hf_etcd_attempt *a, const struct hf_etcd_state *state)
+{
+	const struct hf_place *before = &state->before;
+	struct watched owner = { .n = 0 };
+	int dead = 0;
+
+	w->fds[FD_CANCEL] = (struct pollfd){ .fd = a->request->cancel_fd > 0 ? a->request->cancel_fd : -1, .events = POLLIN };
+	w->fds[FD_OWNER] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	w->n = FD_OTHERS;
+	dead = add_process(&owner, a->etcd, &a->mine.owner.owner);
+	if (owner.n > 0)
+		w->fds[FD_OWNER].fd = owner.fds[0].fd;
+	if (!before->holds)
+		dead |= add_process(w, a->etcd, &before->waiter.owner);
+	if (before->holds || strcmp(before->waiter.owner.host, a->etcd->host) != 0)
+		dead |= add_holders(w, a->etcd, state);
+	return dead;
+}
+
+/* What the place before us must do for us to look again. */
+static void aim(const struct hf_etcd_attempt *a, const struct hf_etcd_state *state, struct hf_watch_aim *ret)
+{
+	int behind_holder = state->before.holds;
+
+	*ret = (struct hf_watch_aim){ .revision = state->revision + 1,
+				      .only_deletes = behind_holder || a->request->mode == HF_LOCK_EXCLUSIVE };
+	/* Any of the slots will do. */
+	if (behind_holder && a->request->mode == HF_LOCK_SLOTS && state->before.mode == HF_LOCK_SLOTS) {
+		hf_copy_text(ret->key, sizeof(ret->key), a->keys.queue);
+		hf_copy_text(ret->end, sizeof(ret->end), a->keys.queue_end);
+	} else if (behind_holder && a->request->mode == HF_LOCK_SHARED && state->before.mode == HF_LOCK_SHARED) {
+		hf_copy_text(ret->key, sizeof(ret->key), a->keys.queue);
+		hf_copy_text(ret->end, sizeof(ret->end), a->keys.queue_end);
+	} else {
+		hf_etcd_place_key(&a->keys, state->before.id, ret->key);
+	}
+}
+
+/* The descriptor of the request is readable. 0: it goes on. */
+static int cancelled(const struct hf_etcd_attempt *a, struct hf_err *err)
+{
+	if (a->request->go_on && a->request->go_on(a->request->go_on_arg) == 1)
+		return 0;
+	return FAIL(err, HF_E_CANCELLED, "wait", a->request->lock.name, "%s", "");
+}
+
+/* The owner's time, the wait's, the lease's, the search's. */
+static struct hf_mono next_moment(const struct hf_etcd_attempt *a)
+{
+	struct hf_mono first = hf_mono_earlier(a->deadline, a->next_keep);
+
+	return hf_mono_earlier(first, a->next_search);
+}
+
+static int keep_place(struct hf_etcd_attempt *a, struct hf_err *err)
+{
+	uint64_t term;
+	int64_t ttl;
+	int r;
+
+	if (hf_mono_left(a->next_keep) > 0)
+		return 0;
+	r = hf_lease_keep(a->etcd, a->place_lease.id, &ttl, &term, err);
+	a->next_keep = hf_mono_in(r == 0 ? ttl / 3 : a->place_lease.ttl_ns / 10);
+	/* A lease that is gone took the place with it, which the next look finds. */
+	return r == HF_E_STALE ? 0 : r;
+}
+
+/* Until something happens. 0 or a failure. */
+static int sleep_on(struct hf_etcd_attempt *a, struct watched *w, struct hf_watch *watch, struct hf_err *err)
+{
+	for (;;) {
+		int64_t left = hf_mono_left(next_moment(a));
+		int r = left > 0 ? hf_watch_wait(watch, w->fds, w->n, left) : 1;
+
+		if (w->fds[FD_CANCEL].revents) {
+			int c = cancelled(a, err);
+
+			if (c < 0)
+				return c;
+		}
+		if (w->fds[FD_OWNER].fd >= 0 && w->fds[FD_OWNER].revents)
+			return FAIL(err, HF_E_GONE, "owner", a->request->lock.name, "pid %d has exited",
+				    (int)a->mine.owner.owner.id.pid);
+		/* A server that ends every watch must not make us ask without a pause. */
+		if (r < 0)
+			hf_pause(ENDED_PAUSE_NS);
+		if (r != 0)
+			break;
+		for (nfds_t i = FD_OTHERS; i < w->n; i++)
+			if (w->fds[i].revents)
+				return keep_place(a, err);
+		if (hf_mono_left(next_moment(a)) == 0)
+			break;
+	}
+	return keep_place(a, err);
+}
+
+int hf_attempt_wait(struct hf_etcd_attempt *a, const struct hf_etcd_state *state, struct hf_err *err)
+{
+	AUTO(watched_done) struct watched w = { .n = 0 };
+	AUTO(hf_watch_close) struct hf_watch watch = { 0 };
+	struct hf_watch_aim target;
+	int r;
+
+	if (choose(&w, a, state))
+		return 0;
+	aim(a, state, &target);
+	r = hf_watch_open(a->etcd, &target, &watch, err);
+	return r < 0 ? r : sleep_on(a, &w, &watch, err);
+}

@@ -1,0 +1,36 @@
+/*
+ * lock/etcd/watch.h - being told when a key changes.
+ *
+ * A watch has a connection of its own; etcd ends none by itself that it refuses or cannot continue, so that is read
+ * from what it says. It is a reason to look again, never a proof.
+ */
+#ifndef LOCK_ETCD_WATCH_H
+#define LOCK_ETCD_WATCH_H
+
+#include <poll.h>
+
+#include "hf/lock/etcd/record.h"
+
+struct hf_watch_aim {
+	char key[HF_ETCD_KEY_MAX], end[HF_ETCD_KEY_MAX]; /* end "": the one key */
+	int64_t revision; /* from that on */
+	int only_deletes;
+};
+
+struct hf_watch {
+	struct hf_etcd *etcd;
+	struct hf_http_stream *stream;
+};
+
+int hf_watch_open(struct hf_etcd *etcd, const struct hf_watch_aim *aim, struct hf_watch *ret, struct hf_err *err);
+
+/* Sleeps for at most `ns`. 1: an event; -1: the watch has ended, open another; 0: one of `fds`, or the time is over. */
+int hf_watch_wait(struct hf_watch *watch, struct pollfd *fds, nfds_t n, int64_t ns);
+
+void hf_watch_close(struct hf_watch *watch);
+
+/* Where the place of the hold of `token` is to be watched. HF_E_STALE when it is not current. */
+int hf_etcd_place_of(struct hf_etcd *etcd, const struct hf_lock_ref *lock, uint64_t token, struct hf_watch_aim *ret,
+		     struct hf_err *err);
+
+#endif

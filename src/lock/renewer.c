@@ -1,0 +1,207 @@
+/* lock/renewer.c - the holder's side of the renewer: starting it, hearing it, and the clock of the lease. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "hf/base/buf.h"
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/lock/context.h"
+#include "hf/lock/renewer.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/fd/poll.h"
+#include "hf/sys/program.h"
+#include "hf/sys/state/state.h"
+
+#define RELEASE_NS (5 * HF_SEC) /* two calls of the usual limit and a little */
+
+static void set_clock(struct hf_renewer *renewer, struct hf_boot since, int64_t grace_ns)
+{
+	struct itimerspec at = { 0 };
+	int64_t sixth = renewer->ttl_ns / 6, due;
+
+	renewer->since = since;
+	renewer->end_at.ns = since.ns + renewer->ttl_ns - renewer->margin_ns;
+	renewer->stop_at.ns = renewer->end_at.ns - (grace_ns < sixth ? grace_ns : sixth);
+	due = hf_boot_now().ns < renewer->stop_at.ns ? renewer->stop_at.ns : renewer->end_at.ns;
+	at.it_value.tv_sec = due / HF_SEC;
+	at.it_value.tv_nsec = due % HF_SEC + 1;
+	if (renewer->timer >= 0)
+		(void)timerfd_settime(renewer->timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+int hf_renewer_begin(struct hf_renewer *renewer, struct hf_lock *lock, int64_t grace_ns, int64_t ttl_ns)
+{
+	const struct hf_store *store = hf_locks_store(hf_lock_locks(lock));
+
+	*renewer = (struct hf_renewer)HF_RENEWER_INIT;
+	renewer->lock = lock;
+	renewer->ttl_ns = (ttl_ns + HF_SEC - 1) / HF_SEC * HF_SEC; /* as the store rounds it */
+	renewer->margin_ns = store->margin ? store->margin(ttl_ns) : 0;
+	renewer->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (renewer->timer < 0)
+		return -errno;
+	renewer->grace_ns = grace_ns;
+	set_clock(renewer, hf_lock_since(lock), grace_ns);
+	return 0;
+}
+
+static int write_order(const struct hf_renewer *renewer, const struct hf_proc_id *owner, int kill_owner, struct hf_buf *out)
+{
+	struct hf_locks *locks = hf_lock_locks(renewer->lock);
+	const struct hf_context *context = locks->context;
+	const char *name = hf_lock_name(renewer->lock), *dir = context->fences.state->path;
+	char id[HF_PROC_TEXT_MAX];
+
+	(void)hf_proc_format(owner, id);
+	hf_buf_add_text(out, "{\"store\":");
+	(void)hf_buf_add_json(out, context->url, strlen(context->url), 4096);
+	hf_buf_add_text(out, ",\"dir\":");
+	(void)hf_buf_add_json(out, dir, strlen(dir), 4096);
+	hf_buf_add_format(out, ",\"kind\":%d,\"name\":", (int)locks->kind);
+	hf_buf_add_char(out, '"');
+	/* A name may have bytes that JSON has not. */
+	for (const char *c = name; *c; c++)
+		hf_buf_add_format(out, "%02x", (unsigned char)*c);
+	hf_buf_add_format(out, "\",\"token\":\"%llu\",\"since\":\"%lld\",\"ttl\":\"%lld\",\"margin\":\"%lld\",\"owner\":\"%s\",\"kill\":%d}\n",
+			  (unsigned long long)hf_lock_token(renewer->lock), (long long)renewer->since.ns,
+			  (long long)renewer->ttl_ns, (long long)renewer->margin_ns, id, kill_owner);
+	return out->err;
+}
+
+int hf_renewer_start(struct hf_renewer *renewer, const struct hf_proc_id *owner, int kill_owner, struct hf_err *err)
+{
+	char *argv[] = { (char[]){ HF_RENEW_PROGRAM }, (char *)(uintptr_t)hf_lock_name(renewer->lock), NULL };
+	AUTO(hf_buf_done) struct hf_buf order = HF_BUF_INIT;
+	AUTO_FD program = -1, ours = -1, theirs = -1;
+	char path[64];
+	int ends[2], r;
+
+	if (renewer->fd >= 0)
+		return 0;
+	r = hf_program_open(HF_RENEW_PROGRAM, "a lock in a store of several machines needs this program", &program, err);
+	if (r < 0)
+		return r;
+	r = write_order(renewer, owner, kill_owner, &order);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "memory", HF_RENEW_PROGRAM);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+		return FAIL_SYS(err, "socketpair", HF_RENEW_PROGRAM);
+	ours = ends[0];
+	theirs = ends[1];
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", program);
+	if (hf_sys.spawn_session(path, argv, theirs, &renewer->pid) < 0)
+		return FAIL_SYS(err, "spawn", HF_RENEW_PROGRAM);
+	if (send(ours, order.s, order.len, MSG_NOSIGNAL) != (ssize_t)order.len)
+		return FAIL_SYS(err, "send", HF_RENEW_PROGRAM);
+	renewer->fd = fd_take(&ours);
+	return 0;
+}
+
+/* One message. 1, 0: none is there, or -1: the renewer has ended. */
+static int hear(struct hf_renewer *renewer, struct hf_renewer_news *ret)
+{
+	ssize_t n = recv(renewer->fd, ret, sizeof(*ret), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n != (ssize_t)sizeof(*ret))
+		return -1;
+	ret->text[sizeof(ret->text) - 1] = '\0';
+	return 1;
+}
+
+static void take_news(struct hf_renewer *renewer, const struct hf_renewer_news *news)
+{
+	if (news->word == HF_RENEWER_PROVEN && !renewer->lost) {
+		if (news->ttl_ns > 0)
+			renewer->ttl_ns = news->ttl_ns;
+		set_clock(renewer, (struct hf_boot){ news->since }, renewer->grace_ns);
+	} else if (news->word == HF_RENEWER_LOST) {
+		renewer->lost = 1;
+	} else if (news->word == HF_RENEWER_RELEASED) {
+		renewer->released = 1; /* its owner has ended */
+	}
+	if (news->word != HF_RENEWER_PROVEN)
+		hf_copy_text(renewer->why, sizeof(renewer->why), news->text);
+}
+
+enum hf_renewer_state hf_renewer_step(struct hf_renewer *renewer)
+{
+	struct hf_renewer_news news;
+	int64_t now;
+	int r = 1;
+
+	while (renewer->fd >= 0 && (r = hear(renewer, &news)) == 1)
+		take_news(renewer, &news);
+	/* It was killed: the caller starts another one, until the lease is over. */
+	if (r < 0)
+		hf_auto_close(&renewer->fd);
+	now = hf_boot_now().ns;
+	if (renewer->released)
+		return HF_RENEWER_HOLDS;
+	if (renewer->lost || now >= renewer->end_at.ns)
+		return HF_RENEWER_OVER;
+	if (now < renewer->stop_at.ns)
+		return HF_RENEWER_HOLDS;
+	set_clock(renewer, renewer->since, renewer->grace_ns); /* the timer goes on to the end */
+	return HF_RENEWER_ENDS;
+}
+
+/* Until a message of one of these words comes. */
+static int await_word(struct hf_renewer *renewer, int64_t limit_ns, int word, struct hf_err *err)
+{
+	struct hf_mono until = hf_mono_in(limit_ns);
+	struct hf_renewer_news news;
+
+	while (hf_mono_left(until) > 0) {
+		struct pollfd fds = { .fd = renewer->fd, .events = POLLIN };
+		int r = hear(renewer, &news);
+
+		if (r == 0) {
+			(void)hf_poll_until(&fds, 1, until);
+			continue;
+		}
+		if (r < 0)
+			return FAIL(err, HF_E_STORE, "renew", hf_lock_name(renewer->lock), "%s ended: %s", HF_RENEW_PROGRAM,
+				    renewer->why[0] ? renewer->why : "it was killed");
+		take_news(renewer, &news);
+		if (news.word == word)
+			return 0;
+		if (news.word == HF_RENEWER_LOST || news.word == HF_RENEWER_FAILED)
+			return FAIL(err, news.code < 0 ? news.code : HF_E_STORE, "renew", hf_lock_name(renewer->lock), "%s",
+				    news.text);
+	}
+	return FAIL(err, HF_E_STORE, "renew", hf_lock_name(renewer->lock), "no answer in time");
+}
+
+int hf_renewer_await(struct hf_renewer *renewer, int64_t limit_ns, struct hf_err *err)
+{
+	return await_word(renewer, limit_ns, HF_RENEWER_PROVEN, err);
+}
+
+int hf_renewer_end(struct hf_renewer *renewer, struct hf_err *err)
+{
+	int r = 0;
+
+	if (renewer->released)
+		r = 0;
+	else if (renewer->fd < 0)
+		r = hf_lock_release(renewer->lock, err);
+	else if (send(renewer->fd, "R", 1, MSG_NOSIGNAL) < 0 && errno != EPIPE)
+		r = FAIL_SYS(err, "send", HF_RENEW_PROGRAM);
+	else
+		r = await_word(renewer, RELEASE_NS, HF_RENEWER_RELEASED, err);
+	hf_renewer_leave(renewer);
+	return r;
+}
+
+void hf_renewer_leave(struct hf_renewer *renewer)
+{
+	hf_auto_close(&renewer->fd);
+	hf_auto_close(&renewer->timer);
+}
