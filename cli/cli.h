@@ -27,6 +27,7 @@
 
 struct cli {
 	const char *dir; /* --dir, or NULL */
+	const char *store; /* --store, or NULL */
 	int json;        /* --json */
 	int quiet;       /* -q */
 	int terminal;    /* stdout is one */
@@ -185,8 +186,12 @@ size_t cli_distance(const char *a, const char *b, size_t limit);
 
 #define CLI_GLOBAL_SPECS(cli)                                                                                          \
 	{ "dir", 0, OPTION_TEXT, &(cli)->dir, "DIR", "state directory" },                                              \
+	{ "store", 0, OPTION_TEXT, &(cli)->store, "URL", "where locks and names of sessions are kept" },                \
 	{ "json", 0, OPTION_FLAG, &(cli)->json, NULL, "machine-readable output" },                                     \
 	{ "quiet", 'q', OPTION_FLAG, &(cli)->quiet, NULL, "no talk on stderr" }
+
+/* The store that --store or $HOLDFAST_STORE names; NULL: the local one. */
+const char *cli_store(const struct cli *cli);
 
 /* -- help and completion ------------------------------------------------------ */
 

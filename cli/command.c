@@ -38,6 +38,7 @@ void command_environment(const struct cli *cli, enum hf_lock_kind kind, const ch
 	if (setenv("HOLDFAST_LOCK", name, 1) < 0 ||
 	    setenv("HOLDFAST_LOCK_KIND", hf_lock_kind_word(kind), 1) < 0 ||
 	    (token ? setenv("HOLDFAST_TOKEN", text, 1) : unsetenv("HOLDFAST_TOKEN")) < 0 ||
+	    (cli->store && setenv("HOLDFAST_STORE", cli->store, 1) < 0) ||
 	    setenv("HOLDFAST_DIR", hf_state_path(cli->state), 1) < 0)
 		cli_die_oom();
 }

@@ -249,6 +249,13 @@ struct hf_state *cli_state(struct cli *cli, unsigned flags, int *ret_status)
 	return cli->state;
 }
 
+const char *cli_store(const struct cli *cli)
+{
+	const char *url = cli->store ? cli->store : getenv("HOLDFAST_STORE");
+
+	return url && url[0] && strcmp(url, "local:") != 0 ? url : NULL;
+}
+
 struct hf_journal *cli_journal(const struct cli *cli, struct hf_state *state)
 {
 	struct hf_journal *journal = NULL;

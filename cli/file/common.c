@@ -129,7 +129,7 @@ int file_begin(struct file_work *work, unsigned flags, int *ret_go)
 
 	*ret_go = 0;
 	if (status == HF_EXIT_DONE)
-		status = lock_open(work->cli, &work->context);
+		status = lock_open_here(work->cli, &work->context);
 	if (status == HF_EXIT_DONE)
 		status = open_file(work, flags);
 	if (status != HF_EXIT_DONE)

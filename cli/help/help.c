@@ -127,12 +127,14 @@ void cli_help(FILE *to, const char *noun)
 
 	if (to == stderr)
 		cli_talk_begin(&talk);
-	fputs("usage: holdfast [--dir DIR] [--json] [-q] COMMAND ...\n\n", to);
+	fputs("usage: holdfast [--dir DIR] [--store URL] [--json] [-q] COMMAND ...\n\n", to);
 	for (size_t i = 0; !noun && i < N_GROUPS; i++)
 		print_group(to, i);
 	if (noun)
 		print_noun(to, noun);
 	fputs("  --dir DIR   state directory ($HOLDFAST_DIR, else ~/.local/state/holdfast)\n"
+	      "  --store URL where locks and names of sessions are kept ($HOLDFAST_STORE, else here):\n"
+	      "              etcd://HOST:PORT,.../PREFIX, or etcds:// with TLS\n"
 	      "  --json      machine-readable output, versioned (\"v\":1)\n"
 	      "  -q          no talk on stderr\n"
 	      "  --help      behind a command: its options; also 'holdfast help COMMAND'\n\n"

@@ -189,7 +189,7 @@ static int change(struct install *install, const struct option_spec *specs, int 
 	int status = read_words(install, argc, argv, specs);
 
 	if (status == HF_EXIT_DONE)
-		status = lock_open(install->cli, &context);
+		status = lock_open_here(install->cli, &context);
 	if (status != HF_EXIT_DONE)
 		return status < 0 ? HF_EXIT_DONE : status;
 	if (verb(context.locks, context.journal, &install->o, &report, &err) < 0)

@@ -73,7 +73,7 @@ const char *lock_why(const struct hf_err *err, char text[HF_ERR_TEXT_MAX])
 	return text;
 }
 
-int lock_open(struct cli *cli, struct lock_context *ret)
+static int open_store(struct cli *cli, const char *url, struct lock_context *ret)
 {
 	int status = HF_EXIT_DONE;
 	struct hf_state *state = cli_state(cli, 0, &status);
@@ -83,11 +83,21 @@ int lock_open(struct cli *cli, struct lock_context *ret)
 	if (!state)
 		return status;
 	ret->journal = cli_journal(cli, state);
-	if (hf_locks_open(state, ret->journal, &ret->locks, &ret->err) < 0) {
+	if (hf_locks_open_store(url, state, ret->journal, &ret->locks, &ret->err) < 0) {
 		ret->locks = NULL;
 		return cli_fail(cli, &ret->err);
 	}
 	return HF_EXIT_DONE;
+}
+
+int lock_open(struct cli *cli, struct lock_context *ret)
+{
+	return open_store(cli, cli_store(cli), ret);
+}
+
+int lock_open_here(struct cli *cli, struct lock_context *ret)
+{
+	return open_store(cli, NULL, ret);
 }
 
 int lock_kind(const char *word)
@@ -104,7 +114,8 @@ int lock_open_kind(struct cli *cli, const char *word, struct lock_context *ret)
 
 	if (kind < 0)
 		return cli_usage(cli, "--kind is name, group, file, plan, target or land, not '%s'", word);
-	status = lock_open(cli, ret);
+	/* Files, plans, groups and branches are of this machine. */
+	status = kind == HF_LOCK_KIND_NAME ? lock_open(cli, ret) : lock_open_here(cli, ret);
 	if (status != HF_EXIT_DONE)
 		return status;
 	ret->kind = (enum hf_lock_kind)kind;
@@ -126,7 +137,8 @@ int lock_is_timeout(int result)
 static void holder_text(const struct hf_holder *holder, char *out, size_t cap)
 {
 	if (holder->id.pid > 0)
-		(void)snprintf(out, cap, "pid %d, %s", (int)holder->id.pid, holder->evidence);
+		(void)snprintf(out, cap, "pid %d%s%s, %s", (int)holder->id.pid, holder->host[0] ? " on " : "", holder->host,
+			       holder->evidence);
 	else
 		(void)snprintf(out, cap, "unknown");
 }
@@ -136,7 +148,7 @@ void lock_journal_timeout(const struct lock_context *context, enum hf_event even
 			  const struct hf_err *err)
 {
 	const struct hf_err_info *info = hf_err_info(err->code);
-	char holder[HF_EVIDENCE_MAX + 24], text[HF_ERR_TEXT_MAX];
+	char holder[HF_EVIDENCE_MAX + HF_HOST_NAME_MAX + 24], text[HF_ERR_TEXT_MAX];
 	struct hf_field fields[] = {
 		HF_FIELD_INT("waited_ms", waited_ns / HF_MSEC),
 		HF_FIELD_TEXT("cause", lock_is_timeout(err->code) && info ? info->name

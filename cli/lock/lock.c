@@ -5,6 +5,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
+#include "lock/lease.h"
 #include "lock/lock.h"
 
 static int print_token(const struct cli *cli, const char *name, uint64_t token)
@@ -41,6 +42,7 @@ int cmd_lock_acquire(struct cli *cli, int argc, char **argv)
 	struct hf_lock_opts opts;
 	struct hf_proc_id owner;
 	struct hf_lock *lock;
+	int64_t keep;
 	int r, status, n = cli_options(cli, specs, argc, argv, 1, 1);
 
 	if (n < 0)
@@ -52,8 +54,18 @@ int cmd_lock_acquire(struct cli *cli, int argc, char **argv)
 		status = lock_open(cli, &context);
 	if (status != HF_EXIT_DONE)
 		return status;
+	keep = o.ttl_ns == 0 ? hf_locks_lease(context.locks) : 0;
+	if (keep > 0)
+		o.ttl_ns = keep;
 	opts = lock_options_for(&o, &owner, reentrant ? HF_LOCK_REENTRANT : 0);
 	r = lock_take(cli, &context, argv[0], &opts, &lock, &blocker, &err);
+	if (r == 0 && keep > 0) {
+		r = lease_keep_for(lock, keep, &owner, &err);
+		if (r < 0) {
+			(void)hf_lock_release(lock, NULL);
+			hf_lock_free(lock);
+		}
+	}
 	if (r == 0) {
 		status = print_token(cli, argv[0], hf_lock_token(lock));
 		hf_lock_free(lock);

@@ -72,6 +72,8 @@ struct lock_context {
 
 /* Opens state, journal and locks. Returns HF_EXIT_DONE or the status after saying why. */
 int lock_open(struct cli *cli, struct lock_context *ret);
+/* The same for the locks of this machine, whatever store is set. */
+int lock_open_here(struct cli *cli, struct lock_context *ret);
 /* The same for the locks of the kind that --kind names (NULL: name). */
 int lock_open_kind(struct cli *cli, const char *word, struct lock_context *ret);
 

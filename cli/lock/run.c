@@ -25,11 +25,8 @@
 #include "hf/exec/command.h"
 #include "hf/exec/spawn.h"
 #include "hf/exec/tree.h"
-#include "hf/lock/renewal.h"
+#include "lock/lease.h"
 #include "lock/lock.h"
-
-#define GRACE_NS      (5 * HF_SEC)
-#define KILL_AGAIN_NS (20 * HF_MSEC)
 
 /* -- with a lease ------------------------------------------------------------ */
 
@@ -137,44 +134,25 @@ static void forward_signals(const struct leased *leased)
 			(void)hf_child_signal(&leased->child, sig);
 }
 
-/* The lease of a command, and how the command is ended when it is lost. */
-struct lease {
-	struct hf_lock *lock; /* NULL: it runs without */
-	struct hf_renewal renewal;
-	struct hf_mono kill_at; /* after TERM */
-};
-
-/* What is due: renewing, or ending a command whose lease is lost. */
-static void step(struct cli *cli, struct lease *lease, struct leased *leased)
-{
-	struct hf_err err = HF_ERR_INIT;
-	char text[HF_ERR_TEXT_MAX];
-
-	if (hf_renewal_step(&lease->renewal, &err) < 0) {
-		(void)hf_tree_term(&leased->tree, 0);
-		lease->kill_at = hf_mono_in(GRACE_NS);
-		cli_say(cli, "the lease is lost, ending the command: %s", lock_why(&err, text));
-	} else if (lease->renewal.lost && hf_mono_left(lease->kill_at) == 0) {
-		hf_tree_kill(&leased->tree);
-		lease->kill_at = hf_mono_in(KILL_AGAIN_NS);
-	}
-}
-
 /* Until the command has exited; if its lease is lost, until nothing of it is left. */
 static int watch_leased(struct cli *cli, struct lease *lease, struct leased *leased)
 {
-	struct pollfd fds[] = { { .fd = leased->signals.fd, .events = POLLIN } };
-	const struct hf_renewal *renewal = &lease->renewal;
+	struct pollfd fds[3] = { { .fd = leased->signals.fd, .events = POLLIN } };
 
-	while (hf_tree_reap(&leased->tree) && (renewal->lost || !leased->tree.leader_exited)) {
-		int64_t left = hf_mono_left(renewal->lost ? lease->kill_at : renewal->next);
+	while (hf_tree_reap(&leased->tree) && (lease->lost || !leased->tree.leader_exited)) {
+		struct hf_mono until;
+		int more[2];
+		int64_t left;
 
-		left /= HF_MSEC;
-		(void)poll(fds, 1, left < INT32_MAX ? (int)left + 1 : INT32_MAX);
+		lease_poll(lease, more, &until);
+		fds[1] = (struct pollfd){ .fd = more[0], .events = POLLIN };
+		fds[2] = (struct pollfd){ .fd = more[1], .events = POLLIN };
+		left = hf_mono_left(until) / HF_MSEC;
+		(void)poll(fds, 3, left < INT32_MAX ? (int)left + 1 : INT32_MAX);
 		if (fds[0].revents)
 			forward_signals(leased);
-		if (renewal->lost || !leased->tree.leader_exited)
-			step(cli, lease, leased);
+		if (lease->lost || !leased->tree.leader_exited)
+			lease_step(cli, lease, &leased->tree);
 	}
 	return command_status_of(leased->tree.leader_code, leased->tree.leader_status);
 }
@@ -199,6 +177,7 @@ struct run {
 	struct lock_context context;
 	const char *name;
 	char **command;
+	int elsewhere; /* the store is another machine's */
 };
 
 /* The lock was not acquired: what the policy says. *ret_go is 1 to run it all the same. */
@@ -238,7 +217,7 @@ static int run_leased(struct run *run)
 	struct hf_mono start = hf_mono_now();
 	struct hf_holder blocker = { 0 };
 	struct hf_err err = HF_ERR_INIT;
-	struct lease lease = { 0 };
+	struct lease lease = LEASE_INIT;
 	struct hf_lock_opts opts;
 	struct hf_proc_id id;
 	int r, go = 1, status = HF_EXIT_DONE;
@@ -270,7 +249,8 @@ static int run_leased(struct run *run)
 	hf_command_signals_done(&leased.signals);
 	if (hf_command_signals_take(&leased.signals) < 0)
 		return HF_EXIT_AROUND;
-	hf_renewal_begin(&lease.renewal, lease.lock, run->o.ttl_ns);
+	if (lease_begin(&lease, run->o.ttl_ns, run->elsewhere, &id) < 0)
+		return HF_EXIT_AROUND;
 	/* Killed just now, it is not our end as well. */
 	(void)sigaction(SIGPIPE, &ignore, NULL);
 	go_leased(&leased, lease.lock ? hf_lock_token(lease.lock) : 0);
@@ -278,10 +258,9 @@ static int run_leased(struct run *run)
 	r = hf_spawn_result(&leased.child);
 	if (r < 0)
 		status = command_not_executed(run->cli, run->command[0], r);
-	if (lease.renewal.lost)
+	if (lease.lost)
 		status = HF_EXIT_REFUSED;
-	else if (lease.lock)
-		(void)hf_lock_release(lease.lock, NULL);
+	lease_end(run->cli, &lease);
 	hf_lock_free(lease.lock);
 	return status;
 }
@@ -318,6 +297,11 @@ int cmd_lock_run(struct cli *cli, int argc, char **argv)
 	if (status != HF_EXIT_DONE) {
 		lock_close(&run.context);
 		return command_status_around(status);
+	}
+	if (hf_locks_lease(run.context.locks) > 0) {
+		run.elsewhere = 1;
+		if (run.o.ttl_ns == 0)
+			run.o.ttl_ns = hf_locks_lease(run.context.locks);
 	}
 	status = run.o.ttl_ns > 0 ? run_leased(&run) : run_becoming(&run);
 	lock_close(&run.context);

@@ -56,13 +56,13 @@ static void list_one(void *arg, const struct hf_lock_info *info)
 		print_row(show, info, &info->holders[i]);
 }
 
-/* All kinds; of errors the first. */
-static int list_every(struct hf_locks *locks, struct show *show, struct hf_err *err)
+/* All kinds; of errors the first. The names may be in another store. */
+static int list_every(struct hf_locks *locks, struct hf_locks *here, struct show *show, struct hf_err *err)
 {
 	int first = 0;
 
 	for (int kind = 0; kind < HF_LOCK_KINDS; kind++) {
-		int r = hf_lock_list(hf_locks_kind(locks, (enum hf_lock_kind)kind), list_one, show,
+		int r = hf_lock_list(hf_locks_kind(kind == HF_LOCK_KIND_NAME ? locks : here, (enum hf_lock_kind)kind), list_one, show,
 				     first == 0 ? err : NULL);
 
 		if (first == 0)
@@ -80,7 +80,7 @@ int cmd_lock_list(struct cli *cli, int argc, char **argv)
 		  "name (default), group, file, plan, target, land, or all" },
 		{ 0 },
 	};
-	AUTO(lock_close) struct lock_context context = { 0 };
+	AUTO(lock_close) struct lock_context context = { 0 }, here = { 0 };
 	struct hf_err err = HF_ERR_INIT;
 	json_t *object = NULL;
 	int status, r, every, n = cli_options(cli, specs, argc, argv, 0, 0);
@@ -89,6 +89,8 @@ int cmd_lock_list(struct cli *cli, int argc, char **argv)
 		return cli_options_status(n);
 	every = show.kind && strcmp(show.kind, "all") == 0;
 	status = lock_open_kind(cli, every ? NULL : show.kind, &context);
+	if (status == HF_EXIT_DONE && every)
+		status = lock_open_here(cli, &here);
 	if (status != HF_EXIT_DONE)
 		return status;
 	if (cli->json) {
@@ -96,7 +98,7 @@ int cmd_lock_list(struct cli *cli, int argc, char **argv)
 		show.list = json_array();
 		cli_set(object, "locks", show.list);
 	}
-	r = every ? list_every(context.locks, &show, &err)
+	r = every ? list_every(context.locks, here.locks, &show, &err)
 		  : hf_lock_list(context.locks, list_one, &show, &err);
 	if (r < 0)
 		return cli_fail_beside(cli, &err, object); /* the others were shown */
@@ -109,7 +111,13 @@ static void explain_holder(const struct hf_holder *holder)
 {
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
 
-	hf_buf_add_format(&text, "held by pid %d for ", (int)holder->id.pid);
+	hf_buf_add_format(&text, "held by pid %d ", (int)holder->id.pid);
+	if (holder->host[0]) {
+		hf_buf_add_text(&text, "on ");
+		hf_buf_add_shown(&text, holder->host, strlen(holder->host));
+		hf_buf_add_char(&text, ' ');
+	}
+	hf_buf_add_text(&text, "for ");
 	hf_view_duration(&text, hf_wall_now().ns - holder->since.ns);
 	hf_buf_add_format(&text, " (%s, token %llu)\n  ", hf_view_mode(holder->mode),
 			  (unsigned long long)holder->token);
@@ -151,9 +159,10 @@ static void explain(void *arg, const struct hf_lock_info *info)
 		AUTO(hf_buf_done) struct hf_buf waited = HF_BUF_INIT;
 
 		hf_buf_add_duration(&waited, info->waiters[i].waited_ns);
-		printf("%zu. in the queue: pid %d, waiting for %s (%s)\n", i + 1,
-		       (int)info->waiters[i].id.pid, waited.s,
-		       hf_view_mode(info->waiters[i].mode));
+		printf("%zu. in the queue: pid %d%s", i + 1, (int)info->waiters[i].id.pid,
+		       info->waiters[i].host[0] ? " on " : "");
+		cli_print_shown(info->waiters[i].host);
+		printf(", waiting for %s (%s)\n", waited.s, hf_view_mode(info->waiters[i].mode));
 	}
 }
 
@@ -213,6 +222,13 @@ int cmd_why(struct cli *cli, int argc, char **argv)
 	name = argv[0];
 	r = hf_lock_look(context.locks, name, explain, &show, &err);
 	/* No lock has that name; a file may. */
+	if (r == HF_E_NOT_HELD && !show.kind && cli_store(cli)) {
+		lock_close(&context);
+		context = (struct lock_context){ 0 };
+		status = lock_open_here(cli, &context);
+		if (status != HF_EXIT_DONE)
+			return status;
+	}
 	if (r == HF_E_NOT_HELD && !show.kind && find_file(&context, name, &file) == 0) {
 		name = hf_file_lock_name(file);
 		r = hf_lock_look(context.locks, name, explain, &show, &err);

@@ -45,7 +45,7 @@ static int skip(struct run *run, const struct hf_run_report *report, const struc
 {
 	struct lock_context lock = { 0 };
 
-	if (lock_open(run->cli, &lock) == HF_EXIT_DONE)
+	if (lock_open_here(run->cli, &lock) == HF_EXIT_DONE)
 		lock_journal_timeout(&lock, HF_EV_LOCK_SKIPPED, run->name,
 				     err->code == HF_E_BUSY ? 0 : run->lock.wait_ns, &report->blocker,
 				     err);
