@@ -34,6 +34,7 @@ static inline int lock_setup(void **state)
 {
 	if (hf_test_setup(state) < 0)
 		return -1;
+	lock_store_next();
 	memset(told, 0, sizeof(*told));
 	ASSERT_OK(hf_journal_open(hf_test_state(), NULL, &journal, ERR));
 	ASSERT_OK(hf_locks_open_store(lock_store_url, hf_test_state(), journal, &locks, ERR));

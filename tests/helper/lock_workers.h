@@ -65,6 +65,7 @@ static inline int wait_setup(void **state)
 {
 	if (hf_test_setup(state) < 0)
 		return -1;
+	lock_store_next();
 	memset(sh, 0, sizeof(*sh));
 	n_workers = 0;
 	hf_deadlock_first_ns = 50 * HF_MSEC;

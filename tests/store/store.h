@@ -3,7 +3,7 @@
  *
  *     store-admission [URL]      store-owners, store-tokens, store-waiting, store-cycles
  *
- * URL is what hf_locks_open_store takes, by default local:. The tests go through lock.h alone, so
+ * URL is what hf_locks_open_store takes, by default local:; each test has a prefix of its own behind it. The tests go through lock.h alone, so
  * they know nothing of files, guards or queues. What a store does not have (enum hf_store_caps)
  * is skipped.
  */
@@ -42,6 +42,11 @@ static inline void store_begin(int argc, char **argv)
 		exit(2);
 	}
 }
+
+#define HAS(cap) ((hf_locks_store(locks)->caps & (cap)) != 0)
+
+/* What is added to a bound in time where the end of a lease is another machine's to say, and its next holder waits a moment. */
+#define LATER (HAS(HF_STORE_ONE_HOST) ? 0 : 15 * HF_SEC)
 
 /* Skips the test where the store lacks something that it is about. */
 #define NEEDS(caps_wanted)                                                          \
