@@ -7,14 +7,16 @@
 #   make check      on Debian: the same for the whole test suite
 #   make check-fresh  both of these in a new, minimal Debian 12 (root, debootstrap; not part of check)
 #   make check-clients  our hooks in the real Claude Code, Codex, Copilot and Gemini, offline (npm, 1 GB; not part of check)
+#   make chaos      a fleet of three etcd members and three hosts under faults, CHAOS_SECONDS long (600)
 #   make wheel      the Python module with the library inside, in build/wheel
 #   make bench      ratios to the real peers, side by side
 
 BUILD ?= build/release
 PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
+CHAOS_SECONDS ?= 600
 
-.PHONY: all deps build demo tour check check-fresh check-clients wheel bench fuzz install uninstall clean
+.PHONY: all deps build demo tour check check-fresh check-clients chaos wheel bench fuzz install uninstall clean
 
 all: build
 
@@ -46,6 +48,11 @@ check-fresh:
 check-clients: deps
 	@tests/run --build-only gcc
 	@tests/clients/run --install build/gcc build/clients
+
+chaos: deps
+	@tests/run --build-only gcc
+	@tests/fleet/chaos/run build/gcc cut-off
+	@tests/fleet/chaos/run build/gcc random --seconds $(CHAOS_SECONDS)
 
 wheel:
 	@tools/deps build

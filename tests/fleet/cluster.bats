@@ -25,8 +25,8 @@ s.recv(1)' "$3" 2>/dev/null
 @test "three members and two hosts start, answer and stop" {
     start_cluster "$BATS_TEST_TMPDIR/fleet" 3 --hosts 2
     [ "$(cluster health | paste -sd' ')" = "m1 m2 m3" ]
-    answers h1 m1
-    answers h2 m3
+    wait_until 30 answers h1 m1
+    wait_until 30 answers h2 m3
     [ "$(cluster in h1 hostname)" = h1 ]
     [ "$(cluster in h1 cat /proc/sys/kernel/random/boot_id)" != "$(cluster in h2 cat /proc/sys/kernel/random/boot_id)" ]
     run cluster in h2 sh -c 'exit 7'
@@ -42,17 +42,17 @@ s.recv(1)' "$3" 2>/dev/null
     start_cluster "$BATS_TEST_TMPDIR/fleet" 3 --hosts 2
     cluster cut h1 m1
     silent h1 m1
-    answers h1 m2
-    answers h2 m1
+    wait_until 30 answers h1 m2
+    wait_until 30 answers h2 m1
     cluster heal
-    answers h1 m1
+    wait_until 30 answers h1 m1
     # One way: what m1 sends to h1 arrives, what h1 sends does not.
     cluster cut --one-way h1 m1
     arrives m1 h1 10
     run ! arrives h1 m1 1
     silent h1 m1
     cluster heal
-    answers h1 m1
+    wait_until 30 answers h1 m1
     cluster isolate m2
     cluster isolate h1
     cluster isolate m2
@@ -60,11 +60,11 @@ s.recv(1)' "$3" 2>/dev/null
     wait_until 20 answers m1 m1
     silent h1 m1
     cluster heal
-    answers h1 m2
+    wait_until 30 answers h1 m2
     cluster link h2 down
     silent h2 m1
     cluster link h2 up
-    answers h2 m1
+    wait_until 30 answers h2 m1
 }
 
 @test "without a quorum nobody answers; killed and paused members come back" {
@@ -75,11 +75,11 @@ s.recv(1)' "$3" 2>/dev/null
     cluster resume m2
     wait_until 20 answers h1 m3
     cluster restart m1
-    answers h1 m1
+    wait_until 30 answers h1 m1
     cluster kill m1 m3
     cluster pause m2
     cluster heal
-    answers h1 m3
+    wait_until 30 answers h1 m3
 }
 
 @test "the leader is named, and another one leads after it is paused" {

@@ -9,6 +9,7 @@ import threading
 import time
 
 import directed
+import history
 from clients import Client, Kind
 from faults import Faults
 from fleet import Fleet
@@ -26,7 +27,7 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--sessions", action="store_true", help="also `run`: two hosts, one name")
-    parser.add_argument("scenario", choices=["random", "cut-off", "control"])
+    parser.add_argument("scenario", choices=["random", "cut-off", "control", "history"])
     return parser.parse_args()
 
 
@@ -98,6 +99,8 @@ def main():
     print(f"# seed {args.seed}, lease {args.ttl} s, {args.scenario}, {args.client}", flush=True)
     if args.scenario == "random":
         random_faults(kind, fleet, args, verdict)
+    elif args.scenario == "history":
+        history.run(kind, fleet, args, verdict)
     else:
         directed.run(kind, fleet, args, verdict)
     for line in verdict.lines:

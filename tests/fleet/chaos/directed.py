@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from fleet import lives, now, send
+from fleet import freeze, lives, now, send
 
 
 def wait_for(what, condition, seconds):
@@ -39,8 +39,7 @@ def once(kind, fleet, args, verdict, how, number):
     wait_for("waiter", lambda: fleet.machinery(there), 60)
     tree = fleet.workers(here)
     if args.scenario == "control":
-        frozen = fleet.machinery(here)
-        send(frozen, signal.SIGSTOP)
+        thaw = freeze(fleet.machinery(here))
     cut = now()
     heal = fleet.isolate(here)
     gone = 0
@@ -56,7 +55,7 @@ def once(kind, fleet, args, verdict, how, number):
     waiter.wait(timeout=60)
     heal()
     if args.scenario == "control":
-        send(frozen, signal.SIGCONT)
+        thaw()
     try:
         holder.wait(timeout=60)
     except subprocess.TimeoutExpired:

@@ -4,7 +4,7 @@ import signal
 import threading
 import time
 
-from fleet import lives, send
+from fleet import freeze, lives, send
 
 
 class Faults(threading.Thread):
@@ -102,9 +102,7 @@ class Faults(threading.Thread):
         """One process that holds or renews: the others of its session have to end the command in time."""
         def make(host):
             pids = self.fleet.machinery(host)
-            pids = self.random.sample(pids, min(1, len(pids)))
-            send(pids, signal.SIGSTOP)
-            return lambda: send(pids, signal.SIGCONT)
+            return freeze(self.random.sample(pids, min(1, len(pids))))
         return self.on_host(make)
 
     # -- members
