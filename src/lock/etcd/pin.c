@@ -52,9 +52,9 @@ static int write_pin(struct hf_etcd *etcd, const char *cluster, struct hf_err *e
 static int refuse(const struct hf_etcd *etcd, const char *known, const char *cluster, struct hf_err *err)
 {
 	return FAIL(err, HF_E_UNTRUSTED, "cluster", etcd->config.endpoints[0],
-		    "its cluster id is %s, not %s: made anew, restored, or the servers of two clusters; see 'holdfast doctor', then "
-		    "'holdfast doctor --accept-cluster'",
-		    cluster, known);
+		    "its cluster id is %s, not %s: made anew, restored, or the servers of two clusters; to accept it, remove " ROOM
+		    "/%s of the state directory",
+		    cluster, known, etcd->series);
 }
 
 static int remember(struct hf_etcd *etcd, const char *cluster, struct hf_err *err)
@@ -87,19 +87,4 @@ int hf_pin_check(struct hf_etcd *etcd, const char *cluster, struct hf_err *err)
 		r = refuse(etcd, etcd->cluster, cluster, err);
 	(void)pthread_mutex_unlock(&etcd->mutex);
 	return r;
-}
-
-int hf_pin_forget(struct hf_etcd *etcd, struct hf_err *err)
-{
-	AUTO_FD room = -1;
-	int r = hf_state_subdir(etcd->state, ROOM, 1, &room, err);
-
-	if (r < 0)
-		return r;
-	if (unlinkat(room, etcd->series, 0) < 0 && errno != ENOENT)
-		return FAIL_SYS(err, "unlink", etcd->series);
-	(void)pthread_mutex_lock(&etcd->mutex);
-	etcd->cluster[0] = '\0';
-	(void)pthread_mutex_unlock(&etcd->mutex);
-	return 0;
 }

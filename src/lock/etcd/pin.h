@@ -3,7 +3,7 @@
  *
  * A cluster that is restored from a snapshot, or made anew, has another id; locks that were released
  * come back, and holders of the time between are forgotten. So the id that was seen first is kept in
- * the state directory (stores/<series>), and another one is refused until it is accepted.
+ * the state directory (stores/<series>), and another one is refused until a person has removed that file.
  */
 #ifndef LOCK_ETCD_PIN_H
 #define LOCK_ETCD_PIN_H
@@ -12,8 +12,5 @@
 
 /* Is that the cluster that is known? The first one is remembered. "": the answer does not say. */
 int hf_pin_check(struct hf_etcd *etcd, const char *cluster, struct hf_err *err);
-
-/* Forgets which cluster it was, so that the next one is accepted. 0 or -errno. */
-int hf_pin_forget(struct hf_etcd *etcd, struct hf_err *err);
 
 #endif
