@@ -92,6 +92,13 @@ void lease_step(struct cli *cli, struct lease *lease, struct hf_tree *tree)
 		step_here(cli, lease, tree);
 }
 
+int lease_is_lost(struct cli *cli, struct lease *lease, struct hf_tree *tree)
+{
+	if (lease->elsewhere && !lease->lost && lease->renewer.fd >= 0)
+		step_elsewhere(cli, lease, tree);
+	return lease->lost;
+}
+
 void lease_end(struct cli *cli, struct lease *lease)
 {
 	struct hf_err err = HF_ERR_INIT;

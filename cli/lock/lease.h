@@ -32,6 +32,9 @@ void lease_poll(const struct lease *lease, int ret_fds[2], struct hf_mono *ret_u
 /* What is due: renewing, or ending a command whose lease is lost. */
 void lease_step(struct cli *cli, struct lease *lease, struct hf_tree *tree);
 
+/* Is it lost? Hears the renewer first, which may have ended the command. */
+int lease_is_lost(struct cli *cli, struct lease *lease, struct hf_tree *tree);
+
 /* The command has ended: gives the lock back. Says what went wrong. */
 void lease_end(struct cli *cli, struct lease *lease);
 

@@ -139,7 +139,7 @@ static int watch_leased(struct cli *cli, struct lease *lease, struct leased *lea
 {
 	struct pollfd fds[3] = { { .fd = leased->signals.fd, .events = POLLIN } };
 
-	while (hf_tree_reap(&leased->tree) && (lease->lost || !leased->tree.leader_exited)) {
+	while (hf_tree_reap(&leased->tree) && (!leased->tree.leader_exited || lease_is_lost(cli, lease, &leased->tree))) {
 		struct hf_mono until;
 		int more[2];
 		int64_t left;
@@ -258,7 +258,7 @@ static int run_leased(struct run *run)
 	r = hf_spawn_result(&leased.child);
 	if (r < 0)
 		status = command_not_executed(run->cli, run->command[0], r);
-	if (lease.lost)
+	if (lease_is_lost(run->cli, &lease, &leased.tree))
 		status = HF_EXIT_REFUSED;
 	lease_end(run->cli, &lease);
 	hf_lock_free(lease.lock);

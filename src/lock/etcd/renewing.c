@@ -131,10 +131,10 @@ static int owner_lives(const struct renewing *w)
 
 static int end_lost(const struct renewing *w, const struct hf_err *err)
 {
-	/* A second hand beside the holder's own, which may be stopped. */
+	tell(w, HF_RENEWER_LOST, err);
+	/* A second hand beside the holder's own, which may be stopped. Told before: the holder is to know why its command dies. */
 	if (w->kill_owner && w->owner_fd >= 0)
 		(void)hf_sys.pidfd_send_signal(w->owner_fd, SIGKILL);
-	tell(w, HF_RENEWER_LOST, err);
 	return HF_EXIT_REFUSED;
 }
 
