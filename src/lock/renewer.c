@@ -107,6 +107,9 @@ static int hear(struct hf_renewer *renewer, struct hf_renewer_news *ret)
 {
 	ssize_t n = recv(renewer->fd, ret, sizeof(*ret), MSG_DONTWAIT);
 
+	/* It ended without reading our last word: that is told once, before what it said. */
+	if (n < 0 && errno == ECONNRESET)
+		n = recv(renewer->fd, ret, sizeof(*ret), MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n != (ssize_t)sizeof(*ret))
