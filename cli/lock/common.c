@@ -166,15 +166,17 @@ void lock_journal_timeout(const struct lock_context *context, enum hf_event even
 int lock_say_busy(const struct cli *cli, enum hf_lock_kind kind, const char *name,
 		  const struct hf_holder *blocker, const struct hf_err *err, int status)
 {
-	char text[HF_ERR_TEXT_MAX], option[24] = "";
+	char text[HF_ERR_TEXT_MAX], own[HF_NAME_MAX + 16], option[24] = "";
 
 	if (kind != HF_LOCK_KIND_NAME)
 		(void)snprintf(option, sizeof(option), " --kind %s", hf_lock_kind_word(kind));
 	(void)hf_err_format(err, text, sizeof(text));
-	cli_say(cli, "lock '%s': %s", name, text + (strlen(name) + 2 <= strlen(text) &&
-							    strncmp(text, name, strlen(name)) == 0
-						    ? strlen(name) + 2
-						    : 0));
+	/* What it is about comes first, and is said once. */
+	(void)snprintf(own, sizeof(own), "lock '%s': ", name);
+	if (strncmp(text, own, strlen(own)) == 0)
+		cli_say(cli, "%s", text);
+	else
+		cli_say(cli, "%s%s", own, text);
 	/* A flock of another tool cannot be broken. */
 	if (err->code != HF_E_DEADLOCK && strcmp(err->op, "flock") != 0)
 		cli_say(cli, "wait with -w 30s, see 'holdfast why%s %s', or end it with 'holdfast lock "
