@@ -1,5 +1,5 @@
 /*
- * run/options_json.h - the options of a session as JSON: in command.json (session/stored.h) and in the order to a
+ * run/options_json.h - the options of a session as JSON: in command.json (session/record/stored.h) and in the order to a
  * supervisor that is another program (supervisor/order.h).
  *
  *     "argv":["claude","-p"],"cwd":"/src/app","env":["K=V"],"options":{"deadline_ns":…,"verify":"make test"}

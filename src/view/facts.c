@@ -7,7 +7,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/store.h"
 #include "hf/sys/io.h"
 #include "hf/view/facts.h"
 #include "hf/view/needs.h"

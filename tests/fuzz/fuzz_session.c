@@ -10,7 +10,7 @@
 #include <xxhash.h>
 
 #include "fuzz.h"
-#include "hf/run/session/record.h"
+#include "hf/run/session/record/record.h"
 
 static void is_text(const char *text, size_t cap)
 {

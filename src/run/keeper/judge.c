@@ -7,7 +7,7 @@
 
 #include "hf/exec/spawn.h"
 #include "hf/run/keeper/judge.h"
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/store.h"
 
 struct hf_result hf_result_make(enum hf_outcome outcome, int exit_status, const char *format, ...)
 {

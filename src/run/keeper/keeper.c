@@ -15,7 +15,7 @@
 #include "hf/proc/here.h"
 #include "hf/run/keeper/keeper.h"
 #include "hf/run/session/owner.h"
-#include "hf/run/session/recent.h"
+#include "hf/run/session/notes/recent.h"
 #include "hf/run/session/remove.h"
 #include "hf/run/supervisor/remains.h"
 #include "hf/sys/calls.h"

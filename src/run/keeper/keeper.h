@@ -37,9 +37,9 @@
 #include "hf/run/keeper/link.h"
 #include "hf/run/keeper/output.h"
 #include "hf/run/keeper/viewers.h"
-#include "hf/run/session/store.h"
-#include "hf/run/session/stored.h"
-#include "hf/run/session/usage.h"
+#include "hf/run/session/record/store.h"
+#include "hf/run/session/record/stored.h"
+#include "hf/run/session/notes/usage.h"
 #include "hf/run/stage.h"
 
 struct hf_keeper {

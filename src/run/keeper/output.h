@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/ioctl.h>
 
-#include "hf/run/session/log.h"
+#include "hf/run/session/log/log.h"
 #include "holdfast/clock.h"
 
 #define HF_OUTPUT_CHUNK 4096 /* a pipe that poll calls writable takes so much without blocking */

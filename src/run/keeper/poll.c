@@ -14,7 +14,7 @@
 #include "hf/base/parse.h"
 #include "hf/lock/store.h"
 #include "hf/run/keeper/keeper.h"
-#include "hf/run/session/beat.h"
+#include "hf/run/session/notes/beat.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/fd/poll.h"

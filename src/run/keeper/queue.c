@@ -3,7 +3,7 @@
  *
  * It waits with its name: nobody else can start a session of it meanwhile. So the lease is renewed, and whatever ends the session
  * (a stop, a signal, the death of the supervisor) ends the wait. Nothing of the run is on record yet; for those that look, the
- * session's directory has what it is to run (session/queued.h).
+ * session's directory has what it is to run (session/notes/queued.h).
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -11,8 +11,8 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/run/keeper/keeper.h"
-#include "hf/run/session/queued.h"
-#include "hf/run/session/recent.h"
+#include "hf/run/session/notes/queued.h"
+#include "hf/run/session/notes/recent.h"
 #include "holdfast/exit.h"
 
 /* The lease of the name is renewed at a third of it. */

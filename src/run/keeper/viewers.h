@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 
 #include "hf/run/session/attach.h"
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/store.h"
 
 #define HF_VIEWERS_MAX 8
 

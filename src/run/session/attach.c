@@ -10,7 +10,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/run/session/attach.h"
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/store.h"
 
 struct hf_attach {
 	int fd;

@@ -3,7 +3,7 @@
 #define RUN_SESSION_INSPECT_H
 
 #include "hf/run/session/owner.h"
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/store.h"
 
 /* 1 while its keeper or supervisor lives, or may; with the evidence. */
 int hf_session_is_kept(const struct hf_sessions *sessions, const struct hf_session_record *record,

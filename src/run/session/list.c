@@ -6,7 +6,7 @@
 #include "hf/base/fail.h"
 #include "hf/name/names.h"
 #include "hf/run/session/inspect.h"
-#include "hf/run/session/recent.h"
+#include "hf/run/session/notes/recent.h"
 
 struct missing {
 	struct hf_names *names;

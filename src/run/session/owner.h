@@ -6,7 +6,7 @@
 #ifndef RUN_SESSION_OWNER_H
 #define RUN_SESSION_OWNER_H
 
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/store.h"
 
 struct hf_session_owner {
 	struct hf_proc_id keeper;

@@ -2,7 +2,7 @@
 #ifndef RUN_SESSION_REMOVE_H
 #define RUN_SESSION_REMOVE_H
 
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/store.h"
 
 /* Prunes as $HOLDFAST_PRUNE says (30d,4G), at most once an hour and for a fifth of a second. */
 void hf_sessions_prune_now_and_then(struct hf_sessions *sessions);

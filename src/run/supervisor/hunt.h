@@ -2,7 +2,7 @@
 #ifndef RUN_SUPERVISOR_HUNT_H
 #define RUN_SUPERVISOR_HUNT_H
 
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/store.h"
 
 /*
  * Ends all that is left of earlier runs of `name`: the keeper on record if it still lives

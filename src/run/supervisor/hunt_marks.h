@@ -6,7 +6,7 @@
 #include "hf/exec/marks.h"
 #include "hf/exec/ptable.h"
 #include "hf/proc/here.h"
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/store.h"
 
 /* The limit marks of one session on record. */
 struct hf_hunt_marks {

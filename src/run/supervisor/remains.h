@@ -7,7 +7,7 @@
 #ifndef RUN_SUPERVISOR_REMAINS_H
 #define RUN_SUPERVISOR_REMAINS_H
 
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/store.h"
 
 /*
  * Brings the record of an earlier run to its end, as the holder of `token`. *ret_old is

@@ -10,7 +10,7 @@
 #include "helper/test.h"
 #include "hf/exec/marks.h"
 #include "hf/proc/here.h"
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/store.h"
 #include "hf/run/supervisor/hunt.h"
 
 struct run {

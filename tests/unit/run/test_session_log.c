@@ -9,7 +9,7 @@
 
 #include "helper/faults.h"
 #include "helper/test.h"
-#include "hf/run/session/log.h"
+#include "hf/run/session/log/log.h"
 
 #define LIMIT (2 * 4 * HF_LOG_CHUNK)
 

@@ -12,7 +12,7 @@
 
 #include "helper/test.h"
 #include "hf/base/cleanup.h"
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/store.h"
 
 #define SUM_TAIL (sizeof(",\"x\":\"0123456789abcdef\"}") - 1)
 

@@ -9,7 +9,7 @@
 #include "helper/test.h"
 #include "hf/base/cleanup.h"
 #include "hf/run/options.h"
-#include "hf/run/session/stored.h"
+#include "hf/run/session/record/stored.h"
 
 #define PATH "state/sessions/x/command.json"
 

@@ -1,4 +1,4 @@
-/* run/session/save.c - writing a line of a session's record: over the zeros behind the last one, under the guard. */
+/* run/session/record/save.c - writing a line of a session's record: over the zeros behind the last one, under the guard. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/journal/put_away.h"
-#include "hf/run/session/record_file.h"
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/record_file.h"
+#include "hf/run/session/record/store.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/replace.h"

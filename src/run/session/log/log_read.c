@@ -1,5 +1,5 @@
 /*
- * run/session/log_read.c - reading a log over its parts, while it may grow and lose its oldest one.
+ * run/session/log/log_read.c - reading a log over its parts, while it may grow and lose its oldest one.
  *
  * A position is an offset in the output of the run, whatever file that is in. A part is
  * complete once there is a later one, so the order is: read to its end, see that there is a next,
@@ -16,7 +16,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/run/session/log.h"
+#include "hf/run/session/log/log.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 

@@ -1,5 +1,5 @@
 /*
- * run/session/usage.h - what the processes of a run use now, and what they used when its keeper looked last.
+ * run/session/notes/usage.h - what the processes of a run use now, and what they used when its keeper looked last.
  *
  *     sessions/KEY/usage, one line of fixed length: TOKEN PEAK AT CPU AT CPU\n, of 20 digits each
  *
@@ -7,10 +7,10 @@
  * time used), the newer one first. From them and from what is used now a reader has the share of a processor in the last
  * seconds. Not synced, and only for show: nothing is decided by it.
  */
-#ifndef RUN_SESSION_USAGE_H
-#define RUN_SESSION_USAGE_H
+#ifndef RUN_SESSION_NOTES_USAGE_H
+#define RUN_SESSION_NOTES_USAGE_H
 
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/store.h"
 
 struct hf_usage_moment {
 	int64_t at_ns;  /* boot time; 0: none */

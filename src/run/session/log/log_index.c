@@ -1,11 +1,11 @@
-/* run/session/log_index.c - records of when output came, from which stream and in which attempt. */
+/* run/session/log/log_index.c - records of when output came, from which stream and in which attempt. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/run/session/log_index.h"
+#include "hf/run/session/log/log_index.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 

@@ -1,5 +1,5 @@
 /*
- * run/session/log.h - the log of a run, in parts that are named by where they begin.
+ * run/session/log/log.h - the log of a run, in parts that are named by where they begin.
  *
  *     log.<token of the run>.<offset of the part in the run's output>
  *
@@ -9,14 +9,14 @@
  * point leaves names that say what is there and how much was dropped before it. Beside each part is its index
  * (log_index.h), which counts for the limit and goes with its part.
  */
-#ifndef RUN_SESSION_LOG_H
-#define RUN_SESSION_LOG_H
+#ifndef RUN_SESSION_LOG_LOG_H
+#define RUN_SESSION_LOG_LOG_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "hf/run/session/log_index.h"
-#include "hf/run/session/store.h"
+#include "hf/run/session/log/log_index.h"
+#include "hf/run/session/record/store.h"
 
 #define HF_LOG_CHUNK 16384 /* the most that is written at once; a part has room for two */
 #define HF_LOG_LIST  16    /* parts that are looked at: two runs of two parts, and what a crash left */

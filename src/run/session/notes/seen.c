@@ -1,4 +1,4 @@
-/* run/session/seen.c - noting that a run was seen. */
+/* run/session/notes/seen.c - noting that a run was seen. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
 #include "hf/run/session/inspect.h"
-#include "hf/run/session/seen.h"
+#include "hf/run/session/notes/seen.h"
 #include "hf/sys/io.h"
 
 #define SEEN_FILE "seen"

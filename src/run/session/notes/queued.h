@@ -1,13 +1,13 @@
 /*
- * run/session/queued.h - what a session is to run that waits for a place in its group: queued.json of its directory.
+ * run/session/notes/queued.h - what a session is to run that waits for a place in its group: queued.json of its directory.
  *
  * For those that look: nothing of the run is on record until it has its place. Its keeper removes it; one that a killed keeper left behind
  * has the token of no holder of the name, and is nobody's.
  */
-#ifndef RUN_SESSION_QUEUED_H
-#define RUN_SESSION_QUEUED_H
+#ifndef RUN_SESSION_NOTES_QUEUED_H
+#define RUN_SESSION_NOTES_QUEUED_H
 
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/store.h"
 
 /* Writes it. For the holder of the lock. 0, or an error. */
 int hf_queued_write(struct hf_sessions *sessions, const char *name, uint64_t token, const struct hf_run_opts *given, struct hf_err *err);

@@ -1,13 +1,13 @@
 /*
- * run/session/log_index.h - beside each part of a log: when its bytes came, from which stream, in which attempt.
+ * run/session/log/log_index.h - beside each part of a log: when its bytes came, from which stream, in which attempt.
  *
  *     idx.<token of the run>.<offset of the part in the run's output>
  *
  * Records of 16 bytes, appended before the bytes that they speak of: a reader that has bytes has their record.
  * A record holds until the next one. A part without an index, or the bytes before its first record, are of unknown time.
  */
-#ifndef RUN_SESSION_LOG_INDEX_H
-#define RUN_SESSION_LOG_INDEX_H
+#ifndef RUN_SESSION_LOG_LOG_INDEX_H
+#define RUN_SESSION_LOG_LOG_INDEX_H
 
 #include <stdint.h>
 

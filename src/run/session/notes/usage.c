@@ -1,4 +1,4 @@
-/* run/session/usage.c - what a run uses: reading it from the kernel, and the file that its keeper leaves for others. */
+/* run/session/notes/usage.c - what a run uses: reading it from the kernel, and the file that its keeper leaves for others. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
 #include "hf/exec/tree.h"
-#include "hf/run/session/usage.h"
+#include "hf/run/session/notes/usage.h"
 #include "hf/sys/io.h"
 
 #define USAGE_FILE "usage"

@@ -1,4 +1,4 @@
-/* run/session/beat.c - writing and reading the heartbeat of a session. */
+/* run/session/notes/beat.c - writing and reading the heartbeat of a session. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
-#include "hf/run/session/beat.h"
+#include "hf/run/session/notes/beat.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 

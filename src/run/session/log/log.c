@@ -1,4 +1,4 @@
-/* run/session/log.c - the parts of logs: listing, beginning, writing, dropping the oldest. */
+/* run/session/log/log.c - the parts of logs: listing, beginning, writing, dropping the oldest. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
-#include "hf/run/session/log.h"
+#include "hf/run/session/log/log.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"

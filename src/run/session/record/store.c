@@ -1,4 +1,4 @@
-/* run/session/store.c - sessions on disk: opening them, and the file of a record. */
+/* run/session/record/store.c - sessions on disk: opening them, and the file of a record. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include "hf/lock/room.h"
 #include "hf/exec/marks.h"
 #include "hf/journal/put_away.h"
-#include "hf/run/session/record_file.h"
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/record_file.h"
+#include "hf/run/session/record/store.h"
 #include "hf/sys/io.h"
 #include "hf/sys/state/state.h"
 

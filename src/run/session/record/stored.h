@@ -1,5 +1,5 @@
 /*
- * run/session/stored.h - what a resume needs of a session: command, options, directory, environment.
+ * run/session/record/stored.h - what a resume needs of a session: command, options, directory, environment.
  *
  *     {"v":2,"argv":[…],"cwd":"/src/app","env":["K=V"],"options":{"deadline_ns":…,"verify":"make test"}}
  *
@@ -10,10 +10,10 @@
  * They are written before the record that names them, and beside those of the run before: a run that
  * never comes to its record changes nothing of what a resume gets.
  */
-#ifndef RUN_SESSION_STORED_H
-#define RUN_SESSION_STORED_H
+#ifndef RUN_SESSION_RECORD_STORED_H
+#define RUN_SESSION_RECORD_STORED_H
 
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/store.h"
 
 struct hf_stored {
 	struct hf_run_opts o; /* given options; all that they point to is owned here */

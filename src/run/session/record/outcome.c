@@ -1,5 +1,5 @@
 /*
- * run/session/outcome.c - how an attempt is brought to its end on record: by its keeper, or by a later process.
+ * run/session/record/outcome.c - how an attempt is brought to its end on record: by its keeper, or by a later process.
  *
  * The event is written first, then the record. A process that comes after a keeper that was killed in
  * between finds the event in the journal, by token and attempt, and brings the record to what that
@@ -12,7 +12,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/journal/read/find.h"
 #include "hf/base/fail.h"
-#include "hf/run/session/store.h"
+#include "hf/run/session/record/store.h"
 #include "hf/run/stage.h"
 
 /* Counts, compares it with the attempt before, and makes it the outcome on record. */

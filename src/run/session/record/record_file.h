@@ -1,6 +1,6 @@
-/* run/session/record_file.h - the file of a session's record, which store.c reads and save.c writes. */
-#ifndef RUN_SESSION_RECORD_FILE_H
-#define RUN_SESSION_RECORD_FILE_H
+/* run/session/record/record_file.h - the file of a session's record, which store.c reads and save.c writes. */
+#ifndef RUN_SESSION_RECORD_RECORD_FILE_H
+#define RUN_SESSION_RECORD_RECORD_FILE_H
 
 #define HF_SESSION_RECORD     "session.jsonl"
 #define HF_SESSION_RECORD_NEW ".session.jsonl.new"

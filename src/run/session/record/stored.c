@@ -1,4 +1,4 @@
-/* run/session/stored.c - command.json: writing it, and reading it as if an enemy had. */
+/* run/session/record/stored.c - command.json: writing it, and reading it as if an enemy had. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/run/options_json.h"
-#include "hf/run/session/stored.h"
+#include "hf/run/session/record/stored.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/replace.h"

@@ -1,5 +1,5 @@
 /*
- * run/session/store.h - the directory of a session: its record, its command and its logs.
+ * run/session/record/store.h - the directory of a session: its record, its command and its logs.
  *
  *   sessions/<key>/session.jsonl   the record (record.h); the last line counts
  *   sessions/<key>/.session.jsonl.damaged   there is none, because a damaged one was put away
@@ -9,13 +9,13 @@
  * The holder of the session's lock may write; each append is made under the guard of that
  * lock with the token proven, so a keeper that lost it cannot overwrite its successor (L5).
  */
-#ifndef RUN_SESSION_STORE_H
-#define RUN_SESSION_STORE_H
+#ifndef RUN_SESSION_RECORD_STORE_H
+#define RUN_SESSION_RECORD_STORE_H
 
 #include <sys/types.h>
 
 #include "hf/proc/here.h"
-#include "hf/run/session/record.h"
+#include "hf/run/session/record/record.h"
 
 struct hf_sessions {
 	struct hf_state *state;

@@ -1,5 +1,5 @@
 /*
- * run/session/record.h - what is on disk of a session: one JSON line for each change.
+ * run/session/record/record.h - what is on disk of a session: one JSON line for each change.
  *
  *     {"v":1,"key":"fix-160","token":…,"phase":"running",…,"x":"0123456789abcdef"}
  *
@@ -7,8 +7,8 @@
  * stands is never changed, so a crash leaves the line before it. The checksum (XXH3-64 of all bytes before
  * `,"x":"`) always stands last. docs/FORMATS.md has every field.
  */
-#ifndef RUN_SESSION_RECORD_H
-#define RUN_SESSION_RECORD_H
+#ifndef RUN_SESSION_RECORD_RECORD_H
+#define RUN_SESSION_RECORD_RECORD_H
 
 #include <stddef.h>
 #include <stdint.h>

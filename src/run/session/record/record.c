@@ -1,4 +1,4 @@
-/* run/session/record.c - a session's line of JSON, and back. */
+/* run/session/record/record.c - a session's line of JSON, and back. */
 #include <string.h>
 
 #include <jansson.h>
@@ -9,7 +9,7 @@
 #include "hf/base/words.h"
 #include "hf/exec/marks.h"
 #include "hf/journal/object.h"
-#include "hf/run/session/record.h"
+#include "hf/run/session/record/record.h"
 
 static const char *const phase_words[] = {
 	[HF_PHASE_STARTING] = "starting", [HF_PHASE_RUNNING] = "running",

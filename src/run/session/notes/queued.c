@@ -1,4 +1,4 @@
-/* run/session/queued.c - queued.json: writing it, and reading it as if an enemy had. */
+/* run/session/notes/queued.c - queued.json: writing it, and reading it as if an enemy had. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/run/options_json.h"
-#include "hf/run/session/queued.h"
+#include "hf/run/session/notes/queued.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/replace.h"

@@ -1,4 +1,4 @@
-/* run/session/recent.c - the names of the sessions that run or ended lately. */
+/* run/session/notes/recent.c - the names of the sessions that run or ended lately. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "hf/base/fail.h"
 #include "hf/lock/store.h"
 #include "hf/name/names.h"
-#include "hf/run/session/recent.h"
+#include "hf/run/session/notes/recent.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
