@@ -38,7 +38,7 @@
 
 #include "hf/base/buf.h"
 #include "hf/exec/tree.h"
-#include "hf/run/keeper/judge.h"
+#include "hf/run/keeper/attempt/judge.h"
 #include "holdfast/journal.h"
 #include "holdfast/run.h"
 

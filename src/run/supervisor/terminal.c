@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/run/keeper/keys.h"
+#include "hf/run/keeper/output/keys.h"
 #include "hf/run/supervisor/supervise.h"
 
 /* A job in the background of a shell neither reads the terminal nor changes it. */

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 
 #include "helper/test.h"
-#include "hf/run/keeper/judge.h"
+#include "hf/run/keeper/attempt/judge.h"
 
 #define GRACE (3 * HF_SEC)
 

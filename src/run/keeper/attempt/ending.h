@@ -1,5 +1,5 @@
 /*
- * run/keeper/ending.h - how a process tree is brought to its end: phases, events, and what each event does in each phase.
+ * run/keeper/attempt/ending.h - how a process tree is brought to its end: phases, events, and what each event does in each phase.
  *
  *     QUIET ──ask──► LEADER ──leader exited, or a third of the grace──► TREE ──grace over──► KILL
  *       └──leader exited (it ended by itself)────────────────────────────┘
@@ -10,8 +10,8 @@
  * Pure: an event changes the struct and returns what to do; the caller sends the signals. The
  * tree is at its end when hf_tree_reap says that it is empty, and not before (L7).
  */
-#ifndef RUN_KEEPER_ENDING_H
-#define RUN_KEEPER_ENDING_H
+#ifndef RUN_KEEPER_ATTEMPT_ENDING_H
+#define RUN_KEEPER_ATTEMPT_ENDING_H
 
 #include <stdint.h>
 

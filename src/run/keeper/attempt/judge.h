@@ -1,14 +1,14 @@
 /*
- * run/keeper/judge.h - what an end means: from how a process ended to an outcome, its exit status and its cause.
+ * run/keeper/attempt/judge.h - what an end means: from how a process ended to an outcome, its exit status and its cause.
  *
  * Pure. This is the only place that makes a success (L14): the command exited 0, nothing asked it to
  * end and nobody interrupted it, and the verifier, where there is one, exited 0 as well.
  */
-#ifndef RUN_KEEPER_JUDGE_H
-#define RUN_KEEPER_JUDGE_H
+#ifndef RUN_KEEPER_ATTEMPT_JUDGE_H
+#define RUN_KEEPER_ATTEMPT_JUDGE_H
 
 #include "hf/exec/tree.h"
-#include "hf/run/keeper/ending.h"
+#include "hf/run/keeper/attempt/ending.h"
 #include "holdfast/exit.h"
 #include "holdfast/run.h"
 

@@ -1,4 +1,4 @@
-/* run/keeper/environment.c - the variables that the command gets: ours, those of --env, and the caller's. */
+/* run/keeper/attempt/environment.c - the variables that the command gets: ours, those of --env, and the caller's. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

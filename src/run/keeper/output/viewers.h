@@ -1,11 +1,11 @@
 /*
- * run/keeper/viewers.h - those that are attached to the terminal of a session in the background.
+ * run/keeper/output/viewers.h - those that are attached to the terminal of a session in the background.
  *
  * Each viewer is a connection (session/attach.h) of this user. One of them types: the first that wanted to, and after it the next. What it typed
  * waits here until the command's side takes it; meanwhile nothing more is read from it. Nothing is ever waited for.
  */
-#ifndef RUN_KEEPER_VIEWERS_H
-#define RUN_KEEPER_VIEWERS_H
+#ifndef RUN_KEEPER_OUTPUT_VIEWERS_H
+#define RUN_KEEPER_OUTPUT_VIEWERS_H
 
 #include <poll.h>
 #include <sys/ioctl.h>

@@ -1,4 +1,4 @@
-/* run/keeper/attempt.c - one attempt: intent, start, watch, verify, outcome. */
+/* run/keeper/attempt/attempt.c - one attempt: intent, start, watch, verify, outcome. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* run/keeper/ordered.c - two pipes that are read in the order in which they were written. */
+/* run/keeper/output/ordered.c - two pipes that are read in the order in which they were written. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/run/keeper/ordered.h"
+#include "hf/run/keeper/output/ordered.h"
 #include "hf/sys/calls.h"
 
 /* Blocked in the keeper as all others; commands have the mask of the caller. */

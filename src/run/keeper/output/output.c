@@ -1,4 +1,4 @@
-/* run/keeper/output.c - copying output to the log and to the caller, without ever blocking for long. */
+/* run/keeper/output/output.c - copying output to the log and to the caller, without ever blocking for long. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/run/keeper/ordered.h"
-#include "hf/run/keeper/output.h"
+#include "hf/run/keeper/output/ordered.h"
+#include "hf/run/keeper/output/output.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 

@@ -1,4 +1,4 @@
-/* run/keeper/judge.c - outcomes. */
+/* run/keeper/attempt/judge.c - outcomes. */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "hf/exec/spawn.h"
-#include "hf/run/keeper/judge.h"
+#include "hf/run/keeper/attempt/judge.h"
 #include "hf/run/session/record/store.h"
 
 struct hf_result hf_result_make(enum hf_outcome outcome, int exit_status, const char *format, ...)

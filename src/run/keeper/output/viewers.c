@@ -1,4 +1,4 @@
-/* run/keeper/viewers.c - viewers of a session's terminal: coming, typing, resizing, leaving. */
+/* run/keeper/output/viewers.c - viewers of a session's terminal: coming, typing, resizing, leaving. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/run/keeper/keys.h"
-#include "hf/run/keeper/viewers.h"
+#include "hf/run/keeper/output/keys.h"
+#include "hf/run/keeper/output/viewers.h"
 #include "hf/sys/calls.h"
 
 /* Messages of one viewer in one turn: one that floods holds up nothing. */

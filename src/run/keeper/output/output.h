@@ -1,5 +1,5 @@
 /*
- * run/keeper/output.h - where the command's output goes.
+ * run/keeper/output/output.h - where the command's output goes.
  *
  * Without a log and an idle limit the command has the caller's own descriptors, and
  * nobody stands between. Else it writes to pipes (or to a pty, where the caller has a
@@ -11,8 +11,8 @@
  * A log that nobody asked for is passive: it changes nothing for the command and its caller. A stream that is a terminal stays the
  * command's, a reader that goes away is the command's loss, and one that is slow is waited for.
  */
-#ifndef RUN_KEEPER_OUTPUT_H
-#define RUN_KEEPER_OUTPUT_H
+#ifndef RUN_KEEPER_OUTPUT_OUTPUT_H
+#define RUN_KEEPER_OUTPUT_OUTPUT_H
 
 #include <poll.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
-/* run/keeper/keys.h - keys that a terminal turns into signals. */
-#ifndef RUN_KEEPER_KEYS_H
-#define RUN_KEEPER_KEYS_H
+/* run/keeper/output/keys.h - keys that a terminal turns into signals. */
+#ifndef RUN_KEEPER_OUTPUT_KEYS_H
+#define RUN_KEEPER_OUTPUT_KEYS_H
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-/* run/keeper/account.c - what the run uses: noted now and then for those that look, and at the end of an attempt for the record. */
+/* run/keeper/attempt/account.c - what the run uses: noted now and then for those that look, and at the end of an attempt for the record. */
 #include <sys/resource.h>
 #include <sys/stat.h>
 

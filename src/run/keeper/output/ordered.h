@@ -1,5 +1,5 @@
 /*
- * run/keeper/ordered.h - two pipes that are read in the order in which they were written.
+ * run/keeper/output/ordered.h - two pipes that are read in the order in which they were written.
  *
  * Two streams that are to be told apart need two pipes, and two pipes do not say which was written first. But each write to a
  * pipe with O_ASYNC queues a real-time signal that names the pipe (F_SETSIG), and such signals keep their order. With O_DIRECT each
@@ -8,8 +8,8 @@
  * A writer that finds its pipe full signals once more before it sleeps. So the order is exact while the command is at most a pipe ahead
  * of the keeper (256 writes, or 16 where the user has too many large pipes); beyond that, neighbours may change places.
  */
-#ifndef RUN_KEEPER_ORDERED_H
-#define RUN_KEEPER_ORDERED_H
+#ifndef RUN_KEEPER_OUTPUT_ORDERED_H
+#define RUN_KEEPER_OUTPUT_ORDERED_H
 
 /* Makes two pipes: *ret_order is to be polled and asked which comes next. 0, or -errno where the kernel does not do this. */
 int hf_ordered_open(int from[2], int to[2], int *ret_order);

@@ -1,10 +1,10 @@
-/* run/keeper/keys.c - keys that a terminal turns into signals. */
+/* run/keeper/output/keys.c - keys that a terminal turns into signals. */
 #include <signal.h>
 #include <string.h>
 #include <termios.h>
 #include <unistd.h>
 
-#include "hf/run/keeper/keys.h"
+#include "hf/run/keeper/output/keys.h"
 
 int hf_keys_signal(int pty, const char *keys, size_t n, pid_t *ret_group)
 {

@@ -1,4 +1,4 @@
-/* run/keeper/limits.c - the limits of a session: by its cgroup where that has the controllers, else by what bounds a process. */
+/* run/keeper/attempt/limits.c - the limits of a session: by its cgroup where that has the controllers, else by what bounds a process. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>

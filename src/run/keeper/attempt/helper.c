@@ -1,4 +1,4 @@
-/* run/keeper/helper.c - the commands beside the command: verifier, until, notify. */
+/* run/keeper/attempt/helper.c - the commands beside the command: verifier, until, notify. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * run/keeper/landing.c - a success is put in its place by a child, while the keeper goes on polling.
+ * run/keeper/attempt/landing.c - a success is put in its place by a child, while the keeper goes on polling.
  *
  * The child can be killed at any instruction: the stage's landed() finds out what is there then. So a stop needs no
  * protocol with it, and the record says LANDING before it is made (stage.h).

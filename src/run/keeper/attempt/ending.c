@@ -1,5 +1,5 @@
-/* run/keeper/ending.c - one switch for each event of a tree that is being ended. */
-#include "hf/run/keeper/ending.h"
+/* run/keeper/attempt/ending.c - one switch for each event of a tree that is being ended. */
+#include "hf/run/keeper/attempt/ending.h"
 
 /*
  * Between two rounds of KILL. One round is the rule; the next is for processes that were forked
