@@ -17,7 +17,7 @@
 #include "hf/run/session/owner.h"
 #include "hf/run/session/notes/recent.h"
 #include "hf/run/session/remove.h"
-#include "hf/run/supervisor/remains.h"
+#include "hf/run/supervisor/remains/remains.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/fd/fdpass.h"
 

@@ -11,7 +11,7 @@
 #include "hf/exec/marks.h"
 #include "hf/proc/here.h"
 #include "hf/run/session/record/store.h"
-#include "hf/run/supervisor/hunt.h"
+#include "hf/run/supervisor/remains/hunt.h"
 
 struct run {
 	struct hf_lock *lock;

@@ -1,11 +1,11 @@
 /*
- * run/supervisor/remains.h - what a session left whose supervisor and keeper are gone, or lost its lock.
+ * run/supervisor/remains/remains.h - what a session left whose supervisor and keeper are gone, or lost its lock.
  *
  * The process that holds the lock of that name now ends it before anything else is started:
  * there are never two agents of one name.
  */
-#ifndef RUN_SUPERVISOR_REMAINS_H
-#define RUN_SUPERVISOR_REMAINS_H
+#ifndef RUN_SUPERVISOR_REMAINS_REMAINS_H
+#define RUN_SUPERVISOR_REMAINS_REMAINS_H
 
 #include "hf/run/session/record/store.h"
 

@@ -1,6 +1,6 @@
-/* run/supervisor/hunt_marks.h - a hunt for what is left of a run, and the limit marks (exec/marks.h) that it goes by. */
-#ifndef RUN_SUPERVISOR_HUNT_MARKS_H
-#define RUN_SUPERVISOR_HUNT_MARKS_H
+/* run/supervisor/remains/hunt_marks.h - a hunt for what is left of a run, and the limit marks (exec/marks.h) that it goes by. */
+#ifndef RUN_SUPERVISOR_REMAINS_HUNT_MARKS_H
+#define RUN_SUPERVISOR_REMAINS_HUNT_MARKS_H
 
 #include "hf/exec/cgroup.h"
 #include "hf/exec/marks.h"

@@ -1,10 +1,10 @@
-/* run/supervisor/hunt_marks.c - whose limit mark is it: of the run that is hunted, of a session inside it, of another? */
+/* run/supervisor/remains/hunt_marks.c - whose limit mark is it: of the run that is hunted, of a session inside it, of another? */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hf/exec/marks.h"
-#include "hf/run/supervisor/hunt_marks.h"
+#include "hf/run/supervisor/remains/hunt_marks.h"
 
 static int note_marks(void *arg, const char *name)
 {

@@ -1,6 +1,6 @@
-/* run/supervisor/hunt.h - ending what is left of a run whose supervisor and keeper are gone. */
-#ifndef RUN_SUPERVISOR_HUNT_H
-#define RUN_SUPERVISOR_HUNT_H
+/* run/supervisor/remains/hunt.h - ending what is left of a run whose supervisor and keeper are gone. */
+#ifndef RUN_SUPERVISOR_REMAINS_HUNT_H
+#define RUN_SUPERVISOR_REMAINS_HUNT_H
 
 #include "hf/run/session/record/store.h"
 

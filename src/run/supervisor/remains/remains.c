@@ -1,12 +1,12 @@
-/* run/supervisor/remains.c - bringing the record of a run that nobody finished to its end. */
+/* run/supervisor/remains/remains.c - bringing the record of a run that nobody finished to its end. */
 #include <string.h>
 
 #include "holdfast/exit.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/exec/cgroup.h"
-#include "hf/run/supervisor/hunt.h"
-#include "hf/run/supervisor/remains.h"
+#include "hf/run/supervisor/remains/hunt.h"
+#include "hf/run/supervisor/remains/remains.h"
 
 /* The run that nobody finished: what is known of it becomes its end. */
 static int conclude(struct hf_sessions *sessions, struct hf_session_record *old, uint64_t token,

@@ -1,4 +1,4 @@
-/* run/supervisor/hunt.c - finding and killing, by proven identity, what nobody supervises any more. */
+/* run/supervisor/remains/hunt.c - finding and killing, by proven identity, what nobody supervises any more. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,8 +15,8 @@
 #include "hf/exec/marks.h"
 #include "hf/exec/ptable.h"
 #include "hf/proc/here.h"
-#include "hf/run/supervisor/hunt.h"
-#include "hf/run/supervisor/hunt_marks.h"
+#include "hf/run/supervisor/remains/hunt.h"
+#include "hf/run/supervisor/remains/hunt_marks.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
