@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "hf/hook/settings.h"
+#include "hf/hook/settings/settings.h"
 
 static int is_same(const struct hf_buf *a, const struct hf_buf *b)
 {

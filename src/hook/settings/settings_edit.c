@@ -1,12 +1,12 @@
-/* hook/settings_edit.c - putting our hooks into a text, and taking them out again. */
+/* hook/settings/settings_edit.c - putting our hooks into a text, and taking them out again. */
 #include <errno.h>
 #include <string.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/hook/settings.h"
-#include "hf/hook/settings_text.h"
-#include "hf/hook/spans.h"
+#include "hf/hook/settings/settings.h"
+#include "hf/hook/settings/settings_text.h"
+#include "hf/hook/settings/spans.h"
 
 #define TAKEN_MAX 1000 /* Holdfast handlers in one text; each is found from the beginning again */
 

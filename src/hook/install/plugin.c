@@ -1,5 +1,5 @@
 /*
- * hook/plugin.c - our hooks as a plugin of Copilot, in the state directory.
+ * hook/install/plugin.c - our hooks as a plugin of Copilot, in the state directory.
  *
  * Copilot takes no hooks on its command line, but the directory of a plugin (--plugin-dir), which may have some.
  * The two files are the same for every run of one program, so they are written once, and stay for a run
@@ -14,7 +14,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/hook/settings.h"
+#include "hf/hook/settings/settings.h"
 #include "hf/sys/io.h"
 #include "hf/sys/replace.h"
 #include "hf/sys/state/state.h"

@@ -1,4 +1,4 @@
-/* hook/install.c - the files of a client's settings, and our hooks in them. */
+/* hook/install/install.c - the files of a client's settings, and our hooks in them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,8 +11,8 @@
 #include "hf/base/fail.h"
 #include "hf/file/file.h"
 #include "hf/file/sidecar.h"
-#include "hf/hook/places.h"
-#include "hf/hook/settings.h"
+#include "hf/hook/install/places.h"
+#include "hf/hook/settings/settings.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"

@@ -1,11 +1,11 @@
-/* hook/places.c - where the clients have their settings. */
+/* hook/install/places.c - where the clients have their settings. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hf/base/fail.h"
-#include "hf/hook/places.h"
+#include "hf/hook/install/places.h"
 
 static const struct hf_place places[] = {
 	{ HF_CLIENT_CLAUDE, HF_SCOPE_USER, "CLAUDE_CONFIG_DIR", "settings.json", ".claude/settings.json" },

@@ -1,5 +1,5 @@
 /*
- * hook/arguments.c - our hooks as arguments of a client's command.
+ * hook/install/arguments.c - our hooks as arguments of a client's command.
  *
  * Hooks in a file can be taken out by the agent itself: Claude reads its settings again while it works. What
  * stands on its command line stays.
@@ -10,7 +10,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/hook/settings.h"
+#include "hf/hook/settings/settings.h"
 
 #define TRUST "--dangerously-bypass-hook-trust"
 

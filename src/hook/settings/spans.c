@@ -1,10 +1,10 @@
-/* hook/spans.c - where things stand in a JSON text. */
+/* hook/settings/spans.c - where things stand in a JSON text. */
 #include <errno.h>
 #include <string.h>
 
 #include <jansson.h>
 
-#include "hf/hook/spans.h"
+#include "hf/hook/settings/spans.h"
 
 size_t hf_span_comment(const char *text, size_t len, size_t at)
 {

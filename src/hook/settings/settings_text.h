@@ -1,15 +1,15 @@
 /*
- * hook/settings_text.h - changing a JSON text without touching the rest of it.
+ * hook/settings/settings_text.h - changing a JSON text without touching the rest of it.
  *
  * `open` is where an opening bracket stands; an item (spans.h) is a member of what it opens. All return 0 or -ENOMEM.
  */
-#ifndef HOOK_SETTINGS_TEXT_H
-#define HOOK_SETTINGS_TEXT_H
+#ifndef HOOK_SETTINGS_SETTINGS_TEXT_H
+#define HOOK_SETTINGS_SETTINGS_TEXT_H
 
 #include <jansson.h>
 
 #include "hf/base/buf.h"
-#include "hf/hook/spans.h"
+#include "hf/hook/settings/spans.h"
 
 /* How the text is written. */
 struct hf_text_style {

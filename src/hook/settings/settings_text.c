@@ -1,9 +1,9 @@
-/* hook/settings_text.c - changing a JSON text without touching the rest of it: how it is written, a member put in, an item taken out. */
+/* hook/settings/settings_text.c - changing a JSON text without touching the rest of it: how it is written, a member put in, an item taken out. */
 #include <errno.h>
 #include <string.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/hook/settings_text.h"
+#include "hf/hook/settings/settings_text.h"
 
 struct hf_text_style hf_text_style_of(const struct hf_buf *text, size_t root)
 {

@@ -1,11 +1,11 @@
-/* hook/settings_check.c - can a client read its settings, and can they be put right? */
+/* hook/settings/settings_check.c - can a client read its settings, and can they be put right? */
 #include <errno.h>
 #include <string.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/hook/settings.h"
-#include "hf/hook/spans.h"
+#include "hf/hook/settings/settings.h"
+#include "hf/hook/settings/spans.h"
 
 static size_t line_of(const char *text, size_t at)
 {

@@ -1,5 +1,5 @@
 /*
- * hook/settings.h - our hooks in the text of a client's settings.
+ * hook/settings/settings.h - our hooks in the text of a client's settings.
  *
  * All of these work on texts; install.c has the files. A text is edited, never written anew: every byte
  * that is not of our hooks stays. What is put in stands directly behind an opening bracket, so that
@@ -7,8 +7,8 @@
  * with a line end and ends with a comma; in something empty it has neither. Something that was made for
  * our hooks begins with a line end, and goes with them.
  */
-#ifndef HOOK_SETTINGS_H
-#define HOOK_SETTINGS_H
+#ifndef HOOK_SETTINGS_SETTINGS_H
+#define HOOK_SETTINGS_SETTINGS_H
 
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
-/* hook/places.h - where the clients have their settings: for a user, for a project, for this checkout alone. */
-#ifndef HOOK_PLACES_H
-#define HOOK_PLACES_H
+/* hook/install/places.h - where the clients have their settings: for a user, for a project, for this checkout alone. */
+#ifndef HOOK_INSTALL_PLACES_H
+#define HOOK_INSTALL_PLACES_H
 
 #include <stddef.h>
 

@@ -1,9 +1,9 @@
-/* hook/settings_form.c - which hooks a client is to have, and how its settings spell them. */
+/* hook/settings/settings_form.c - which hooks a client is to have, and how its settings spell them. */
 #include <stdio.h>
 #include <string.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/hook/settings.h"
+#include "hf/hook/settings/settings.h"
 
 /* Seconds. A stop hook waits for the until command; Claude gives all hooks of an end 1.5 s together, unless they say more. */
 #define STOP_S 600

@@ -1,5 +1,5 @@
 /*
- * hook/spans.h - where things stand in a JSON text, so that a text is edited and not written anew.
+ * hook/settings/spans.h - where things stand in a JSON text, so that a text is edited and not written anew.
  *
  *     struct hf_item item = { 0 };
  *     while (hf_item_next(text, len, object_at, &item) > 0)
@@ -9,8 +9,8 @@
  * accepted, or accepts without its comments, which count as blanks. They stay inside any other text as
  * well, and end.
  */
-#ifndef HOOK_SPANS_H
-#define HOOK_SPANS_H
+#ifndef HOOK_SETTINGS_SPANS_H
+#define HOOK_SETTINGS_SPANS_H
 
 #include <stddef.h>
 
