@@ -5,7 +5,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
-#include "hf/view/plan.h"
+#include "hf/view/plan/plan.h"
 #include "plan/plan.h"
 
 #define FENCES_MAX 16

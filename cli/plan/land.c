@@ -5,7 +5,7 @@
 
 #include "cli.h"
 #include "hf/base/cleanup.h"
-#include "hf/view/land.h"
+#include "hf/view/plan/land.h"
 #include "holdfast/land.h"
 #include "plan/plan.h"
 

@@ -5,7 +5,7 @@
 
 #include "command.h"
 #include "hf/base/cleanup.h"
-#include "hf/view/plan.h"
+#include "hf/view/plan/plan.h"
 #include "plan/plan.h"
 
 int cmd_plan_new(struct cli *cli, int argc, char **argv)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/view/plan.h"
+#include "hf/view/plan/plan.h"
 #include "plan/plan.h"
 #include "table.h"
 

@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/view/session.h"
-#include "hf/view/work.h"
+#include "hf/view/session/session.h"
+#include "hf/view/session/work.h"
 #include "session/session.h"
 #include "table.h"
 

@@ -4,8 +4,8 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/view/lock.h"
-#include "hf/view/session.h"
-#include "hf/view/tx.h"
+#include "hf/view/session/session.h"
+#include "hf/view/plan/tx.h"
 #include "holdfast/hook.h"
 #include "lock/lock.h"
 #include "session/run.h"

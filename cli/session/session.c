@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/view/session.h"
+#include "hf/view/session/session.h"
 #include "session/session.h"
 
 /* -- stop --------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/view/session.h"
+#include "hf/view/session/session.h"
 #include "session/session.h"
 
 struct status {

@@ -3,7 +3,7 @@
 
 #include "helper/test.h"
 #include "hf/base/cleanup.h"
-#include "hf/view/session.h"
+#include "hf/view/session/session.h"
 
 /* A session that runs, prints and works. */
 static struct hf_session_info fine(void)

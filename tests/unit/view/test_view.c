@@ -6,7 +6,7 @@
 #include "helper/test.h"
 #include "hf/view/event.h"
 #include "hf/view/lock.h"
-#include "hf/view/session.h"
+#include "hf/view/session/session.h"
 
 static void every_error_has_a_code_of_its_own_in_small_letters(void **state)
 {

@@ -1,7 +1,7 @@
-/* view/plan.c - what is shown of a plan. */
+/* view/plan/plan.c - what is shown of a plan. */
 #include <string.h>
 
-#include "hf/view/plan.h"
+#include "hf/view/plan/plan.h"
 
 /* -- JSON -------------------------------------------------------------------------- */
 

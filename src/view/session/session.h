@@ -1,10 +1,10 @@
-/* view/session.h - a session, as JSON and as a row. */
-#ifndef VIEW_SESSION_H
-#define VIEW_SESSION_H
+/* view/session/session.h - a session, as JSON and as a row. */
+#ifndef VIEW_SESSION_SESSION_H
+#define VIEW_SESSION_SESSION_H
 
 #include "hf/view/columns.h"
 #include "hf/view/json.h"
-#include "hf/view/needs.h"
+#include "hf/view/session/needs.h"
 #include "holdfast/run.h"
 
 /* The shape "session" of docs/JSON.md, with what else is known (NULL: nothing). NULL without memory. */

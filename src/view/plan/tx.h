@@ -1,6 +1,6 @@
-/* view/tx.h - what is shown of a transactional run's end. */
-#ifndef VIEW_TX_H
-#define VIEW_TX_H
+/* view/plan/tx.h - what is shown of a transactional run's end. */
+#ifndef VIEW_PLAN_TX_H
+#define VIEW_PLAN_TX_H
 
 #include "hf/view/json.h"
 #include "holdfast/tx.h"

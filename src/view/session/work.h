@@ -1,5 +1,5 @@
 /*
- * view/work.h - the members `plan` and `land` of a session: what its sandbox holds, and how far its change is on the way to its branch.
+ * view/session/work.h - the members `plan` and `land` of a session: what its sandbox holds, and how far its change is on the way to its branch.
  *
  *     work = hf_view_work_open(state);           once for a look at all sessions
  *     hf_view_work_set(work, info, &object);     for each of them, on what hf_view_session made
@@ -7,8 +7,8 @@
  *
  * What cannot be read is not known: both members are null then.
  */
-#ifndef VIEW_WORK_H
-#define VIEW_WORK_H
+#ifndef VIEW_SESSION_WORK_H
+#define VIEW_SESSION_WORK_H
 
 #include "hf/view/json.h"
 #include "holdfast/run.h"

@@ -1,6 +1,6 @@
-/* view/land.h - candidates, what became of them, and the queues they are in, as JSON and as text. */
-#ifndef VIEW_LAND_H
-#define VIEW_LAND_H
+/* view/plan/land.h - candidates, what became of them, and the queues they are in, as JSON and as text. */
+#ifndef VIEW_PLAN_LAND_H
+#define VIEW_PLAN_LAND_H
 
 #include "hf/base/buf.h"
 #include "hf/view/json.h"

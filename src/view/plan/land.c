@@ -1,8 +1,8 @@
-/* view/land.c - what is shown of landings. */
+/* view/plan/land.c - what is shown of landings. */
 #include <stdio.h>
 #include <string.h>
 
-#include "hf/view/land.h"
+#include "hf/view/plan/land.h"
 
 /* A string; null for "". */
 static json_t *maybe_text(const char *text)

@@ -1,5 +1,5 @@
 /*
- * view/facts.h - what is known of a session beside its own record: what its processes wait for, and what became of its landing.
+ * view/session/facts.h - what is known of a session beside its own record: what its processes wait for, and what became of its landing.
  *
  *     hf_facts_open(sessions, &facts);            once for a look at all sessions
  *     hf_facts_of(facts, info, &known);           for each of them
@@ -7,8 +7,8 @@
  *
  * The queues of locks are read once, when it is opened; candidates only where an end could be theirs.
  */
-#ifndef VIEW_FACTS_H
-#define VIEW_FACTS_H
+#ifndef VIEW_SESSION_FACTS_H
+#define VIEW_SESSION_FACTS_H
 
 #include "hf/view/json.h"
 #include "holdfast/land.h"

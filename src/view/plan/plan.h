@@ -1,6 +1,6 @@
-/* view/plan.h - a plan with its sandboxes, as JSON and as a row. */
-#ifndef VIEW_PLAN_H
-#define VIEW_PLAN_H
+/* view/plan/plan.h - a plan with its sandboxes, as JSON and as a row. */
+#ifndef VIEW_PLAN_PLAN_H
+#define VIEW_PLAN_PLAN_H
 
 #include "hf/view/columns.h"
 #include "hf/view/json.h"

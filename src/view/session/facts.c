@@ -1,4 +1,4 @@
-/* view/facts.c - the queues that sessions stand in, and their candidates. */
+/* view/session/facts.c - the queues that sessions stand in, and their candidates. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "hf/base/parse.h"
 #include "hf/run/session/record/store.h"
 #include "hf/sys/io.h"
-#include "hf/view/facts.h"
-#include "hf/view/needs.h"
+#include "hf/view/session/facts.h"
+#include "hf/view/session/needs.h"
 
 #define ENVIRONMENT_MAX (256 << 10)
 

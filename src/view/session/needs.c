@@ -1,10 +1,10 @@
-/* view/needs.c - the codes, one function each. */
+/* view/session/needs.c - the codes, one function each. */
 #include <stdio.h>
 #include <string.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/view/needs.h"
+#include "hf/view/session/needs.h"
 
 /* "6 min", "3 h": for a sentence. */
 static const char *span(int64_t ns, char out[32])

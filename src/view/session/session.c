@@ -1,7 +1,7 @@
-/* view/session.c - a session as JSON. */
+/* view/session/session.c - a session as JSON. */
 #include <string.h>
 
-#include "hf/view/session.h"
+#include "hf/view/session/session.h"
 
 static json_t *end_json(const struct hf_session_end *end)
 {

@@ -1,8 +1,8 @@
-/* view/session_row.c - a session as a row. */
+/* view/session/session_row.c - a session as a row. */
 #include <string.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/view/session.h"
+#include "hf/view/session/session.h"
 
 /* clang-format off */
 const struct hf_view_column hf_view_session_columns[HF_VIEW_SESSION_COLUMNS] = {

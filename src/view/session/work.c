@@ -1,10 +1,10 @@
-/* view/work.c - a session's sandbox and its landing, as members of the session. */
+/* view/session/work.c - a session's sandbox and its landing, as members of the session. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "hf/view/work.h"
+#include "hf/view/session/work.h"
 #include "holdfast/land.h"
 #include "holdfast/name.h"
 #include "holdfast/plan.h"

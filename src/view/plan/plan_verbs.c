@@ -1,8 +1,8 @@
-/* view/plan_verbs.c - what the verbs of a plan say they have done. */
+/* view/plan/plan_verbs.c - what the verbs of a plan say they have done. */
 #include <stdio.h>
 #include <string.h>
 
-#include "hf/view/plan.h"
+#include "hf/view/plan/plan.h"
 #include "holdfast/name.h"
 
 /* Every one of these objects begins with the plan it is about. */

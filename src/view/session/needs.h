@@ -1,14 +1,14 @@
 /*
- * view/needs.h - which session needs a person, why, and what to type.
+ * view/session/needs.h - which session needs a person, why, and what to type.
  *
  * A closed list of codes, each computed from what is known of the session and from nothing else; docs/JSON.md has
  * the table. Pure. An empty list for most sessions; a run that was seen (`holdfast seen NAME`) needs nobody.
  */
-#ifndef VIEW_NEEDS_H
-#define VIEW_NEEDS_H
+#ifndef VIEW_SESSION_NEEDS_H
+#define VIEW_SESSION_NEEDS_H
 
 #include "hf/base/buf.h"
-#include "hf/view/facts.h"
+#include "hf/view/session/facts.h"
 #include "hf/view/json.h"
 #include "holdfast/run.h"
 

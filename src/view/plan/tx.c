@@ -1,5 +1,5 @@
-/* view/tx.c - the JSON of what a transactional run committed, or why not. */
-#include "hf/view/tx.h"
+/* view/plan/tx.c - the JSON of what a transactional run committed, or why not. */
+#include "hf/view/plan/tx.h"
 
 static json_t *conflicts_json(const struct hf_tx_report *report)
 {
