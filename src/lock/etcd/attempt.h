@@ -2,7 +2,7 @@
 #ifndef LOCK_ETCD_ATTEMPT_H
 #define LOCK_ETCD_ATTEMPT_H
 
-#include "hf/lock/etcd/record.h"
+#include "hf/lock/etcd/record/record.h"
 
 /* A waiter that is dead or stopped holds up the queue for as long as this, if no waiter of its host sees that it is dead. */
 #define HF_ETCD_WAITER_NS (10 * HF_SEC)

@@ -14,7 +14,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/lock/etcd/attempt.h"
-#include "hf/lock/etcd/scan.h"
+#include "hf/lock/etcd/record/scan.h"
 
 struct graph {
 	struct hf_etcd_scan scan;

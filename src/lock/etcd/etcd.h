@@ -24,8 +24,8 @@
 #include <stdatomic.h>
 
 #include "hf/base/buf.h"
-#include "hf/lock/etcd/config.h"
-#include "hf/lock/etcd/http.h"
+#include "hf/lock/etcd/wire/config.h"
+#include "hf/lock/etcd/http/http.h"
 #include "hf/lock/store.h"
 #include "hf/proc/here.h"
 

@@ -6,7 +6,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/lock/etcd/attempt.h"
-#include "hf/lock/etcd/scan.h"
+#include "hf/lock/etcd/record/scan.h"
 #include "hf/lock/holder.h"
 
 #define WAITERS_MAX 20000

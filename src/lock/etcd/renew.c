@@ -2,8 +2,8 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/lock/etcd/attempt.h"
-#include "hf/lock/etcd/found.h"
-#include "hf/lock/etcd/watch.h"
+#include "hf/lock/etcd/record/found.h"
+#include "hf/lock/etcd/wire/watch.h"
 
 /* A lease cannot change its length: the place gets another one. 1, 0: it changed, or a failure. */
 static int replace_lease(struct hf_etcd_found *f, const struct hf_etcd_hold *hold, int64_t ttl_ns, struct hf_err *err)

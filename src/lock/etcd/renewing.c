@@ -20,7 +20,7 @@
 #include "hf/base/parse.h"
 #include "hf/lock/context.h"
 #include "hf/lock/etcd/attempt.h"
-#include "hf/lock/etcd/watch.h"
+#include "hf/lock/etcd/wire/watch.h"
 #include "hf/lock/renewer.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/fd/poll.h"

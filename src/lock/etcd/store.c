@@ -9,7 +9,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/etcd/record.h"
+#include "hf/lock/etcd/record/record.h"
 #include "hf/lock/holder.h"
 
 /* The shortest lease that etcd gives with the usual election timeouts; it raises a shorter one. */

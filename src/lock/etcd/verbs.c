@@ -7,7 +7,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/lock/etcd/attempt.h"
-#include "hf/lock/etcd/found.h"
+#include "hf/lock/etcd/record/found.h"
 #include "hf/lock/holder.h"
 #include "hf/proc/judge.h"
 

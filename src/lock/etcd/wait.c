@@ -15,7 +15,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/lock/etcd/attempt.h"
-#include "hf/lock/etcd/watch.h"
+#include "hf/lock/etcd/wire/watch.h"
 #include "hf/proc/judge.h"
 #include "hf/sys/fd/poll.h"
 #include "hf/sys/io.h"

@@ -14,8 +14,8 @@
 #include "helper/test.h"
 #include "hf/base/cleanup.h"
 #include "hf/lock/etcd/attempt.h"
-#include "hf/lock/etcd/config.h"
-#include "hf/lock/etcd/request.h"
+#include "hf/lock/etcd/wire/config.h"
+#include "hf/lock/etcd/wire/request.h"
 
 /* -- URLs ---------------------------------------------------------------------------------- */
 

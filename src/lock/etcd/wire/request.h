@@ -1,5 +1,5 @@
 /*
- * lock/etcd/request.h - the bodies of requests to etcd's JSON gateway.
+ * lock/etcd/wire/request.h - the bodies of requests to etcd's JSON gateway.
  *
  *     AUTO(hf_buf_done) struct hf_buf body = HF_BUF_INIT;
  *     struct hf_txn txn;
@@ -13,8 +13,8 @@
  *
  * Keys and values go in base64, 64-bit numbers as strings. An error of memory sticks in the buffer.
  */
-#ifndef LOCK_ETCD_REQUEST_H
-#define LOCK_ETCD_REQUEST_H
+#ifndef LOCK_ETCD_WIRE_REQUEST_H
+#define LOCK_ETCD_WIRE_REQUEST_H
 
 #include <stddef.h>
 #include <stdint.h>

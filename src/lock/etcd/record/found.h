@@ -1,10 +1,10 @@
 /*
- * lock/etcd/found.h - a lock as a verb finds it, and the refusal of what its token does not allow.
+ * lock/etcd/record/found.h - a lock as a verb finds it, and the refusal of what its token does not allow.
  */
-#ifndef LOCK_ETCD_FOUND_H
-#define LOCK_ETCD_FOUND_H
+#ifndef LOCK_ETCD_RECORD_FOUND_H
+#define LOCK_ETCD_RECORD_FOUND_H
 
-#include "hf/lock/etcd/record.h"
+#include "hf/lock/etcd/record/record.h"
 
 struct hf_etcd_found {
 	struct hf_etcd *etcd;

@@ -1,14 +1,14 @@
 /*
- * lock/etcd/record.h - what is stored of a lock, and reading it as it was at one moment.
+ * lock/etcd/record/record.h - what is stored of a lock, and reading it as it was at one moment.
  *
  * Values are JSON with "v":1. A place in the queue that cannot be read counts as an exclusive holder
  * that nobody can judge (L4): it ends with its lease.
  */
-#ifndef LOCK_ETCD_RECORD_H
-#define LOCK_ETCD_RECORD_H
+#ifndef LOCK_ETCD_RECORD_RECORD_H
+#define LOCK_ETCD_RECORD_RECORD_H
 
 #include "hf/lock/etcd/etcd.h"
-#include "hf/lock/etcd/request.h"
+#include "hf/lock/etcd/wire/request.h"
 #include "holdfast/name.h"
 
 #define HF_ETCD_KEY_MAX   (HF_ETCD_PREFIX_MAX + HF_NAME_KEY_MAX + 48)

@@ -1,11 +1,11 @@
-/* lock/etcd/state.c - a lock as it was at one revision. */
+/* lock/etcd/record/state.c - a lock as it was at one revision. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/etcd/record.h"
+#include "hf/lock/etcd/record/record.h"
 
 #define ALL_PLACES (HF_LOCK_SLOTS_MAX + 2)
 

@@ -1,12 +1,12 @@
 /*
- * lock/etcd/pin.h - the cluster that this machine has used, remembered.
+ * lock/etcd/wire/pin.h - the cluster that this machine has used, remembered.
  *
  * A cluster that is restored from a snapshot, or made anew, has another id; locks that were released
  * come back, and holders of the time between are forgotten. So the id that was seen first is kept in
  * the state directory (stores/<series>), and another one is refused until a person has removed that file.
  */
-#ifndef LOCK_ETCD_PIN_H
-#define LOCK_ETCD_PIN_H
+#ifndef LOCK_ETCD_WIRE_PIN_H
+#define LOCK_ETCD_WIRE_PIN_H
 
 #include "hf/lock/etcd/etcd.h"
 

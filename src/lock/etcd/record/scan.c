@@ -1,4 +1,4 @@
-/* lock/etcd/scan.c - reading all keys of a part, page by page, at one revision. */
+/* lock/etcd/record/scan.c - reading all keys of a part, page by page, at one revision. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/etcd/scan.h"
+#include "hf/lock/etcd/record/scan.h"
 
 #define PAGE 500
 

@@ -1,4 +1,4 @@
-/* lock/etcd/load.c - loading the module that speaks HTTP. */
+/* lock/etcd/http/load.c - loading the module that speaks HTTP. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -6,7 +6,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/etcd/http.h"
+#include "hf/lock/etcd/http/http.h"
 #include "hf/sys/program.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

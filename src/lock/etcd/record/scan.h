@@ -1,8 +1,8 @@
-/* lock/etcd/scan.h - all locks at one revision. */
-#ifndef LOCK_ETCD_SCAN_H
-#define LOCK_ETCD_SCAN_H
+/* lock/etcd/record/scan.h - all locks at one revision. */
+#ifndef LOCK_ETCD_RECORD_SCAN_H
+#define LOCK_ETCD_RECORD_SCAN_H
 
-#include "hf/lock/etcd/record.h"
+#include "hf/lock/etcd/record/record.h"
 
 /* One key of those below q/, h/ or n/, with the lock that it belongs to. */
 struct hf_etcd_scan_item {

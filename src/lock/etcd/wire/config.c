@@ -1,4 +1,4 @@
-/* lock/etcd/config.c - reading the URL of a store and the files that belong to it. */
+/* lock/etcd/wire/config.c - reading the URL of a store and the files that belong to it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
-#include "hf/lock/etcd/config.h"
+#include "hf/lock/etcd/wire/config.h"
 #include "hf/sys/io.h"
 
 #define FORM "a store is etcd://HOST:PORT,…/PREFIX?ttl=30s; local: has no server"

@@ -1,15 +1,15 @@
 /*
- * lock/etcd/watch.h - being told when a key changes.
+ * lock/etcd/wire/watch.h - being told when a key changes.
  *
  * A watch has a connection of its own; etcd ends none by itself that it refuses or cannot continue, so that is read
  * from what it says. It is a reason to look again, never a proof.
  */
-#ifndef LOCK_ETCD_WATCH_H
-#define LOCK_ETCD_WATCH_H
+#ifndef LOCK_ETCD_WIRE_WATCH_H
+#define LOCK_ETCD_WIRE_WATCH_H
 
 #include <poll.h>
 
-#include "hf/lock/etcd/record.h"
+#include "hf/lock/etcd/record/record.h"
 
 struct hf_watch_aim {
 	char key[HF_ETCD_KEY_MAX], end[HF_ETCD_KEY_MAX]; /* end "": the one key */

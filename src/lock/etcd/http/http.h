@@ -1,5 +1,5 @@
 /*
- * lock/etcd/http.h - what the etcd store needs of HTTP, and nothing of how it is done.
+ * lock/etcd/http/http.h - what the etcd store needs of HTTP, and nothing of how it is done.
  *
  * libcurl and what it loads (TLS, HTTP/2, name services: 33 shared objects) would make every start of
  * holdfast eight times as slow, so it is in a module, libholdfast-etcd.so, that is loaded when a store
@@ -8,8 +8,8 @@
  * Threads: a client may be shared; a stream is used by one thread. Fork: a child only calls free with
  * `forked`, which touches no connection.
  */
-#ifndef LOCK_ETCD_HTTP_H
-#define LOCK_ETCD_HTTP_H
+#ifndef LOCK_ETCD_HTTP_HTTP_H
+#define LOCK_ETCD_HTTP_HTTP_H
 
 #include <poll.h>
 #include <stddef.h>

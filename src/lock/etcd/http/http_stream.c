@@ -1,10 +1,10 @@
-/* lock/etcd/http_stream.c - answers that have no end: a handle and a connection for each. */
+/* lock/etcd/http/http_stream.c - answers that have no end: a handle and a connection for each. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hf/lock/etcd/http_curl.h"
+#include "hf/lock/etcd/http/http_curl.h"
 
 struct hf_http_stream {
 	CURLM *multi;

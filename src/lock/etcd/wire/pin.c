@@ -1,4 +1,4 @@
-/* lock/etcd/pin.c - the id of the cluster, in the state directory. */
+/* lock/etcd/wire/pin.c - the id of the cluster, in the state directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/etcd/pin.h"
+#include "hf/lock/etcd/wire/pin.h"
 #include "hf/sys/io.h"
 #include "hf/sys/replace.h"
 #include "hf/sys/state/state.h"

@@ -1,5 +1,5 @@
 /*
- * lock/etcd/http_curl.c - the module libholdfast-etcd.so: HTTP by libcurl.
+ * lock/etcd/http/http_curl.c - the module libholdfast-etcd.so: HTTP by libcurl.
  *
  * Calls take a handle from a small pool, so that a connection is used again, and threads do not wait
  * for each other. A stream has a handle and a connection of its own, which its end closes. No proxy,
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hf/lock/etcd/http_curl.h"
+#include "hf/lock/etcd/http/http_curl.h"
 
 /* -- SIGPIPE ------------------------------------------------------------------------- */
 

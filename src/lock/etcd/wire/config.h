@@ -1,5 +1,5 @@
 /*
- * lock/etcd/config.h - which cluster, and how to speak to it.
+ * lock/etcd/wire/config.h - which cluster, and how to speak to it.
  *
  *     etcd://HOST[:PORT][,HOST[:PORT]...][/PREFIX][?ttl=30s&call-timeout=2s&connect-timeout=1s]
  *     etcds://…                                     the same over TLS
@@ -7,8 +7,8 @@
  * A password is in no URL, no argument and no environment variable: HOLDFAST_ETCD_PASSWORD_FILE names the
  * file that has it, beside HOLDFAST_ETCD_USER. HOLDFAST_ETCD_CACERT, _CERT and _KEY are files of TLS.
  */
-#ifndef LOCK_ETCD_CONFIG_H
-#define LOCK_ETCD_CONFIG_H
+#ifndef LOCK_ETCD_WIRE_CONFIG_H
+#define LOCK_ETCD_WIRE_CONFIG_H
 
 #include <stdint.h>
 

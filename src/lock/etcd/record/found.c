@@ -1,10 +1,10 @@
-/* lock/etcd/found.c - reading a lock for a verb, refusing, and removing a hold. */
+/* lock/etcd/record/found.c - reading a lock for a verb, refusing, and removing a hold. */
 #include <string.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/lock/etcd/attempt.h"
-#include "hf/lock/etcd/found.h"
+#include "hf/lock/etcd/record/found.h"
 #include "hf/lock/holder.h"
 
 void hf_etcd_found_done(struct hf_etcd_found *f)

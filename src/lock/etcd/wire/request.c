@@ -1,8 +1,8 @@
-/* lock/etcd/request.c - writing requests: base64, ranges, transactions. */
+/* lock/etcd/wire/request.c - writing requests: base64, ranges, transactions. */
 #include <errno.h>
 #include <string.h>
 
-#include "hf/lock/etcd/request.h"
+#include "hf/lock/etcd/wire/request.h"
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

@@ -1,10 +1,10 @@
-/* lock/etcd/watch.c - watches over the gateway: one POST, and a line of JSON for each event. */
+/* lock/etcd/wire/watch.c - watches over the gateway: one POST, and a line of JSON for each event. */
 #include <stdio.h>
 #include <string.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/lock/etcd/watch.h"
+#include "hf/lock/etcd/wire/watch.h"
 
 int hf_watch_open(struct hf_etcd *etcd, const struct hf_watch_aim *aim, struct hf_watch *ret, struct hf_err *err)
 {

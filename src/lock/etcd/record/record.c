@@ -1,4 +1,4 @@
-/* lock/etcd/record.c - keys and values. */
+/* lock/etcd/record/record.c - keys and values. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
-#include "hf/lock/etcd/record.h"
+#include "hf/lock/etcd/record/record.h"
 #include "hf/proc/judge.h"
 
 /* -- keys ------------------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
 /*
- * lock/etcd/call.c - one call to the cluster, and what became of it.
+ * lock/etcd/wire/call.c - one call to the cluster, and what became of it.
  *
  * Without a quorum the gateway answers after 7 s; our own limit is shorter, and the next server is
  * asked. A refusal (not found, denied, no space) is an answer. Everything else leaves it open whether the call was
@@ -14,7 +14,7 @@
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
 #include "hf/lock/etcd/etcd.h"
-#include "hf/lock/etcd/pin.h"
+#include "hf/lock/etcd/wire/pin.h"
 #include "hf/sys/io.h"
 
 #define TRIES_MAX      (2 * HF_ETCD_ENDPOINTS_MAX)

@@ -1,12 +1,12 @@
-/* lock/etcd/http_curl.h - what the two files of the module share. */
-#ifndef LOCK_ETCD_HTTP_CURL_H
-#define LOCK_ETCD_HTTP_CURL_H
+/* lock/etcd/http/http_curl.h - what the two files of the module share. */
+#ifndef LOCK_ETCD_HTTP_HTTP_CURL_H
+#define LOCK_ETCD_HTTP_HTTP_CURL_H
 
 #include <curl/curl.h>
 #include <pthread.h>
 #include <signal.h>
 
-#include "hf/lock/etcd/http.h"
+#include "hf/lock/etcd/http/http.h"
 #include "holdfast/clock.h"
 
 #define IDLE_MAX 4 /* connections that are kept */
