@@ -1,5 +1,5 @@
 /*
- * libexec/renew.c - holdfast-renew: keeps the lease of one lock alive (src/lock/renewer.h). `lock run`, `lock acquire` and sessions start it.
+ * libexec/renew.c - holdfast-renew: keeps the lease of one lock alive (src/lock/lease/renewer.h). `lock run`, `lock acquire` and sessions start it.
  *
  * Not for people: what it is to do comes through the socket that is its standard input. Its one argument, the name of the
  * lock, is for those that read `ps`.
@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "hf/lock/renewer.h"
+#include "hf/lock/lease/renewer.h"
 #include "holdfast/exit.h"
 
 int main(void)

@@ -4,8 +4,8 @@
 
 #include "cli.h"
 #include "hf/exec/tree.h"
-#include "hf/lock/renewal.h"
-#include "hf/lock/renewer.h"
+#include "hf/lock/lease/renewal.h"
+#include "hf/lock/lease/renewer.h"
 
 struct lease {
 	struct hf_lock *lock; /* NULL: the command runs without */

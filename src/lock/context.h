@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-#include "hf/lock/fence.h"
+#include "hf/lock/fence/fence.h"
 #include "hf/lock/store.h"
 
 struct hf_locks {

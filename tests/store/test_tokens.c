@@ -12,7 +12,7 @@
 
 #include "helper/lock_cases.h"
 #include "hf/base/cleanup.h"
-#include "hf/lock/renewal.h"
+#include "hf/lock/lease/renewal.h"
 #include "store/store.h"
 
 /* -- leases ----------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 """One thread that renews the leases of all locks of this process.
 
 A lease is renewed after a third of it. A renewal that fails is tried again every tenth, until the lease, counted from the last
-renewal that worked, has run out: from then on the lock may be another's, whatever the error was. (As lock/renewal.h does it.)
+renewal that worked, has run out: from then on the lock may be another's, whatever the error was. (As lock/lease/renewal.h does it.)
 """
 from __future__ import annotations
 

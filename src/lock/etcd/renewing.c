@@ -21,7 +21,7 @@
 #include "hf/lock/context.h"
 #include "hf/lock/etcd/attempt.h"
 #include "hf/lock/etcd/wire/watch.h"
-#include "hf/lock/renewer.h"
+#include "hf/lock/lease/renewer.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/fd/poll.h"
 #include "hf/sys/io.h"

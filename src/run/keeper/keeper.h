@@ -31,7 +31,7 @@
 
 #include "hf/exec/spawn.h"
 #include "hf/exec/tree.h"
-#include "hf/lock/renewal.h"
+#include "hf/lock/lease/renewal.h"
 #include "hf/run/keeper/attempt/ending.h"
 #include "hf/run/keeper/attempt/judge.h"
 #include "hf/run/keeper/link.h"

@@ -1,4 +1,4 @@
-/* lock/renewer.c - the holder's side of the renewer: starting it, hearing it, and the clock of the lease. */
+/* lock/lease/renewer.c - the holder's side of the renewer: starting it, hearing it, and the clock of the lease. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/lock/context.h"
-#include "hf/lock/renewer.h"
+#include "hf/lock/lease/renewer.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/fd/poll.h"
 #include "hf/sys/program.h"

@@ -1,4 +1,4 @@
-/* lock/fence.c - the highest token that has acted on a resource of this machine. */
+/* lock/fence/fence.c - the highest token that has acted on a resource of this machine. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/journal/put_away.h"
-#include "hf/lock/fence.h"
+#include "hf/lock/fence/fence.h"
 #include "hf/sys/fd/flock.h"
 #include "hf/sys/io.h"
 #include "hf/sys/fd/noinherit.h"

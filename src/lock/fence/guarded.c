@@ -1,5 +1,5 @@
 /*
- * lock/guarded.c - an action that happens only while its tokens are current (L5).
+ * lock/fence/guarded.c - an action that happens only while its tokens are current (L5).
  *
  * For each lock, in one order for all processes (kind, then name), so that two that need the same
  * locks never wait for each other: the store proves the token and, where it can, keeps the lock as it

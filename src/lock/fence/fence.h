@@ -1,5 +1,5 @@
 /*
- * lock/fence.h - what this machine remembers of the tokens that it has let act.
+ * lock/fence/fence.h - what this machine remembers of the tokens that it has let act.
  *
  * A store says whether a token is current. The fence says something that does not depend on the
  * store: once an exclusive holder with token T has acted on a resource here, no lower token acts on
@@ -10,8 +10,8 @@
  * holder that was slow cannot slip in behind its successor. Not synced: a power cut ends every
  * process that could have had a lower token.
  */
-#ifndef LOCK_FENCE_H
-#define LOCK_FENCE_H
+#ifndef LOCK_FENCE_FENCE_H
+#define LOCK_FENCE_FENCE_H
 
 #include "hf/lock/store.h"
 

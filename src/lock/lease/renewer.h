@@ -1,5 +1,5 @@
 /*
- * lock/renewer.h - a lease of another machine's store, renewed by a process of its own.
+ * lock/lease/renewer.h - a lease of another machine's store, renewed by a process of its own.
  *
  *     hf_renewer_begin(&renewer, lock, ttl_ns);            // right after the lock was acquired
  *     for (;;) {
@@ -17,8 +17,8 @@
  * The renewer is bound to the owner of the lock, not to the process that started it: when the owner ends, it releases the lock and ends. So
  * `lock acquire` leaves it behind for a shell.
  */
-#ifndef LOCK_RENEWER_H
-#define LOCK_RENEWER_H
+#ifndef LOCK_LEASE_RENEWER_H
+#define LOCK_LEASE_RENEWER_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-/* lock/renewal.c - when to renew a lease, and when it is lost. */
-#include "hf/lock/renewal.h"
+/* lock/lease/renewal.c - when to renew a lease, and when it is lost. */
+#include "hf/lock/lease/renewal.h"
 
 static const struct hf_mono never = { .ns = INT64_MAX };
 

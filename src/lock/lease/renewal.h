@@ -1,5 +1,5 @@
 /*
- * lock/renewal.h - a lease that is renewed in time by a program with a poll loop of its own.
+ * lock/lease/renewal.h - a lease that is renewed in time by a program with a poll loop of its own.
  *
  *     hf_renewal_begin(&renewal, lock, ttl_ns);          // right after the lock was taken
  *     for (;;) {
@@ -13,8 +13,8 @@
  * whatever the error was. Counted on this side of the store and before it was asked, so that the
  * holder never believes in its lease for longer than the store does.
  */
-#ifndef LOCK_RENEWAL_H
-#define LOCK_RENEWAL_H
+#ifndef LOCK_LEASE_RENEWAL_H
+#define LOCK_LEASE_RENEWAL_H
 
 #include "holdfast/clock.h"
 #include "holdfast/lock.h"
