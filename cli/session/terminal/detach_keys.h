@@ -1,10 +1,10 @@
 /*
- * cli/session/detach_keys.h - the keys that end an attach, found in what is typed.
+ * cli/session/terminal/detach_keys.h - the keys that end an attach, found in what is typed.
  *
  * They are not passed on. The beginning of them is held back until it is clear that it is none, or for a second.
  */
-#ifndef CLI_SESSION_DETACH_KEYS_H
-#define CLI_SESSION_DETACH_KEYS_H
+#ifndef CLI_SESSION_TERMINAL_DETACH_KEYS_H
+#define CLI_SESSION_TERMINAL_DETACH_KEYS_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-/* cli/session/run_tell.c - run: what came of it, in words, as JSON and as an exit status. */
+/* cli/session/run/run_tell.c - run: what came of it, in words, as JSON and as an exit status. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "hf/view/plan/tx.h"
 #include "holdfast/hook.h"
 #include "lock/lock.h"
-#include "session/run.h"
+#include "session/run/run.h"
 #include "session/session.h"
 
 struct busy {

@@ -1,4 +1,4 @@
-/* cli/session/logs.c - logs: what sessions put out, and what they put out next. */
+/* cli/session/logs/logs.c - logs: what sessions put out, and what they put out next. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
-#include "session/log_show.h"
+#include "session/logs/log_show.h"
 
 #define LOOK_AGAIN_MS 50
 #define NAMES_MAX     64

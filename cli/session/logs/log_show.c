@@ -1,10 +1,10 @@
-/* cli/session/log_show.c - lines of logs, chosen, and shown with time, name and colour. */
+/* cli/session/logs/log_show.c - lines of logs, chosen, and shown with time, name and colour. */
 #include <stdio.h>
 #include <string.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/view/json.h"
-#include "session/log_show.h"
+#include "session/logs/log_show.h"
 
 #define CHUNK    65536
 #define TEXT_MAX 65536 /* of a line, with --json; a longer one comes in pieces */

@@ -1,11 +1,11 @@
 /*
- * cli/session/replay.h - what a terminal showed before, to be shown again.
+ * cli/session/terminal/replay.h - what a terminal showed before, to be shown again.
  *
  * The bytes go to the terminal as they are, so that the screen becomes what it was, but questions are left out: a terminal answers them
  * by typing, and the answer would reach a command that has not asked now. Such are reports of status, cursor, size, colours and version.
  */
-#ifndef CLI_SESSION_REPLAY_H
-#define CLI_SESSION_REPLAY_H
+#ifndef CLI_SESSION_TERMINAL_REPLAY_H
+#define CLI_SESSION_TERMINAL_REPLAY_H
 
 #include "hf/base/buf.h"
 

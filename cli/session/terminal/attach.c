@@ -1,5 +1,5 @@
 /*
- * cli/session/attach.c - attach: the terminal of a session in the background, on this one.
+ * cli/session/terminal/attach.c - attach: the terminal of a session in the background, on this one.
  *
  * Output comes from the log, so what was shown since the start is shown first, and being slow holds up nobody. What is typed goes to the
  * keeper. This terminal is put back on every way out but SIGKILL.
@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
-#include "session/detach_keys.h"
-#include "session/replay.h"
+#include "session/terminal/detach_keys.h"
+#include "session/terminal/replay.h"
 #include "session/session.h"
 
 #define HELD_MS   1000

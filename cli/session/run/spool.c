@@ -1,4 +1,4 @@
-/* cli/session/spool.c - what stands on standard input of `run --detach`, kept for the command. */
+/* cli/session/run/spool.c - what stands on standard input of `run --detach`, kept for the command. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
-#include "session/run.h"
+#include "session/run/run.h"
 
 /* A pipe that nothing comes from for so long was not meant for the command. */
 #define FIRST_MS 2000

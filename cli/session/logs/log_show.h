@@ -1,11 +1,11 @@
 /*
- * cli/session/log_show.h - lines of logs: which are shown, and what stands in front of them.
+ * cli/session/logs/log_show.h - lines of logs: which are shown, and what stands in front of them.
  *
  * A line belongs to one session and one stream. Where another one comes in the middle of it, its rest is a line of its own, so that each
  * line that is shown has its own time, name and colour.
  */
-#ifndef CLI_SESSION_LOG_SHOW_H
-#define CLI_SESSION_LOG_SHOW_H
+#ifndef CLI_SESSION_LOGS_LOG_SHOW_H
+#define CLI_SESSION_LOGS_LOG_SHOW_H
 
 #include "session/session.h"
 #include "visible.h"

@@ -1,6 +1,6 @@
-/* cli/session/run_more.h - options of `run` about limits, signals and the exit status. */
-#ifndef CLI_SESSION_RUN_MORE_H
-#define CLI_SESSION_RUN_MORE_H
+/* cli/session/run/run_more.h - options of `run` about limits, signals and the exit status. */
+#ifndef CLI_SESSION_RUN_RUN_MORE_H
+#define CLI_SESSION_RUN_RUN_MORE_H
 
 #include "cli.h"
 #include "holdfast/run.h"

@@ -1,7 +1,7 @@
-/* cli/session/detach_keys.c - the keys that end an attach. */
+/* cli/session/terminal/detach_keys.c - the keys that end an attach. */
 #include <string.h>
 
-#include "session/detach_keys.h"
+#include "session/terminal/detach_keys.h"
 
 /* The key at `text`, of `len` bytes; -1: there is no such one. */
 static int key_of(const char *text, size_t len)

@@ -1,4 +1,4 @@
-/* cli/session/run_more.c - run: limits, signals, and what becomes of the exit status. */
+/* cli/session/run/run_more.c - run: limits, signals, and what becomes of the exit status. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
 #include "hf/view/columns.h"
-#include "session/run_more.h"
+#include "session/run/run_more.h"
 
 /* "1.5": hundredths. -1 when it is none. */
 static int parse_cpus(const char *word, uint32_t *ret)

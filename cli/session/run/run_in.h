@@ -1,6 +1,6 @@
-/* cli/session/run_in.h - the options of `run` that are about sandboxes, and what is said of their end. */
-#ifndef CLI_SESSION_RUN_IN_H
-#define CLI_SESSION_RUN_IN_H
+/* cli/session/run/run_in.h - the options of `run` that are about sandboxes, and what is said of their end. */
+#ifndef CLI_SESSION_RUN_RUN_IN_H
+#define CLI_SESSION_RUN_RUN_IN_H
 
 #include "cli.h"
 #include "holdfast/tx.h"

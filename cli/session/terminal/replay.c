@@ -1,7 +1,7 @@
-/* cli/session/replay.c - a terminal's history without its questions. */
+/* cli/session/terminal/replay.c - a terminal's history without its questions. */
 #include <string.h>
 
-#include "session/replay.h"
+#include "session/terminal/replay.h"
 
 #define ESC 0x1b
 #define BEL 0x07

@@ -1,11 +1,11 @@
-/* cli/session/run.h - the options of `run`, and what is said of its end. */
-#ifndef CLI_SESSION_RUN_H
-#define CLI_SESSION_RUN_H
+/* cli/session/run/run.h - the options of `run`, and what is said of its end. */
+#ifndef CLI_SESSION_RUN_RUN_H
+#define CLI_SESSION_RUN_RUN_H
 
 #include "holdfast/name.h"
 #include "lock/lock.h"
-#include "session/run_in.h"
-#include "session/run_more.h"
+#include "session/run/run_in.h"
+#include "session/run/run_more.h"
 
 struct run {
 	struct cli *cli;

@@ -1,9 +1,9 @@
-/* cli/session/run_words.c - run: which of the words are the name and which the command; and restart. */
+/* cli/session/run/run_words.c - run: which of the words are the name and which the command; and restart. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "session/run.h"
+#include "session/run/run.h"
 #include "session/session.h"
 
 /* "make-3f2a" of "/usr/bin/make": readable, and not taken. */

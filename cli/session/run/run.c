@@ -1,4 +1,4 @@
-/* cli/session/run.c - run: a command as a supervised session. */
+/* cli/session/run/run.c - run: a command as a supervised session. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "hf/view/plan/tx.h"
 #include "holdfast/hook.h"
 #include "lock/lock.h"
-#include "session/run.h"
+#include "session/run/run.h"
 #include "session/session.h"
 #include "waiting.h"
 

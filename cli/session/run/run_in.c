@@ -1,4 +1,4 @@
-/* cli/session/run_in.c - run --in: options of the sandbox, the question before the commit, and the end. */
+/* cli/session/run/run_in.c - run --in: options of the sandbox, the question before the commit, and the end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include "hf/base/cleanup.h"
 #include "command.h"
 #include "plan/plan.h"
-#include "session/run_in.h"
-#include "session/run_more.h"
+#include "session/run/run_in.h"
+#include "session/run/run_more.h"
 
 /* Called in a process of its own, in front on the terminal. */
 static int ask(void *arg, struct hf_plans *plans, const char *plan)
