@@ -7,7 +7,7 @@
 #include "hf/base/parse.h"
 #include "hf/view/lock.h"
 #include "lock/lock.h"
-#include "waiting.h"
+#include "screen/waiting.h"
 
 int lock_options_check(struct cli *cli, struct lock_options *o)
 {

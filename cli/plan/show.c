@@ -5,7 +5,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/view/plan/plan.h"
 #include "plan/plan.h"
-#include "table.h"
+#include "screen/table.h"
 
 struct show {
 	const struct cli *cli;

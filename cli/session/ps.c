@@ -9,7 +9,7 @@
 #include "hf/view/session/session.h"
 #include "hf/view/session/work.h"
 #include "session/session.h"
-#include "table.h"
+#include "screen/table.h"
 
 #define RECENT_NS (INT64_C(86400) * HF_SEC)
 

@@ -8,7 +8,7 @@
 #define CLI_SESSION_LOGS_LOG_SHOW_H
 
 #include "session/session.h"
-#include "visible.h"
+#include "screen/visible.h"
 
 /* Which lines, and how. */
 struct log_format {

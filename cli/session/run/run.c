@@ -11,7 +11,7 @@
 #include "lock/lock.h"
 #include "session/run/run.h"
 #include "session/session.h"
-#include "waiting.h"
+#include "screen/waiting.h"
 
 #define NOT_GIVEN UINT64_MAX /* beyond what a number on the command line can be */
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "helper/test.h"
-#include "visible.h"
+#include "screen/visible.h"
 
 static const struct {
 	const char *bytes, *shown;

@@ -1,6 +1,6 @@
-/* cli/waiting.h - one line on the terminal while a command waits for a lock or for its turn. */
-#ifndef CLI_WAITING_H
-#define CLI_WAITING_H
+/* cli/screen/waiting.h - one line on the terminal while a command waits for a lock or for its turn. */
+#ifndef CLI_SCREEN_WAITING_H
+#define CLI_SCREEN_WAITING_H
 
 #include "cli.h"
 #include "holdfast/lock.h"

@@ -1,4 +1,4 @@
-/* cli/waiting.c - one line on the terminal while a command waits. */
+/* cli/screen/waiting.c - one line on the terminal while a command waits. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/view/lock.h"
-#include "table.h"
-#include "waiting.h"
+#include "screen/table.h"
+#include "screen/waiting.h"
 
 struct waiting {
 	atomic_int is_shown;

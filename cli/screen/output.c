@@ -1,4 +1,4 @@
-/* cli/output.c - messages, JSON, colours, and the state directory of this call. */
+/* cli/screen/output.c - messages, JSON, colours, and the state directory of this call. */
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* cli/table.c - columns fitted to what stands in them and to the screen. */
+/* cli/screen/table.c - columns fitted to what stands in them and to the screen. */
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
-#include "table.h"
+#include "screen/table.h"
 
 #define NAME_MIN_WIDTH 14 /* the first column is not cut to less than this */
 #define LAST_MIN_WIDTH 24 /* nor the last one, as long as the first can give way */

@@ -1,5 +1,5 @@
 /*
- * cli/table.h - rows that are as wide as what stands in them, and on a terminal no wider than the screen.
+ * cli/screen/table.h - rows that are as wide as what stands in them, and on a terminal no wider than the screen.
  *
  *     struct table table = TABLE_INIT(columns, n);
  *     table_add(&table, cells, ...);      once for each row
@@ -7,8 +7,8 @@
  *
  * Into a pipe or a file nothing is cut: another program reads it.
  */
-#ifndef CLI_TABLE_H
-#define CLI_TABLE_H
+#ifndef CLI_SCREEN_TABLE_H
+#define CLI_SCREEN_TABLE_H
 
 #include "cli.h"
 

@@ -1,8 +1,8 @@
-/* cli/visible.c - control bytes as text. */
+/* cli/screen/visible.c - control bytes as text. */
 #include <string.h>
 #include <sys/types.h>
 
-#include "visible.h"
+#include "screen/visible.h"
 
 #define ESC 0x1b
 

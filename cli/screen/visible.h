@@ -1,13 +1,13 @@
 /*
- * cli/visible.h - output of commands, made safe for a terminal.
+ * cli/screen/visible.h - output of commands, made safe for a terminal.
  *
  * Newline, tab and colours (SGR, "ESC [ … m") go through, text too. Other control bytes would steer the
  * terminal (title, screen, answers that are typed at the prompt): they are shown as "^[",
  * "^G", …; what is not UTF-8, and the control characters above 0x7f, as "\x9b". The
  * bytes may be cut into pieces anywhere.
  */
-#ifndef CLI_VISIBLE_H
-#define CLI_VISIBLE_H
+#ifndef CLI_SCREEN_VISIBLE_H
+#define CLI_SCREEN_VISIBLE_H
 
 #include "hf/base/buf.h"
 
