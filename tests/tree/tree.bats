@@ -111,7 +111,7 @@ load helper
 
 @test "the CLI is a client: public headers, view, what starts commands, and three plain helpers of base" {
     run grep -rnE '#include "hf/' cli --include='*.[ch]'
-    output=$(grep -vE '"hf/(view/[^"]+|exec/[a-z]+|lock/renew(al|er)|base/(buf|cleanup|parse))\.h"' <<<"$output") || true
+    output=$(grep -vE '"hf/(view/[^"]+|exec/[a-z]+|lock/lease/renew(al|er)|base/(buf|cleanup|parse))\.h"' <<<"$output") || true
     [ -z "$output" ] || { echo "$output"; return 1; }
 }
 
@@ -134,8 +134,31 @@ for document in ("ARCHITECTURE", "FORMATS", "INVARIANTS", "JSON", "MODEL"):
     for path in re.findall(r"`((?:src|cli|libexec|tests|tools)/[\w/.-]+\.\w+)`", open(f"docs/{document}.md").read()):
         if not os.path.exists(path):
             bad.append(f"docs/{document}.md: {path} does not exist")
+# A file that is named without its folder, and a function, are somewhere.
+names, code = set(), ""
+for folder in ("src", "cli", "libexec", "include", "tests"):
+    for at, _, files in os.walk(folder):
+        names.update(files)
+        if folder in ("src", "include", "libexec"):
+            code += "".join(open(os.path.join(at, f)).read() for f in files if f.endswith((".c", ".h")))
+for name in re.findall(r"`([\w-]+\.[ch])`", text):
+    if name not in names:
+        bad.append(f"{name} does not exist")
+for function in re.findall(r"`(hf_\w+)`", text):
+    if not re.search(rf"\b{function}\b", code):
+        bad.append(f"{function} does not exist")
+# A question's functions stand in the file that is named before or behind them.
+for row in re.findall(r"^\| .*\? .*\| (`.*) \|$", text, re.M):
+    for path, function in re.findall(r"`(src/[\w/]+\.c)`, `(\w+)`(?! in)", row) + [(p, f) for f, p in re.findall(r"`(\w+)` in `(src/[\w/]+\.c)`", row)]:
+        if not re.search(rf"^[a-z].*\b{function}\(", open(path).read(), re.M):
+            bad.append(f"{function} is not in {path}")
 sys.exit("\n".join(bad) or 0)
 PY
+}
+
+@test "a folder of sources with more than fourteen files has rooms" {
+    run bash -c 'find src cli libexec -name "*.[ch]" ! -path "*/layer/*" -printf "%h\n" | sort | uniq -c | awk "\$1 > 14"'
+    [ -z "$output" ] || { echo "$output"; return 1; }
 }
 
 @test "every trap of docs/TRAPS.md has its number and a proof that is the whole title of a test" {
