@@ -202,19 +202,17 @@ struct listed {
 static void list_one(void *arg, const struct hf_land_info *info)
 {
 	struct listed *listed = arg;
-	/* The run ended by another way than by landing, and its sandbox is there. */
-	int is_left = info->state == HF_LAND_WORKING && !info->alive;
 
 	if (listed->cli->json) {
 		hf_view_queues_add(&listed->queues, info);
 		return;
 	}
-	printf("%-9s  ", is_left ? "kept" : hf_land_state_word(info->state));
+	printf("%-9s  ", hf_view_candidate_state(info));
 	cli_print_shown(info->name);
 	printf("  ");
 	cli_print_shown(info->branch);
 	printf("  ");
-	cli_print_shown(is_left ? "its run ended without landing: 'land NAME' lands it as it is, 'land drop NAME' drops it" : info->text);
+	cli_print_shown(hf_view_candidate_note(info));
 	putchar('\n');
 }
 
@@ -254,6 +252,7 @@ static void explain_one(void *arg, const struct hf_land_info *info)
 {
 	struct explained *explained = arg;
 	int proven = info->commit[0] ? hf_land_proven(info, NULL) : -1;
+	const char *note = hf_view_candidate_note(info);
 
 	if (explained->cli->json) {
 		json_t *candidate = hf_view_candidate(info);
@@ -264,8 +263,8 @@ static void explain_one(void *arg, const struct hf_land_info *info)
 	}
 	printf("candidate for ");
 	cli_print_shown(info->branch);
-	printf(": %s%s: ", hf_land_state_word(info->state), info->alive ? ", under way" : "");
-	cli_print_shown(info->text);
+	printf(": %s%s%s", hf_view_candidate_state(info), info->alive ? ", under way" : "", note[0] ? ": " : "");
+	cli_print_shown(note);
 	putchar('\n');
 	if (proven >= 0)
 		printf("  the repository says now: %.12s %s\n", info->commit,

@@ -203,10 +203,27 @@ static void add_line(struct hf_buf *out, const char *word, const char *text)
 	hf_buf_add_char(out, '\n');
 }
 
+/* Its run ended by another way than by landing, and its sandbox is there. */
+static int is_left(const struct hf_land_info *info)
+{
+	return info->state == HF_LAND_WORKING && !info->alive;
+}
+
+const char *hf_view_candidate_state(const struct hf_land_info *info)
+{
+	return is_left(info) ? "kept" : hf_land_state_word(info->state);
+}
+
+const char *hf_view_candidate_note(const struct hf_land_info *info)
+{
+	return is_left(info) ? "its run ended without landing: 'land NAME' lands it as it is, 'land drop NAME' drops it" :
+			       info->text;
+}
+
 void hf_view_candidate_text(const struct hf_land_info *info, struct hf_buf *out)
 {
 	add_line(out, "name", info->name);
-	hf_buf_add_format(out, "state     %s%s\n", hf_land_state_word(info->state), info->alive ? ", under way" : "");
+	hf_buf_add_format(out, "state     %s%s\n", hf_view_candidate_state(info), info->alive ? ", under way" : "");
 	add_line(out, "branch", info->branch);
 	add_line(out, "of", info->top);
 	add_line(out, "base", info->base);
@@ -216,7 +233,7 @@ void hf_view_candidate_text(const struct hf_land_info *info, struct hf_buf *out)
 	add_line(out, "merge", hf_land_merge_word(info->merge));
 	add_line(out, "verify", info->verify[0] ? info->verify : "-");
 	add_line(out, "plan", info->plan[0] ? info->plan : "-");
-	add_line(out, "text", info->text);
+	add_line(out, "text", hf_view_candidate_note(info));
 	for (size_t i = 0; i < info->n_paths; i++) {
 		hf_buf_add_text(out, "path      ");
 		hf_buf_add_shown(out, info->paths[i].path, strlen(info->paths[i].path));

@@ -19,6 +19,10 @@ void hf_view_queues_add(json_t **queues, const struct hf_land_info *info);
 /* When all are there: says of each candidate which ones are ahead of it. */
 void hf_view_queues_finish(json_t **queues);
 
+/* The state of a candidate and what is said of it, for people: one whose run ended without landing is "kept", with what can be done. */
+const char *hf_view_candidate_state(const struct hf_land_info *info);
+const char *hf_view_candidate_note(const struct hf_land_info *info);
+
 /* A candidate for people, a line for each member. */
 void hf_view_candidate_text(const struct hf_land_info *info, struct hf_buf *out);
 

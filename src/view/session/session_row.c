@@ -57,10 +57,14 @@ static void add_cause(struct hf_buf *out, const struct hf_session_info *info)
 	}
 }
 
-/* "queued (place 2 of 5)": where a session stands that waits. */
+/*
+ * "queued (place 2 of 5)": where a session stands that waits. One that failed is told by its outcome: "timed-out" and "abandoned" say
+ * more, and are the words that its outcome line had.
+ */
 static void add_state(struct hf_buf *out, const struct hf_session_info *info, const struct hf_view_facts *facts)
 {
-	hf_buf_add_text(out, hf_session_word(info->state));
+	hf_buf_add_text(out, info->state == HF_SESSION_FAILED && has_ended(info) ? hf_outcome_word(info->outcome) :
+										   hf_session_word(info->state));
 	if (info->state == HF_SESSION_QUEUED && facts && facts->wait.is_known)
 		hf_buf_add_format(out, " (place %zu of %zu)", facts->wait.place, facts->wait.of);
 }

@@ -77,6 +77,10 @@ is_clean() { [ -z "$(git status --porcelain)" ] || { git status --short; return 
     expect 0 hf land list
     says 'working    works  main'
     says 'kept       left  main'
+    expect 0 hf why left
+    says "candidate for main: kept: its run ended without landing: 'land NAME' lands it as it is"
+    expect 0 hf land show left
+    says 'state     kept'
     expect 0 hf land list --json
     is_json '[.queues[].candidates[] | {(.name): .alive}] | add == {"works": true, "left": false}'
     touch ../go
@@ -89,6 +93,8 @@ is_clean() { [ -z "$(git status --porcelain)" ] || { git status --short; return 
     says "holdfast land fails"
     expect 1 land breaks 'echo bad >check'
     expect 124 land hangs 'echo x >new; sleep 600' --deadline 1s --grace 1s
+    expect 0 hf ps hangs
+    [[ "${lines[1]}" =~ ^hangs\ +timed-out\  ]]
     [ "$(git rev-parse main)" = "$before" ]
     is_clean
     [ ! -e new ]
