@@ -8,19 +8,19 @@
 #define NAMES	  22 /* columns for the words of a command */
 #define OPTIONS	  29 /* columns for an option with its value */
 
-/* What stands together; a noun that no group names comes last. */
+/* What stands together, and its page of the manual; a noun that no group names comes last. */
 static const struct {
-	const char *title, *nouns;
+	const char *title, *nouns, *page;
 } groups[] = {
-	{ "Sessions", " run ps ls list status logs attach stop kill restart wait seen rm prune reap beat " },
-	{ "Locks", " lock why " },
-	{ "Shared files", " file " },
-	{ "Plans and sandboxes", " plan " },
-	{ "Landing on git", " land " },
-	{ "Work mode and hooks", " keep hook " },
-	{ "Journal", " journal " },
-	{ "Processes and names", " proc name " },
-	{ "This program", NULL },
+	{ "Sessions", " run ps ls list status logs attach stop kill restart wait seen rm prune reap beat ", "holdfast-session" },
+	{ "Locks", " lock why ", "holdfast-lock" },
+	{ "Shared files", " file ", "holdfast-file" },
+	{ "Plans and sandboxes", " plan ", "holdfast-plan" },
+	{ "Landing on git", " land ", "holdfast-land" },
+	{ "Work mode and hooks", " keep hook ", "holdfast-hook" },
+	{ "Journal", " journal ", "holdfast-journal" },
+	{ "Processes and names", " proc name ", "holdfast-proc" },
+	{ "This program", NULL, "holdfast" },
 };
 
 #define N_GROUPS (sizeof(groups) / sizeof(groups[0]))
@@ -36,6 +36,12 @@ static size_t group_of(const char *noun)
 			return i;
 	}
 	return N_GROUPS - 1;
+}
+
+/* `run` has a page of its own. */
+static const char *page_of(const char *noun)
+{
+	return strcmp(noun, "run") == 0 ? "holdfast-run" : groups[group_of(noun)].page;
 }
 
 /* The length of the next piece that is not broken: a word, or what stands in brackets if that fits in a line. */
@@ -165,4 +171,5 @@ void cli_command_help(const struct cli *cli, const struct option_spec *specs)
 		(void)snprintf(option, sizeof(option), "%s--%s%s%s", letter, s->name, s->value ? " " : "", s->value ? s->value : "");
 		print_pair(stdout, option, OPTIONS, s->help);
 	}
+	printf("\nmanual: man %s\n", page_of(c->noun));
 }

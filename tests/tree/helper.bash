@@ -20,3 +20,18 @@ flags() {
         done
     done
 }
+
+# Goes into a repository whose tests pass; bin/claude is an agent that makes one file and commits nothing.
+repository_with_agent() {
+    mkdir "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/app"
+    printf '#!/bin/sh\nset -e\n[ "$1" = -p ]\necho "$2" >"$(echo "$2" | tr -d " ")"\n' >"$BATS_TEST_TMPDIR/bin/claude"
+    chmod +x "$BATS_TEST_TMPDIR/bin/claude"
+    cd "$BATS_TEST_TMPDIR/app"
+    export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
+    git init -q -b main .
+    git config user.name u
+    git config user.email u@example.org
+    printf 'test:\n\ttest -f Makefile\ndeploy:\n\techo deployed >../deployed\n' >Makefile
+    git add Makefile
+    git commit -qm first
+}

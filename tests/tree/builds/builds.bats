@@ -62,7 +62,9 @@ C
     gcc "$BATS_TEST_TMPDIR/use.c" -o "$BATS_TEST_TMPDIR/use-static" $(pkg-config --cflags holdfast) \
         "$(dirname "$prefix")/libholdfast.a" $(pkg-config --static --libs-only-l holdfast | sed s/-lholdfast//)
     "$BATS_TEST_TMPDIR/use-static" | grep -q '^p1:'
-    [ -f "$(find "$BATS_TEST_TMPDIR/root" -name holdfast.1)" ]
+    for page in docs/man/*; do
+        [ -f "$(find "$BATS_TEST_TMPDIR/root" -path "*/man/man${page##*.}/${page##*/}")" ] || { echo "$page"; return 1; }
+    done
     [ -f "$(find "$BATS_TEST_TMPDIR/root" -name hf_proc_open.3)" ]
 }
 
