@@ -202,7 +202,8 @@ struct hf_run_opts {
 	 * opened anew by /proc/self/fd, such as a memfd. Not with HF_RUN_TERMINAL. Not stored: a session that is resumed reads /dev/null. 0: none. */
 	int input_fd;
 	/* Which outcomes `notify` is told: "change" (the first of a kind in this run, and one that repeats itself the 3rd, 9th, 27th time),
-	 * "failure" (as that, but no success), "always". NULL: "change". */
+	 * "failure" (as that, but no success), "always"; "start": that the command has been started, once for each run. Several of them with
+	 * commas: "start,failure". NULL: "change". The command is run by a process of its own and may outlive the session, by 60 s at most. */
 	const char *notify_on;
 	/* With HF_RUN_RESUME: the token of the run that is to be resumed; HF_E_STALE when another one was the last. 0: any. Not stored. */
 	uint64_t resume_token;

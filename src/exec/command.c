@@ -77,6 +77,7 @@ struct running {
 	struct hf_child child;
 	struct hf_tree tree;
 	int output;           /* our end of its standard output; -1: has ended */
+	uint64_t written;     /* of that */
 	int ending;           /* TERM was sent */
 	struct hf_mono until; /* the next time something has to happen: TERM, then KILL again and again */
 	char *chunk;
@@ -136,6 +137,7 @@ static void abandon(struct running *run)
 static void pump(struct running *run)
 {
 	ssize_t n = hf_sys.read(run->output, run->chunk, CHUNK);
+	uint64_t room = run->command->out_max ? run->command->out_max - run->written : UINT64_MAX;
 	int r;
 
 	if (n < 0 && errno == EINTR)
@@ -144,6 +146,8 @@ static void pump(struct running *run)
 		hf_auto_close(&run->output);
 		return;
 	}
+	n = (uint64_t)n > room ? (ssize_t)room : n;
+	run->written += (uint64_t)n;
 	r = run->result->write_error ? 0 : hf_write_all(run->command->out, run->chunk, (size_t)n);
 	if (r < 0) {
 		run->result->write_error = r;
@@ -245,8 +249,7 @@ static int start(struct running *run)
 	return 0;
 }
 
-static void run_command(const struct hf_command *command, int caller, const sigset_t *mask,
-			struct hf_command_result *ret)
+static void run_command(const struct hf_command *command, int caller, const sigset_t *mask, struct hf_command_result *ret)
 {
 	struct hf_command_result result = { 0 };
 	AUTO(running_done) struct running run = { .command = command,
@@ -273,8 +276,7 @@ static void run_command(const struct hf_command *command, int caller, const sigs
 	*ret = result;
 }
 
-static _Noreturn void watcher_main(const struct hf_command *command, pid_t parent, int report,
-				   const sigset_t *mask)
+static _Noreturn void watcher_main(const struct hf_command *command, pid_t parent, int report, const sigset_t *mask)
 {
 	struct hf_command_result result;
 	int caller = hf_sys.pidfd_open(parent, 0);
@@ -295,15 +297,13 @@ static int has_children(void)
 {
 	siginfo_t info = { 0 };
 
-	return !(waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 &&
-		 errno == ECHILD);
+	return !(waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD);
 }
 
 /* Waits for the watcher, and passes on to it what we get. */
 static void attend(const struct hf_command_signals *signals, pid_t pid, int pidfd)
 {
-	struct pollfd fds[] = { { .fd = pidfd, .events = POLLIN },
-				{ .fd = signals->fd, .events = POLLIN } };
+	struct pollfd fds[] = { { .fd = pidfd, .events = POLLIN }, { .fd = signals->fd, .events = POLLIN } };
 	int sig, code;
 
 	do {

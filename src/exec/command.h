@@ -29,6 +29,7 @@ struct hf_command {
 	char *const *envp;
 	int in;           /* its standard input; -1: nothing */
 	int out;          /* its output is written there, to a file from its start, through a pipe; -1: to our standard error */
+	uint64_t out_max; /* so much of it is written there, the rest is dropped; 0: all */
 	int64_t limit_ns; /* how long it may take, its output included */
 	int64_t grace_ns; /* between TERM and KILL */
 	int64_t orphan_grace_ns; /* the same when the caller was killed; 0: KILL at once */

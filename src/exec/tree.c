@@ -189,22 +189,23 @@ static int open_scanned(const struct hf_tree *tree, const struct hf_stat *st)
 }
 
 /*
- * Keeps what is of the tree: all descendants, but for the children that were there before,
- * their orphans, which are our children now, and everybody below either.
+ * Keeps what is of the tree: all descendants, but for those beside it, the children that were there before,
+ * their orphans, which are our children now, and everybody below any of them.
  */
 static void keep_tree(const struct hf_tree *tree, struct hf_ptable *scan)
 {
 	AUTO_FREE struct hf_stat *not = NULL;
 	size_t n = 0;
 
-	if (tree->n_others > 0 && tree->reaper == 0) {
+	if ((tree->n_others > 0 || tree->n_beside > 0) && tree->reaper == 0) {
 		not = malloc(scan->n * sizeof(*not));
 		if (!not) {
 			scan->n = 0;
 			return;
 		}
 		for (size_t i = 0; i < scan->n; i++)
-			if (scan->stats[i].ppid == getpid() && !is_of_tree(tree, &scan->stats[i]))
+			if (scan->stats[i].ppid == getpid() &&
+			    (is_beside(tree, scan->stats[i].pid) || !is_of_tree(tree, &scan->stats[i])))
 				not[n++] = scan->stats[i];
 	}
 	hf_ptable_keep_descendants(scan, reaper_of(tree), not, n);

@@ -37,7 +37,7 @@ struct hf_tree {
 	 * The tree is not empty while it lives. It is not described, gets no TERM, and is killed when nobody else is left to kill.
 	 */
 	int32_t attendant;
-	/* Children of this process that are no part of the tree and are not waited for: made with no signal at their end. */
+	/* Children of this process that are no part of the tree, nor is what is below them, and that are not waited for: made with no signal at their end. */
 	int32_t beside[HF_TREE_BESIDE_MAX];
 	size_t n_beside;
 	struct hf_victims victims; /* those, of this watch */

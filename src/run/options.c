@@ -156,6 +156,30 @@ static int check_durations(const char *name, const struct hf_run_opts *o, struct
 	return 0;
 }
 
+int hf_options_notify(const char *words)
+{
+	static const struct {
+		const char *word;
+		int bit;
+	} known[] = { { "change", HF_NOTIFY_CHANGE }, { "failure", HF_NOTIFY_FAILURE }, { "always", HF_NOTIFY_ALWAYS }, { "start", HF_NOTIFY_START } };
+	int bits = 0;
+
+	if (!words || !words[0])
+		return HF_NOTIFY_CHANGE;
+	for (;; words++) {
+		size_t len = strcspn(words, ","), i = 0;
+
+		while (i < 4 && (strlen(known[i].word) != len || strncmp(words, known[i].word, len) != 0))
+			i++;
+		if (i == 4)
+			return -EINVAL;
+		bits |= known[i].bit;
+		words += len;
+		if (!*words)
+			return bits;
+	}
+}
+
 int hf_options_check(const char *name, const struct hf_run_opts *o, struct hf_err *err)
 {
 	const unsigned flags = HF_RUN_RESUME | HF_RUN_LEAVE_RUNNING | HF_RUN_LOG | HF_RUN_LOOP | HF_RUN_NO_LOG |
@@ -172,9 +196,8 @@ int hf_options_check(const char *name, const struct hf_run_opts *o, struct hf_er
 		return r;
 	if (o->flags & ~flags || (unsigned)o->tree > HF_TREE_AUTO || (unsigned)o->term > HF_TERM_TREE)
 		return FAIL(err, -EINVAL, "arguments", name, "there is no such flag, tree or term");
-	if (o->notify_on && o->notify_on[0] && strcmp(o->notify_on, "change") != 0 && strcmp(o->notify_on, "failure") != 0 &&
-	    strcmp(o->notify_on, "always") != 0)
-		return FAIL(err, -EINVAL, "arguments", name, "notify_on is change, failure or always");
+	if (hf_options_notify(o->notify_on) < 0)
+		return FAIL(err, -EINVAL, "arguments", name, "notify_on is change, failure, always or start, or several of them: start,failure");
 	if (o->flags & HF_RUN_LOG && o->flags & HF_RUN_NO_LOG)
 		return FAIL(err, -EINVAL, "arguments", name, "HF_RUN_LOG and HF_RUN_NO_LOG exclude each other");
 	if (o->flags & HF_RUN_TERMINAL && o->flags & (HF_RUN_NO_LOG | HF_RUN_LEAVE_RUNNING))

@@ -43,6 +43,17 @@ int64_t hf_option_of_word(const struct hf_option *option, const char *word);
 /* Checks given options. 0, or -EINVAL or HF_E_NAME. */
 int hf_options_check(const char *name, const struct hf_run_opts *o, struct hf_err *err);
 
+/* What the notify command is told. */
+enum {
+	HF_NOTIFY_CHANGE = 1,
+	HF_NOTIFY_FAILURE = 2,
+	HF_NOTIFY_ALWAYS = 4,
+	HF_NOTIFY_START = 8,
+};
+
+/* The bits of the words in `notify_on`, with commas between them; NULL and "" mean "change". -EINVAL: one is none of the four. */
+int hf_options_notify(const char *words);
+
 /* Fills in what was not given. */
 struct hf_run_opts hf_options_complete(const struct hf_run_opts *given);
 

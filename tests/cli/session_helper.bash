@@ -59,3 +59,7 @@ kill_keepers() {
     kill -KILL "$keeper"
     kill -KILL "$supervisor"
 }
+
+# told NAME N: waits until so many notices of it were told; the notify command outlives the run
+has_told() { [ "$(events session_notified "$1")" -eq "$2" ]; }
+told() { wait_until 20 has_told "$1" "$2"; }

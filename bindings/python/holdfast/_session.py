@@ -208,7 +208,7 @@ def run(name: str, argv: Optional[Sequence[Path]] = None, *, cwd: Optional[Path]
         deadline: Optional[Duration] = None, idle: Optional[Duration] = None, grace: Optional[Duration] = None, verify: Optional[str] = None,
         verify_limit: Optional[Duration] = None, wait: Optional[Duration] = 0, ttl: Optional[Duration] = None, resume: bool = False,
         leave_running: bool = False, loop: bool = False, every: Optional[Duration] = None, max_runs: int = 0, until: Optional[str] = None,
-        notify: Optional[str] = None, group: Optional[str] = None, max_active: int = 0, max_depth: int = 0, log_max: int = 0,
+        notify: Optional[str] = None, notify_on: Optional[str] = None, group: Optional[str] = None, max_active: int = 0, max_depth: int = 0, log_max: int = 0,
         in_: Optional[Sequence[Path]] = None, land: Optional[str] = None, keep: Optional[str] = None, commit: Optional[str] = None, merge: bool = False,
         retry: int = 0, message: Optional[str] = None, land_merge: str = "rebase", base: str = "head", strategy: Strategy = Strategy.AUTO,
         state: Optional[State] = None) -> Session:
@@ -234,7 +234,7 @@ def run(name: str, argv: Optional[Sequence[Path]] = None, *, cwd: Optional[Path]
     opts.wait_ns = waiting(wait)
     opts.argv = None if argv is None else _argv(argv)
     opts.env = _strings([f"{key}={value}" for key, value in env.items()], "env") if env is not None else None
-    for field, value in (("cwd", cwd), ("verify", verify), ("until", until), ("notify", notify), ("group", group)):
+    for field, value in (("cwd", cwd), ("verify", verify), ("until", until), ("notify", notify), ("notify_on", notify_on), ("group", group)):
         if value is not None:
             setattr(opts, field, encode(value, field))
     opts.flags = ((_abi.HF_RUN_RESUME if resume else 0) | (_abi.HF_RUN_LEAVE_RUNNING if leave_running else 0)

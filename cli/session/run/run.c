@@ -251,7 +251,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		{ "backoff", 0, OPTION_DURATION, &run.backoff_ns, "DUR", "pause after a failure; doubles (1s)" },
 		{ "backoff-max", 0, OPTION_DURATION, &run.backoff_max_ns, "DUR", "the longest such pause (5m)" },
 		{ "notify", 0, OPTION_TEXT, &o->notify, "CMD", "gets each new outcome as JSON on stdin (sh -c)" },
-		{ "notify-on", 0, OPTION_TEXT, &o->notify_on, "WHAT", "change (of the outcome, in each run anew), failure or always (change)" },
+		{ "notify-on", 0, OPTION_TEXT, &o->notify_on, "WHAT", "change (of the outcome, in each run anew), failure, always, start; or several: start,failure (change)" },
 		{ "max-depth", 0, OPTION_COUNT, &run.max_depth, "N", "sessions within sessions (32)" },
 		{ "max-active", 0, OPTION_COUNT, &run.max_active, "N", "at most N of the group at once" },
 		{ "group", 0, OPTION_TEXT, &o->group, "NAME", "the group that --max-active counts (all)" },

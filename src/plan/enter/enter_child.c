@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/plan/sandbox/apart.h"
 #include "hf/plan/enter/enter_inner.h"
 #include "hf/plan/sandbox/use.h"
+#include "hf/sys/apart.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 

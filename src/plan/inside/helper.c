@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hf/plan/sandbox/apart.h"
 #include "hf/plan/inside/helper.h"
 #include "hf/plan/sandbox/use.h"
+#include "hf/sys/apart.h"
 
 #if defined(__x86_64__)
 #define ARCH AUDIT_ARCH_X86_64

@@ -13,9 +13,9 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/plan/sandbox/apart.h"
 #include "hf/plan/enter/confine.h"
 #include "hf/plan/inside/namespace.h"
+#include "hf/sys/apart.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 

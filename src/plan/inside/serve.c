@@ -15,8 +15,8 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
-#include "hf/plan/sandbox/apart.h"
 #include "hf/plan/inside/helper.h"
+#include "hf/sys/apart.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 

@@ -12,9 +12,9 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/plan/sandbox/apart.h"
 #include "hf/plan/target/target.h"
 #include "hf/plan/sandbox/try.h"
+#include "hf/sys/apart.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"

@@ -19,8 +19,8 @@
 #include <xxhash.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/plan/sandbox/apart.h"
 #include "hf/plan/target/census.h"
+#include "hf/sys/apart.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"

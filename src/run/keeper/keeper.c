@@ -309,5 +309,6 @@ _Noreturn void hf_keeper_main(struct hf_keeper *k, struct hf_state *state)
 	hf_keeper_tell(k, &news, -1);
 	if (r == 0)
 		hf_sessions_prune_now_and_then(k->sessions);
+	hf_notifier_leave(k);
 	_exit(0);
 }

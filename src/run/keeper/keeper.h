@@ -11,14 +11,16 @@
  *     schedule.c     attempt after attempt: when the next one begins, and when there is none
  *     attempt.c      one attempt: intent, start, watch, verify, land, outcome
  *     landing.c      the stage's child that puts what was made in its place, and its end
- *     helper.c       the other commands: verifier, until, notify
+ *     helper.c       the other commands: verifier, until
  *     poll.c         the one poll: signals, orders, limits, lease, supervisor; turns them into events
  *     account.c      what the run uses
  *     limits.c       what it may use
  *     ending.c       the state machine of a tree that is being ended (pure)
  *     judge.c        from an end to an outcome (pure)
  *     viewers.c      those that are attached to the command's terminal
- *     notify.c, output.c
+ *     notify.c       which outcomes are told, and in which words
+ *     notifier.c     the process that runs the notify command, and outlives the keeper
+ *     output.c
  *
  * Signals first, records after: while a command runs, nothing waits for the disk. A record that is
  * written then (hf_keeper_note) is not synced.
@@ -75,6 +77,7 @@ struct hf_keeper {
 	char resumed[HF_RUN_RESUMED_MAX]; /* what it is resumed with; "": it is not */
 	int is_started;         /* the supervisor was told so */
 	uint32_t outcomes;      /* that this run came to so far */
+	int notices;            /* to the notifier; -1: there is none yet */
 
 	enum hf_cause over;     /* why the session is to end, all of it; the first cause stays */
 	int interrupted;        /* SIGINT or SIGQUIT came in this attempt; 0: no */
@@ -90,7 +93,7 @@ struct hf_keeper {
 
 	/* Of the command that is being watched. */
 	const struct hf_child *child; /* NULL: none */
-	int beside;             /* it is --until or --notify, and no part of the attempt */
+	int beside;             /* it is --until, and no part of the attempt */
 	struct hf_ending ending;
 	unsigned killed_before; /* tree.killed when it began */
 };
@@ -181,11 +184,10 @@ struct hf_spawn hf_keeper_spawn(struct hf_keeper *keeper, char *const *argv, int
 
 /*
  * Runs a helper command by sh -c with the session's environment, at most `limit_ns`, and
- * ends whatever it leaves. `input` (may be NULL) is its stdin. `staged`: it is part of the attempt,
+ * ends whatever it leaves. Its standard input is empty. `staged`: it is part of the attempt,
  * as the verifier is; else its limit ends nothing but itself. Returns what it came to.
  */
-struct hf_watched hf_keeper_helper(struct hf_keeper *keeper, const char *command, int64_t limit_ns,
-				   const char *input, int staged);
+struct hf_watched hf_keeper_helper(struct hf_keeper *keeper, const char *command, int64_t limit_ns, int staged);
 
 /* The stage's part before a fork of what is to enter, and after its exec, or what came instead. 0, HF_STAGE_AGAIN, an error. */
 int hf_keeper_ready(struct hf_keeper *keeper);
@@ -233,7 +235,21 @@ int hf_keeper_save(struct hf_keeper *keeper);
 /* Writes it so that it survives the death of processes, and waits for no disk. */
 int hf_keeper_note(struct hf_keeper *keeper);
 
-/* Runs the notify command when the outcome is new or its turn has come (notify.c). */
+/* Has the notify command told when the outcome is new or its turn has come, or of the start (notify.c). Neither waits for it. */
 void hf_keeper_notify(struct hf_keeper *keeper);
+void hf_keeper_notify_start(struct hf_keeper *keeper);
+
+/* A notice on its way from the keeper to the notifier; `text` is what the command reads, and goes as far as it is long. */
+struct hf_notice {
+	char outcome[24];
+	uint32_t same, attempt;
+	char text[16384];
+};
+
+/* Gives it to the notifier, which is started for the first one. What it cannot take is dropped, with its event. notifier.c */
+void hf_notifier_tell(struct hf_keeper *keeper, const struct hf_notice *notice);
+
+/* Before the keeper exits: the notifier, if there is one, is not to become a child of the supervisor's, which may be a caller's process. */
+void hf_notifier_leave(struct hf_keeper *keeper);
 
 #endif

@@ -46,7 +46,7 @@ static int is_for_session(enum hf_cause cause)
 
 /*
  * Is the session ending now? Not when its outcome is on record already and only the notice still runs,
- * and not by the limit of a command beside the attempt (--until, --notify), which ends that alone.
+ * and not by the limit of a command beside the attempt (--until), which ends that alone.
  */
 static int is_session_ending(const struct hf_keeper *k, enum hf_cause cause)
 {

@@ -5,14 +5,13 @@
  * 3rd, 9th, 27th … time. Each run begins anew: the second nightly success is told as well.
  */
 #include <string.h>
-#include <sys/wait.h>
 
-#include "holdfast/exit.h"
 #include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
 #include "hf/run/keeper/keeper.h"
+#include "hf/run/options.h"
 
-#define NOTIFY_NS (30 * HF_SEC)
-#define FACTOR    3
+#define FACTOR 3
 
 /* 1, 3, 9, 27, … */
 static int is_turn(uint32_t same)
@@ -25,14 +24,12 @@ static int is_turn(uint32_t same)
 /* Is it to be told of this outcome? */
 static int is_due(const struct hf_keeper *k)
 {
-	const char *on = k->o.notify_on ? k->o.notify_on : "change";
+	int on = hf_options_notify(k->o.notify_on), failed = k->record.outcome != HF_OUTCOME_SUCCEEDED;
 	uint32_t same = k->record.same < k->outcomes ? k->record.same : k->outcomes;
 
-	if (strcmp(on, "always") == 0)
+	if (on & HF_NOTIFY_ALWAYS)
 		return 1;
-	if (strcmp(on, "failure") == 0 && k->record.outcome == HF_OUTCOME_SUCCEEDED)
-		return 0;
-	return is_turn(same);
+	return (on & HF_NOTIFY_CHANGE || (on & HF_NOTIFY_FAILURE && failed)) && is_turn(same);
 }
 
 static void add_text(struct hf_buf *out, const char *key, const char *text)
@@ -41,41 +38,76 @@ static void add_text(struct hf_buf *out, const char *key, const char *text)
 	(void)hf_buf_add_json(out, text, strlen(text), SIZE_MAX);
 }
 
-static void build(const struct hf_keeper *k, struct hf_buf *out)
+static void add_time(struct hf_buf *out, const char *key, struct hf_wall time)
+{
+	char text[HF_WALL_TEXT_MAX];
+
+	hf_wall_format(time, text);
+	add_text(out, key, text);
+}
+
+/* What both kinds of notices have. */
+static void build_head(const struct hf_keeper *k, const char *event, struct hf_buf *out)
 {
 	const struct hf_session_record *r = &k->record;
-	char ended[HF_WALL_TEXT_MAX];
 
-	hf_wall_format(r->ended, ended);
 	hf_buf_add_text(out, "{\"v\":1");
+	add_text(out, "event", event);
 	add_text(out, "session", r->name);
+	hf_buf_add_format(out, ",\"token\":%llu,\"attempt\":%u", (unsigned long long)r->token, r->attempt);
+	add_text(out, "command", r->command);
+	add_time(out, "started", r->started);
+}
+
+static void build_end(const struct hf_keeper *k, struct hf_buf *out)
+{
+	const struct hf_session_record *r = &k->record;
+
+	build_head(k, "end", out);
 	add_text(out, "outcome", hf_outcome_word(r->outcome));
 	add_text(out, "cause", r->cause);
-	hf_buf_add_format(out, ",\"exit\":%d,\"attempt\":%u,\"same\":%u,\"failures\":%u,\"ran_ms\":%lld",
-			  r->exit_status, r->attempt, r->same, r->failures,
+	hf_buf_add_format(out, ",\"exit\":%d,\"same\":%u,\"failures\":%u,\"ran_ms\":%lld", r->exit_status, r->same, r->failures,
 			  (long long)(r->ran_ns / HF_MSEC));
-	hf_buf_add_format(out, ",\"token\":%llu", (unsigned long long)r->token);
-	add_text(out, "command", r->command);
-	add_text(out, "ended", ended);
+	add_time(out, "ended", r->ended);
 	hf_buf_add_text(out, "}\n");
+}
+
+static void build_start(const struct hf_keeper *k, struct hf_buf *out)
+{
+	build_head(k, "start", out);
+	hf_buf_add_format(out, ",\"outcome\":null,\"cause\":null,\"exit\":null,\"same\":null,\"failures\":%u,\"ran_ms\":null,\"ended\":null}\n",
+			  k->record.failures);
+}
+
+static void tell(struct hf_keeper *k, const char *outcome, uint32_t same, const struct hf_buf *text)
+{
+	struct hf_notice notice = { .same = same, .attempt = k->record.attempt };
+
+	if (text->err || text->len >= sizeof(notice.text))
+		return;
+	hf_copy_text(notice.outcome, sizeof(notice.outcome), outcome);
+	memcpy(notice.text, text->s, text->len);
+	hf_notifier_tell(k, &notice);
 }
 
 void hf_keeper_notify(struct hf_keeper *k)
 {
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
-	struct hf_watched w;
-	struct hf_field fields[] = { HF_FIELD_TEXT("outcome", hf_outcome_word(k->record.outcome)),
-				     HF_FIELD_INT("same", k->record.same), HF_FIELD_INT("status", 0) };
 
 	k->outcomes++;
-	/* It is told of a stop as well; only with nobody left to run for it is not told. */
-	if (!k->o.notify || !is_due(k) || k->lost || k->over == HF_CAUSE_SUPERVISOR)
+	/* It is told of a stop as well; a keeper that lost the lock has nothing to tell: its successor does. */
+	if (!k->o.notify || !is_due(k) || k->lost)
 		return;
-	build(k, &text);
-	if (text.err)
+	build_end(k, &text);
+	tell(k, hf_outcome_word(k->record.outcome), k->record.same, &text);
+}
+
+void hf_keeper_notify_start(struct hf_keeper *k)
+{
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+
+	if (!k->o.notify || !(hf_options_notify(k->o.notify_on) & HF_NOTIFY_START))
 		return;
-	/* A notice that takes too long ends nothing but itself. */
-	w = hf_keeper_helper(k, k->o.notify, NOTIFY_NS, text.s, 0);
-	fields[2].number = w.code == CLD_EXITED ? w.status : w.code == 0 ? HF_EXIT_NO_FILE : HF_EXIT_SIGNAL + w.status;
-	hf_session_event(k->sessions, HF_EV_SESSION_NOTIFIED, k->name, fields, 3);
+	build_start(k, &text);
+	tell(k, "started", 1, &text);
 }

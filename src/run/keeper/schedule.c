@@ -42,7 +42,7 @@ static int is_reached(struct hf_keeper *k)
 
 	if (!k->o.until)
 		return 0;
-	w = hf_keeper_helper(k, k->o.until, UNTIL_NS, NULL, 0);
+	w = hf_keeper_helper(k, k->o.until, UNTIL_NS, 0);
 	return w.code == CLD_EXITED && w.status == 0 && w.cause == HF_CAUSE_NONE && w.interrupted == 0;
 }
 

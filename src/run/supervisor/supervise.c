@@ -187,6 +187,7 @@ static int start_keeper(struct hf_supervisor *s, const struct hf_start *start, c
 				    .parent = getpid(),
 				    .supervisor_fd = -1,
 				    .signals = -1,
+				    .notices = -1,
 				    .not_ours = { s->signals, -1 },
 				    .mask = *mask,
 				    .group = group_for_command(start->detached ? 0 : start->given->flags),
@@ -264,17 +265,21 @@ static void fill_aborted(struct hf_supervisor *s)
 	hf_copy_text(report->cause, sizeof(report->cause), "it was asked to stop while it waited for its turn");
 }
 
-static int supervise(struct hf_supervisor *s, const struct hf_start *start, const sigset_t *mask)
+static int supervise(struct hf_supervisor *s, const struct hf_start *start, const sigset_t *mask, int was_subreaper)
 {
 	int r = prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : start_keeper(s, start, mask);
 
 	if (r == 0) {
 		watch_keeper(s);
 		hf_relay_news(s);
-		if (s->last.kind != HF_LINK_ENDED)
+		if (s->last.kind != HF_LINK_ENDED) {
 			hf_take_over(s); /* and the keeper is reaped */
-		else
+		} else {
+			/* Its tree is empty. The notifier that it may leave (notifier.c) is not to become our child; the end of the link says so. */
+			(void)prctl(PR_SET_CHILD_SUBREAPER, was_subreaper);
+			hf_auto_close(&s->link);
 			hf_await_keeper(s);
+		}
 		drop_signals(s);
 	}
 	end_reaper(s);
@@ -316,7 +321,7 @@ int hf_supervise(const struct hf_start *start, struct hf_run_report *ret_report,
 	(void)sigprocmask(SIG_BLOCK, &set, &mask);
 	(void)sigaction(SIGCHLD, &wait_for_children, &children_before);
 	(void)prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper);
-	r = supervise(&s, start, &mask);
+	r = supervise(&s, start, &mask, was_subreaper);
 	hf_tree_done(&s.tree);
 	hf_auto_close(&s.keeper_fd);
 	hf_auto_close(&s.link);

@@ -1,4 +1,4 @@
-# run: loops, back-off, notices, and health that comes from outcomes.
+# run: loops, back-off, and health that comes from outcomes.
 load ../session_helper
 
 @test "loop: --max-runs runs so often; each attempt is one session_ended event" {
@@ -154,87 +154,6 @@ load ../session_helper
     status=0
     wait "$spawned_pid" || status=$?
     [ "$status" -eq 4 ]
-}
-
-@test "notify: one JSON object on stdin with all of it" {
-    expect 3 hf run x --notify 'cat >notice' -- bash -c 'exit 3'
-    jq -e '.v == 1 and .session == "x" and .outcome == "failed" and .cause == "exit 3" and .exit == 3 and .attempt == 1' notice
-    jq -e '.same == 1 and .failures == 1 and .ran_ms >= 0 and .token > 0 and (.command | startswith("bash")) and (.ended | test("Z$"))' notice
-    [ "$(events session_notified x)" -eq 1 ]
-}
-
-@test "notify: 200 identical failures are at most 8 notices" {
-    expect 1 hf run x --max-runs 200 --backoff 1ms --backoff-max 1ms --notify 'jq -r .same >>notices' -- false
-    is_field x '.attempt, .failures' $'200\n200'
-    n=$(wc -l <notices)
-    [ "$n" -ge 3 ]
-    [ "$n" -le 8 ]
-    [ "$(events session_notified x)" -eq "$n" ]
-    [ "$(head -n 1 notices)" -eq 1 ]
-}
-
-@test "notify: each run is told anew, as cron makes them; in a loop a changed cause is told at once" {
-    notify='jq -r "[.outcome, .cause] | join(\" \")" >>notices'
-    for i in 1 2; do hf run x --notify "$notify" -- true; done
-    for i in 1 2; do hf run x --notify "$notify" -- false || true; done
-    hf run x --max-runs 4 --backoff 1ms --notify "$notify" -- bash -c 'echo >>n; [ "$(wc -l <n)" -lt 4 ] || exit 2; exit 1' || true
-    cat notices
-    [ "$(cat notices)" = 'succeeded exit 0
-succeeded exit 0
-failed exit 1
-failed exit 1
-failed exit 1
-failed exit 1
-failed exit 2' ]
-}
-
-@test "notify-on: failure tells no success, always tells every outcome; resume remembers it" {
-    hf run x --notify 'jq -r .outcome >>notices' --notify-on failure -- true
-    [ ! -e notices ]
-    hf run x --notify 'jq -r .outcome >>notices' --notify-on failure -- false || true
-    [ "$(cat notices)" = failed ]
-    rm notices
-    hf run x --max-runs 2 --backoff 1ms --notify 'jq -r .outcome >>notices' --notify-on always -- false || true
-    [ "$(wc -l <notices)" -eq 2 ]
-    hf run x --resume || true
-    [ "$(wc -l <notices)" -eq 4 ]
-    expect 2 hf run x --notify-on sometimes -- true
-}
-
-@test "notify: one that fails or is missing changes nothing but the event" {
-    expect 0 hf run x --notify 'exit 5' -- true
-    expect 0 hf run x --notify /no/such/notifier -- true
-    expect 7 hf run x --notify /no/such/notifier -- bash -c 'exit 7'
-    [ "$(hf -q journal query --event session_notified --json | jq -s 'map(.status) | join(" ")' -r)" = "5 127 127" ]
-}
-
-@test "notify: told of a stop too, and the lock is free only afterwards" {
-    hf run x --detach --notify 'cat >notice' -- sleep 60
-    hf stop x
-    expect 143 hf wait x
-    jq -e '.outcome == "stopped"' notice
-}
-
-# signalled_while_notified SIGNAL NAME OPTIONS...: the supervisor gets it while the notice of an outcome on record runs
-signalled_while_notified() {
-    local signal=$1 name=$2
-    shift 2
-    spawn "$HOLDFAST" run "$name" "$@" --notify 'touch "notice-$HOLDFAST_SESSION"; exec sleep 60' -- true
-    wait_until 10 test -e "notice-$name"
-    kill -"$signal" "$spawned_pid"
-    wait "$spawned_pid" 2>/dev/null || [ "$signal" = KILL ]
-    wait_until 10 is_dead "$(field "$name" .keeper.pid)"
-    [ "$(field "$name" '[.state, .outcome, .exit] | join(" ")')" = "done succeeded 0" ]
-    expect 0 hf wait "$name"
-    [ "$(events session_ended "$name")" = 1 ]
-    [ "$(events session_stopping "$name")" = 0 ]
-}
-
-@test "notify: a signal while the notice runs ends the notice; the outcome on record stays (L8)" {
-    for signal in TERM INT HUP KILL; do
-        signalled_while_notified "$signal" "once-$signal"
-        signalled_while_notified "$signal" "loop-$signal" --max-runs 1
-    done
 }
 
 @test "health: a loop whose every run fails is failing while it waits and while it runs" {

@@ -42,6 +42,7 @@ resumes_with() { says "session '$1': attempt $2 in $PWD, $3"; }
     is_json '.resumed | startswith("attempt 3 in /")'
     # The verifier and the others run there as well.
     expect 0 hf run x --resume --verify 'pwd >../../verifier' --notify 'pwd >../../notifier'
+    told x 1
     [ "$(cat ../verifier ../notifier | sort -u)" = "$BATS_TEST_TMPDIR/src/app" ]
 }
 
@@ -156,7 +157,9 @@ resumes_with() { says "session '$1': attempt $2 in $PWD, $3"; }
     [ "$(wc -l <asked)" -eq 4 ]
     is_field until '.outcome, .attempt, .loop' $'gave-up\n4\ntrue'
     expect 3 hf run notify --notify 'jq -r .attempt >>notices' -- bash -c 'exit 3'
+    told notify 1
     expect 4 hf run notify --resume -- bash -c 'exit 4'
+    told notify 2
     [ "$(cat notices)" = $'1\n2' ]
     expect 3 hf run group --max-active 1 --group g -- bash -c 'exit 3'
     running other --max-active 1 --group g

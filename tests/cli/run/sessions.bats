@@ -352,15 +352,6 @@ keeper_has_a_child() {
     [ "$(events session_refused x)" -eq 1 ]
 }
 
-@test "a stop that has ended the tree says so although the notice still runs" {
-    hf run x --detach --notify 'touch notified; until [ -e go ]; do sleep 0.02; done' -- sleep 60
-    spawn bash -c '"$0" stop x >stopped; echo $? >status' "$HOLDFAST"
-    wait_until 10 test -e notified
-    touch go
-    wait "$spawned_pid"
-    [ "$(cat stopped status)" = $'stopped\n0' ]
-}
-
 @test "a loop is stopped between two attempts and within one" {
     spawn "$HOLDFAST" run x --every 60s -- true
     wait_until 10 is_field x .state waiting

@@ -137,6 +137,8 @@ static void tell_started(struct hf_keeper *k)
 	 * nobody does, and a message would only wake the supervisor. */
 	if (k->detached && !k->is_started)
 		hf_keeper_tell(k, &news, -1);
+	if (!k->is_started)
+		hf_keeper_notify_start(k);
 	k->is_started = 1;
 }
 
@@ -241,7 +243,7 @@ struct hf_result hf_keeper_verify(struct hf_keeper *k)
 	memset(&k->record.leader, 0, sizeof(k->record.leader));
 	k->record.phase = HF_PHASE_VERIFYING;
 	(void)hf_keeper_note(k);
-	w = hf_keeper_helper(k, k->o.verify, k->o.verify_ns, NULL, 1);
+	w = hf_keeper_helper(k, k->o.verify, k->o.verify_ns, 1);
 	return hf_judge_verifier(&w);
 }
 

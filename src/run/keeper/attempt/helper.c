@@ -1,8 +1,6 @@
-/* run/keeper/attempt/helper.c - the commands beside the command: verifier, until, notify. */
+/* run/keeper/attempt/helper.c - the commands beside the command: verifier, until. */
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,21 +56,10 @@ void hf_keeper_reap_child(struct hf_keeper *k, const struct hf_child *child)
 	hf_output_drain(&k->output);
 }
 
-/* A file that holds `text`, to be read from its start; -1 on failure. */
-static int text_file(const char *text)
-{
-	AUTO_FD fd = memfd_create("holdfast", MFD_CLOEXEC);
-
-	if (fd < 0 || hf_write_all(fd, text, strlen(text)) < 0 || lseek(fd, 0, SEEK_SET) < 0)
-		return -1;
-	return fd_take(&fd);
-}
-
-struct hf_watched hf_keeper_helper(struct hf_keeper *k, const char *command, int64_t limit_ns,
-				   const char *input, int staged)
+struct hf_watched hf_keeper_helper(struct hf_keeper *k, const char *command, int64_t limit_ns, int staged)
 {
 	AUTO(hf_child_done) struct hf_child child = HF_CHILD_INIT;
-	AUTO_FD stdin_fd = input ? text_file(input) : hf_open_at(AT_FDCWD, "/dev/null", O_RDONLY, 0);
+	AUTO_FD stdin_fd = hf_open_at(AT_FDCWD, "/dev/null", O_RDONLY, 0);
 	char shell[] = "sh", dash_c[] = "-c";
 	char *argv[] = { shell, dash_c, (char *)(uintptr_t)command, NULL };
 	struct hf_watched watched, none = { .code = 0, .status = ENOMEM };

@@ -1,4 +1,4 @@
-/* plan/sandbox/apart.c - forking and standing alone. */
+/* sys/apart.c - forking and standing alone. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "hf/plan/sandbox/apart.h"
+#include "hf/sys/apart.h"
 #include "hf/sys/io.h"
 #include "hf/sys/fd/noinherit.h"
 

@@ -1,6 +1,6 @@
-/* plan/sandbox/apart.h - processes that go on by themselves: the helper and the census. */
-#ifndef PLAN_SANDBOX_APART_H
-#define PLAN_SANDBOX_APART_H
+/* sys/apart.h - processes that go on by themselves: helper and census of a sandbox, notifier of a session. */
+#ifndef SYS_APART_H
+#define SYS_APART_H
 
 #include <stddef.h>
 #include <sys/types.h>
