@@ -5,44 +5,11 @@
  *
  * A peer that is not installed, or whose server does not answer, is left out.
  */
-#include <errno.h>
-#include <spawn.h>
-#include <stdint.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "bench.h"
-
-extern char **environ;
+#include "command.h"
 
 #define ROUNDS 301
-
-/* What the commands of a comparison get on their standard input; NULL: ours. */
-static const char *input;
-
-/* Microseconds from start to exit, or -1 when it cannot be started. */
-static double run_once(const char *const argv[])
-{
-	posix_spawn_file_actions_t actions;
-	double start = bench_now_us();
-	siginfo_t info;
-	pid_t pid;
-	int r;
-
-	posix_spawn_file_actions_init(&actions);
-	if (input)
-		posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input, 0, 0);
-	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1, 0);
-	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", 1, 0);
-	r = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	if (r != 0)
-		return -1;
-	while (waitid(P_PID, (id_t)pid, &info, WEXITED) < 0 && errno == EINTR)
-		continue;
-	return info.si_code == CLD_EXITED && info.si_status == 0 ? bench_now_us() - start : -1;
-}
 
 /* A stop that is none of those before it, so that it is decided and not only answered again. */
 static void write_stop(const char *path, int n)
@@ -61,15 +28,15 @@ static void compare(FILE *json, int *rows, const char *what, const char *const o
 {
 	static double a[ROUNDS], b[ROUNDS];
 
-	if (run_once(peer) < 0) {
+	if (bench_spawn(peer) < 0) {
 		printf("  %-44s %-28s is not available here\n", what, peer_name);
 		return;
 	}
 	for (int i = 0; i < ROUNDS; i++) {
-		if (input)
-			write_stop(input, i);
-		a[i] = run_once(ours);
-		b[i] = run_once(peer);
+		if (bench_input)
+			write_stop(bench_input, i);
+		a[i] = bench_spawn(ours);
+		b[i] = bench_spawn(peer);
 		if (a[i] < 0) {
 			fprintf(stderr, "%s failed\n", what);
 			exit(1);
@@ -77,8 +44,6 @@ static void compare(FILE *json, int *rows, const char *what, const char *const o
 	}
 	bench_row(json, rows, what, bench_median(a, ROUNDS), peer_name, bench_median(b, ROUNDS), bar);
 }
-
-#define ARGV(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 /* Those that need a server: bench/run starts them, where they are installed. */
 static void compare_with_servers(FILE *json, int *rows, const char *hf)
@@ -96,14 +61,14 @@ static void compare_with_servers(FILE *json, int *rows, const char *hf)
 static void compare_hooks(FILE *json, int *rows, const char *hf)
 {
 	write_stop("bench.stop", 0);
-	input = "bench.stop";
+	bench_input = "bench.stop";
 	compare(json, rows, "hook stop, work mode off", ARGV(hf, "hook", "stop"), "true", ARGV("true"), 2);
-	if (run_once(ARGV(hf, "keep", "on", "--session", "bench")) < 0) {
+	if (bench_spawn(ARGV(hf, "keep", "on", "--session", "bench")) < 0) {
 		fputs("keep on failed\n", stderr);
 		exit(1);
 	}
 	compare(json, rows, "hook stop, blocked", ARGV(hf, "hook", "stop"), "true", ARGV("true"), 2);
-	input = NULL;
+	bench_input = NULL;
 }
 
 int main(int argc, char **argv)
