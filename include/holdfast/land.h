@@ -288,6 +288,7 @@ struct hf_land_info {
 	struct hf_wall since, changed;
 	const struct hf_land_path *paths;
 	size_t n_paths;
+	uint64_t token;     /* of the session's run that it is the work of; 0: of none */
 };
 
 typedef void hf_land_fn(void *arg, const struct hf_land_info *info);

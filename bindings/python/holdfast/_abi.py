@@ -1034,6 +1034,7 @@ class hf_land_info(Structure):
         ("changed", hf_wall),
         ("paths", POINTER(hf_land_path)),
         ("n_paths", c_size_t),
+        ("token", c_uint64),
     ]
 
 

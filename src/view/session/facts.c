@@ -106,16 +106,27 @@ void hf_facts_free(struct hf_facts *facts)
 	free(facts);
 }
 
+struct land_note {
+	uint64_t token;
+	enum hf_land_state state;
+};
+
 static void note_land(void *arg, const struct hf_land_info *info)
 {
-	if (info->state == HF_LAND_REJECTED || info->state == HF_LAND_CONFLICT)
-		*(enum hf_land_state *)arg = info->state;
+	struct land_note *note = arg;
+
+	/* A candidate of an earlier run of the name, or one that was begun by hand, is not this run's. */
+	if (info->token == note->token && (info->state == HF_LAND_REJECTED || info->state == HF_LAND_CONFLICT))
+		note->state = info->state;
 }
 
-/* A candidate that did not land leaves its session in conflict, or says so in its cause (tx/landing.c). */
+/* Did the work of this very run come to an end as a candidate that did not land? */
 static void find_land(struct hf_facts *facts, const struct hf_session_info *info, enum hf_land_state *ret)
 {
-	if (info->outcome != HF_OUTCOME_CONFLICT && strncmp(info->cause, "not landed on ", 14) != 0)
+	struct land_note note = { .token = info->token, .state = *ret };
+
+	if (info->seen || info->token == 0 ||
+	    (info->outcome != HF_OUTCOME_CONFLICT && info->outcome != HF_OUTCOME_VERIFY_FAILED && info->outcome != HF_OUTCOME_FAILED))
 		return;
 	if (!facts->tried_landings) {
 		facts->tried_landings = 1;
@@ -125,7 +136,8 @@ static void find_land(struct hf_facts *facts, const struct hf_session_info *info
 			facts->landings = NULL;
 	}
 	if (facts->landings)
-		(void)!hf_land_look(facts->landings, info->name, note_land, ret, NULL);
+		(void)!hf_land_look(facts->landings, info->name, note_land, &note, NULL);
+	*ret = note.state;
 }
 
 void hf_facts_of(struct hf_facts *facts, const struct hf_session_info *info, struct hf_view_facts *ret)

@@ -136,6 +136,7 @@ is_clean() { [ -z "$(git status --porcelain)" ] || { git status --short; return 
     [ "$(git rev-parse main)" = "$before" ]
     [ ! -e made ]
     git rev-parse -q --verify refs/holdfast/late
+    [ "$(hf --json ps --all | jq -r '.sessions[] | select(.name == "late") | .needs[0].code')" = land-rejected ]
     run hf land list
     says "rejected"
     expect 1 land late 'true'

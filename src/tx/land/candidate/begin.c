@@ -1,9 +1,11 @@
 /* tx/land/candidate/begin.c - the start of a candidate: its record, and a sandbox as it is committed. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 #include "hf/base/fail.h"
 #include "hf/sys/io.h"
 #include "hf/tx/land/git/git.h"
+#include "hf/tx/land/git/refs.h"
 #include "hf/tx/land/candidate/land.h"
 #include "hf/tx/land/candidate/lock.h"
 
@@ -45,99 +48,135 @@ static int restore(struct hf_landings *landings, const char *plan, const char *t
 
 /* -- what is the sandbox's own ---------------------------------------------------------- */
 
-/* Written into its git directory by a child, inside. */
+/* Made by a child, inside; both see it. */
 struct pinned {
-	char *head, *index;
-	char *loose; /* the branch, as a file of its own */
-	char oid[HF_LAND_OID_MAX + 1];
+	char git_dir[PATH_MAX], common[PATH_MAX];
+	char expected[HF_LAND_OID_MAX]; /* where HEAD was a moment ago */
+	char base[HF_LAND_OID_MAX];     /* where it is; "": git has to say */
+	char ref[HF_GIT_REF_MAX];       /* the branch of that */
 };
 
-static void pinned_done(struct pinned *pinned)
-{
-	free(pinned->head);
-	free(pinned->index);
-	free(pinned->loose);
-}
-
 /* The time of access: any change copies the file, and this one means nothing to git. */
-static int touch(void *arg)
+static int touch(const struct pinned *pinned, const char *name)
 {
 	static const struct timespec times[2] = { { 0, UTIME_NOW }, { 0, UTIME_OMIT } };
-	const struct pinned *pinned = arg;
-	const char *const paths[] = { pinned->head, pinned->index };
+	char path[PATH_MAX + 8];
 
-	for (size_t i = 0; i < 2; i++)
-		if (utimensat(AT_FDCWD, paths[i], times, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
-			return -errno;
-	return 0;
+	(void)snprintf(path, sizeof(path), "%s/%s", pinned->git_dir, name);
+	return utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 /* Writes the branch, wherever it is kept outside (in packed-refs, in another file's place). */
 static int write_branch(void *arg)
 {
 	struct pinned *pinned = arg;
+	char loose[PATH_MAX + HF_GIT_REF_MAX], line[HF_LAND_OID_MAX + 1];
 	int fd, r;
 
-	for (char *slash = strchr(pinned->loose + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+	(void)snprintf(loose, sizeof(loose), "%s/%s", pinned->common, pinned->ref);
+	for (char *slash = strchr(loose + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		r = mkdir(pinned->loose, 0755);
+		r = mkdir(loose, 0755);
 		/* Whatever the umask is: git has to get in. */
 		if (r == 0)
-			r = chmod(pinned->loose, 0755);
+			r = chmod(loose, 0755);
 		else if (errno == EEXIST)
 			r = 0;
 		if (r < 0)
 			return -errno;
 		*slash = '/';
 	}
-	if (unlink(pinned->loose) < 0 && errno != ENOENT)
+	if (unlink(loose) < 0 && errno != ENOENT)
 		return -errno;
-	fd = open(pinned->loose, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	fd = open(loose, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (fd < 0 || fchmod(fd, 0644) < 0)
 		return -errno;
-	return hf_write_all(fd, pinned->oid, strlen(pinned->oid)) < 0 ? -EIO : 0;
+	(void)snprintf(line, sizeof(line), "%s\n", pinned->base);
+	return hf_write_all(fd, line, strlen(line)) < 0 ? -EIO : 0;
+}
+
+/* What the agent begins with is read when the index is the sandbox's own: a commit of a user may come between. */
+static int take_over(void *arg)
+{
+	struct pinned *pinned = arg;
+	int r = touch(pinned, "HEAD");
+
+	if (r == 0)
+		r = touch(pinned, "index");
+	if (r < 0)
+		return r;
+	if (hf_git_head_ref(pinned->git_dir, pinned->ref)) {
+		(void)hf_git_loose_ref(pinned->git_dir, "HEAD", pinned->base);
+		return 0;
+	}
+	if (hf_git_loose_ref(pinned->common, pinned->ref, pinned->base)) {
+		if (!hf_git_packed_has(pinned->common, pinned->ref, pinned->expected))
+			return 0;
+		hf_copy_text(pinned->base, sizeof(pinned->base), pinned->expected);
+	}
+	return write_branch(pinned);
+}
+
+/* HEAD is kept in a way that only git knows. */
+static int ask_git(struct hf_git *git, struct pinned *pinned, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	char *ref;
+	int r;
+
+	git->before = NULL;
+	git->out = &out;
+	git->said = &said;
+	/* One look at HEAD: its commit, and its branch ("HEAD" when it is detached). */
+	r = hf_git(git, err, "rev-parse", "HEAD^{commit}", "--symbolic-full-name", "HEAD", NULL);
+	git->out = git->said = NULL;
+	if (r != 0)
+		return r < 0 ? r : hf_git_failed(&said, git->dir, "rev-parse", err);
+	ref = strchr(out.s, '\n');
+	if (!ref || ref - out.s >= HF_LAND_OID_MAX || strlen(ref) > HF_GIT_REF_MAX)
+		return FAIL(err, HF_E_LAND, "git", git->dir, "its HEAD cannot be understood");
+	*ref++ = '\0';
+	ref[strcspn(ref, "\n")] = '\0';
+	hf_copy_text(pinned->base, sizeof(pinned->base), out.s);
+	hf_copy_text(pinned->ref, sizeof(pinned->ref), ref);
+	if (strncmp(ref, "refs/heads/", 11) != 0)
+		return 0;
+	git->before = write_branch;
+	return hf_git_act(git, "write the branch in", err);
+}
+
+static void unmap(struct pinned **pinned)
+{
+	if (*pinned)
+		(void)munmap(*pinned, sizeof(**pinned));
 }
 
 /*
  * HEAD, its branch and the index become the sandbox's own, so that a landing of another candidate does not move them under
- * the agent's hands: its next commit would undo that landing. What the agent begins with is read after that.
+ * the agent's hands: its next commit would undo that landing.
  */
 static int pin(struct hf_landings *landings, struct hf_landing *landing, struct hf_err *err)
 {
-	AUTO(pinned_done) struct pinned pinned = { 0 };
-	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	struct hf_git git = { .plans = landings->plans, .plan = landing->plan, .dir = landing->top, .said = &said, .out = &out,
-			      .before = touch, .before_arg = &pinned };
-	char *ref;
+	AUTO(unmap) struct pinned *pinned = mmap(NULL, sizeof(*pinned), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct hf_git git = { .plans = landings->plans, .plan = landing->plan, .dir = landing->top, .before = take_over,
+			      .before_arg = pinned };
 	int r;
 
-	if (asprintf(&pinned.head, "%s/HEAD", landing->git_dir) < 0)
-		pinned.head = NULL;
-	if (asprintf(&pinned.index, "%s/index", landing->git_dir) < 0)
-		pinned.index = NULL;
-	if (!pinned.head || !pinned.index)
-		return hf_fail_sys(err, ENOMEM, "memory", landing->name);
-	/* One look at HEAD: its commit, and its branch ("HEAD" when it is detached). */
-	r = hf_git(&git, err, "rev-parse", "HEAD^{commit}", "--symbolic-full-name", "HEAD", NULL);
-	if (r != 0)
-		return r < 0 ? r : hf_git_failed(&said, landing->top, "rev-parse", err);
-	ref = strchr(out.s, '\n');
-	if (!ref || ref - out.s >= HF_LAND_OID_MAX)
-		return FAIL(err, HF_E_LAND, "git", landing->top, "its HEAD cannot be understood");
-	*ref++ = '\0';
-	ref[strcspn(ref, "\n")] = '\0';
-	hf_copy_text(landing->base, sizeof(landing->base), out.s);
-	if (strncmp(ref, "refs/heads/", 11) != 0)
-		return 0;
-	(void)snprintf(pinned.oid, sizeof(pinned.oid), "%s\n", landing->base);
-	if (asprintf(&pinned.loose, "%s/%s", landing->common, ref) < 0) {
-		pinned.loose = NULL;
-		return hf_fail_sys(err, ENOMEM, "memory", landing->name);
+	if (pinned == MAP_FAILED) {
+		pinned = NULL;
+		return FAIL_SYS(err, "mmap", landing->name);
 	}
-	git.out = NULL;
-	git.before = write_branch;
-	return hf_git_act(&git, "write the branch in", err);
+	if (strlen(landing->git_dir) >= PATH_MAX || strlen(landing->common) >= PATH_MAX)
+		return hf_fail_sys(err, ENAMETOOLONG, "open", landing->common);
+	hf_copy_text(pinned->git_dir, sizeof(pinned->git_dir), landing->git_dir);
+	hf_copy_text(pinned->common, sizeof(pinned->common), landing->common);
+	hf_copy_text(pinned->expected, sizeof(pinned->expected), landing->base);
+	r = hf_git_act(&git, "write the branch in", err);
+	if (r == 0 && !pinned->base[0])
+		r = ask_git(&git, pinned, err);
+	hf_copy_text(landing->base, sizeof(landing->base), pinned->base);
+	return r;
 }
 
 int hf_land_begin(struct hf_landings *landings, const char *name, const char *plan, const struct hf_land_place *place,

@@ -11,6 +11,7 @@
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
 #include "hf/tx/land/candidate/land.h"
+#include "hf/tx/land/git/git.h"
 
 void hf_land_paths_done(struct hf_land_paths *paths)
 {
@@ -190,13 +191,6 @@ static char *unpacked(const json_t *value)
 	return text;
 }
 
-static int is_oid(const char *text)
-{
-	size_t len = strspn(text, "0123456789abcdef");
-
-	return text[len] == '\0' && (len == 0 || len == 40 || len == 64);
-}
-
 static int word_in(const json_t *root, const char *key, int from, int to, const char *(*word)(int))
 {
 	const char *text = json_string_value(json_object_get(root, key));
@@ -274,7 +268,7 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 		/* A record of an older build has none. */
 		if (!text && oids[i].at == AT(forecast))
 			text = "";
-		if (!text || !is_oid(text))
+		if (!text || (text[0] && !hf_git_is_oid(text)))
 			return "an object name of it is none";
 		hf_copy_text(field(ret, oids[i].at), HF_LAND_OID_MAX, text);
 	}

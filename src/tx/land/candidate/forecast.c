@@ -34,7 +34,7 @@ void hf_forecast_begin(struct hf_forecast *forecast, struct hf_land_work *work)
 static int verify(const struct hf_forecast *forecast, const struct hf_landings *parent)
 {
 	struct hf_land_opts opts = { .size = sizeof(opts), .out_fd = forecast->work->opts->out_fd };
-	struct hf_land_work work = { .opts = &opts };
+	struct hf_land_work work = { .opts = &opts, HF_LAND_WORK_INIT };
 	struct hf_plans *plans = NULL;
 	int r = hf_plans_open(parent->state, NULL, &plans, NULL);
 

@@ -10,6 +10,7 @@
 #include "hf/name/names.h"
 #include "hf/sys/io.h"
 #include "hf/tx/land/git/git.h"
+#include "hf/tx/land/git/refs.h"
 #include "hf/tx/land/candidate/land.h"
 #include "hf/tx/land/candidate/lock.h"
 
@@ -80,7 +81,7 @@ int hf_land_look(struct hf_landings *landings, const char *name, hf_land_fn *fn,
 				      .merge = landing.merge, .dev = landing.dev, .ino = landing.ino,
 				      .commits = landing.commits, .files = landing.files, .rebased = landing.rebased,
 				      .verify_ns = landing.verify_ns, .since = landing.since, .changed = landing.changed,
-				      .paths = landing.paths.list, .n_paths = landing.paths.n };
+				      .paths = landing.paths.list, .n_paths = landing.paths.n, .token = landing.token };
 	find_place(landings, &landing, &info);
 	fn(arg, &info);
 	return 0;
@@ -135,7 +136,7 @@ int hf_land_proven(const struct hf_land_info *info, struct hf_err *err)
 
 static int remove_work(struct hf_landings *landings, struct hf_landing *landing, struct hf_err *err)
 {
-	struct hf_land_work work = { .landings = landings };
+	struct hf_land_work work = { .landings = landings, HF_LAND_WORK_INIT };
 	struct hf_err why = HF_ERR_INIT;
 	int r = landing->plan[0] ? hf_plan_rm(landings->plans, landing->plan, HF_PLAN_RM_DISCARD, &why) : 0;
 
@@ -185,10 +186,10 @@ int hf_land_drop(struct hf_landings *landings, const char *name, struct hf_err *
 static int recover_one(struct hf_landings *landings, const char *name, struct hf_err *err)
 {
 	static const struct hf_land_opts opts = { .size = sizeof(opts), .wait_ns = 30 * HF_SEC };
-	struct hf_land_work work = { .landings = landings, .opts = &opts };
+	AUTO(hf_land_work_done) struct hf_land_work work = { .landings = landings, .opts = &opts, HF_LAND_WORK_INIT };
 	AUTO(hf_land_unlock) struct hf_lock *lock = NULL;
 	AUTO(hf_land_unlock) struct hf_lock *branch = NULL;
-	char lock_name[HF_NAME_MAX + 1], rev[512];
+	char lock_name[HF_NAME_MAX + 1];
 	int r;
 
 	hf_land_lock_name(name, lock_name);
@@ -202,9 +203,8 @@ static int recover_one(struct hf_landings *landings, const char *name, struct hf
 
 		hf_land_branch_lock_name(&work.landing, lock_name);
 		r = hf_land_lock(landings, lock_name, &opts, &branch, err);
-		(void)snprintf(rev, sizeof(rev), "%.300s^{commit}", work.landing.branch);
 		if (r == 0)
-			r = hf_git_oid(&git, rev, work.head, err);
+			r = hf_git_commit_of(&git, work.landing.common, work.landing.branch, work.landing.base, work.head, err);
 		if (r >= 0)
 			r = hf_land_resume(&work, err);
 		if (r > 0)
@@ -214,7 +214,6 @@ static int recover_one(struct hf_landings *landings, const char *name, struct hf
 		r = hf_landing_become(landings, &work.landing, HF_LAND_QUEUED, err, "interrupted; to be tried again");
 		r = r < 0 ? r : 1;
 	}
-	hf_landing_done(&work.landing);
 	return r;
 }
 

@@ -8,6 +8,7 @@
 #include "hf/base/fail.h"
 #include "hf/sys/io.h"
 #include "hf/tx/land/git/git.h"
+#include "hf/tx/land/git/refs.h"
 #include "hf/tx/land/candidate/land.h"
 #include "hf/tx/land/candidate/lock.h"
 
@@ -106,7 +107,7 @@ void hf_land_clean(struct hf_land_work *work)
 
 	/* Only work that has a tip was kept by a ref. */
 	hf_land_ref(work->landing.name, ref);
-	if (work->landing.tip[0])
+	if (work->landing.tip[0] && !work->is_ref_gone)
 		(void)!hf_git(&git, NULL, "update-ref", "-d", ref, NULL);
 	if (work->landing.plan[0] && !(work->opts && work->opts->flags & HF_LAND_KEEP_PLAN))
 		hf_land_remove_plan(work->landings, work->landing.plan);
@@ -163,13 +164,9 @@ static int fill_report(struct hf_land_work *work, struct hf_land_report *ret, st
 
 static int read_head(struct hf_land_work *work, struct hf_err *err)
 {
-	AUTO_FREE char *rev = NULL;
 	struct hf_git git = { .dir = work->landing.common };
-	int r;
+	int r = hf_git_commit_of(&git, work->landing.common, work->landing.branch, work->landing.base, work->head, err);
 
-	if (asprintf(&rev, "%s^{commit}", work->landing.branch) < 0)
-		return hf_fail_sys(err, ENOMEM, "memory", work->landing.name);
-	r = hf_git_oid(&git, rev, work->head, err);
 	return r > 0 ? FAIL(err, HF_E_LAND, "git", work->landing.top, "there is no branch '%.120s' any more",
 			    hf_land_short(work->landing.branch)) : r;
 }
@@ -265,16 +262,11 @@ static int land(struct hf_land_work *work, struct hf_err *err)
 	return r < 0 ? r : land_on_branch(work, &forecast, err);
 }
 
-static void work_done(struct hf_land_work *work)
-{
-	hf_landing_done(&work->landing);
-}
-
 int hf_land(struct hf_landings *landings, const char *name, const struct hf_land_opts *opts,
 	    struct hf_land_report *ret_report, struct hf_err *err)
 {
 	static const struct hf_land_opts none = { .size = sizeof(none), .wait_ns = -1 };
-	AUTO(work_done) struct hf_land_work work = { .landings = landings, .opts = opts ? opts : &none };
+	AUTO(hf_land_work_done) struct hf_land_work work = { .landings = landings, .opts = opts ? opts : &none, HF_LAND_WORK_INIT };
 	AUTO(hf_land_unlock) struct hf_lock *lock = NULL;
 	char lock_name[HF_NAME_MAX + 1], key[HF_NAME_KEY_MAX];
 	int r;

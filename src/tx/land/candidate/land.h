@@ -13,6 +13,7 @@
 
 #include "hf/base/buf.h"
 #include "hf/plan/registry/registry.h"
+#include "hf/tx/land/git/transaction.h"
 #include "holdfast/land.h"
 #include "holdfast/lock.h"
 #include "holdfast/name.h"
@@ -98,7 +99,29 @@ struct hf_land_work {
 	struct hf_landing landing;
 	char head[HF_LAND_OID_MAX]; /* the branch, as it was read under its lock */
 	int failures; /* of git in a sandbox, which sees the locks of a user's git through it: tried again */
+	struct hf_land_transaction refs;
+	int is_ref_gone; /* 1: refs/holdfast/NAME was removed with the move of the branch */
+	/* What diff-tree says of two commits, as last asked for (hf_land_changes). */
+	char changes_from[HF_LAND_OID_MAX], changes_to[HF_LAND_OID_MAX];
+	struct hf_buf changes;
 };
+
+#define HF_LAND_WORK_INIT .refs = HF_LAND_TRANSACTION_INIT, .changes = HF_BUF_INIT
+
+void hf_land_work_done(struct hf_land_work *work);
+
+/* One path that differs between two commits. */
+struct hf_land_change {
+	const char *path;
+	unsigned old_mode, new_mode;     /* 0: it is not there */
+	char new_oid[HF_LAND_OID_MAX];
+};
+
+/* Reads what differs between two commits of the repository, once. 0; 1 with what git said; or an error. */
+int hf_land_changes(struct hf_land_work *work, const char *from, const char *to, struct hf_buf *said, struct hf_err *err);
+
+/* The next of them; *at begins as NULL. 0: there is none. */
+int hf_land_next_change(const struct hf_land_work *work, const char **at, struct hf_land_change *ret);
 
 #define HF_LAND_TRIES 10
 
@@ -121,12 +144,24 @@ void hf_land_clean(struct hf_land_work *work);
 /* A landing that died is finished or undone. Both locks are held. 1: it has landed; 0: to be landed. */
 int hf_land_resume(struct hf_land_work *work, struct hf_err *err);
 
+/* What came with a tip, as far as the check of what came tells it without more. */
+struct hf_land_came {
+	int is_known;     /* 1: `base` is an ancestor of the tip, with so many commits between the two */
+	unsigned commits;
+};
+
 /*
- * Brings `tip` and what it needs from the sandboxes of `plan` into the repository; what is reachable from `base` is there.
- * 1: what git said is in *ret_said (a refusal); 0; or an error.
+ * Brings `tip` ("": HEAD, which is then filled in) and what it needs from the sandboxes of `plan` into the repository; what is reachable
+ * from `base` is there. 1: what git said is in *ret_said (a refusal); 0; or an error. `came` may be NULL.
  */
-int hf_land_export(struct hf_land_work *work, const char *plan, const char *tip, const char *base,
-		   struct hf_buf *ret_said, struct hf_err *err);
+int hf_land_export(struct hf_land_work *work, const char *plan, const char *base, char tip[HF_LAND_OID_MAX],
+		   struct hf_land_came *came, struct hf_buf *ret_said, struct hf_err *err);
+
+/* The place of a work tree whose directories are known. */
+int hf_land_place_again(const char *top, const char *git_dir, const char *common, struct hf_land_place *ret, struct hf_err *err);
+
+/* The same, asked of git. HF_E_LAND: it is no work tree. */
+int hf_land_find_dirs(const char *dir, struct hf_land_place *ret, struct hf_err *err);
 
 /* Is the directory (absolute, resolved) part of a git work tree, so that what is made in it can land? 1, 0 or an error. */
 int hf_land_is_worktree(const char *dir, struct hf_err *err);

@@ -49,19 +49,44 @@ static int add_target(struct hf_land_place *place, const char *path, struct hf_e
 	return 0;
 }
 
-static int find_dirs(struct hf_git *git, const char *dir, struct hf_land_place *place, struct hf_err *err)
+int hf_land_place_again(const char *top, const char *git_dir, const char *common, struct hf_land_place *ret, struct hf_err *err)
 {
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
-	char *at, *top, *git_dir, *common;
+	AUTO(hf_land_place_done) struct hf_land_place place = { 0 };
 	struct stat st;
 	int r;
 
-	git->out = &out;
-	git->said = &said;
+	place.top = strdup(top);
+	place.git_dir = strdup(git_dir);
+	place.common = strdup(common);
+	if (!place.top || !place.git_dir || !place.common)
+		return hf_fail_sys(err, ENOMEM, "memory", top);
+	if (hf_sys.fstatat(AT_FDCWD, common, &st, 0) < 0)
+		return FAIL_SYS(err, "stat", common);
+	place.dev = (uint64_t)st.st_dev;
+	place.ino = (uint64_t)st.st_ino;
+	/* What lies in `top` needs no target of its own. */
+	r = hf_path_is_in(common, top) ? 0 : add_target(&place, common, err);
+	if (r == 0 && !hf_path_is_in(git_dir, top))
+		r = add_target(&place, git_dir, err);
+	if (r == 0)
+		r = add_target(&place, top, err);
+	if (r < 0)
+		return r;
+	*ret = place;
+	place = (struct hf_land_place){ 0 };
+	return 0;
+}
+
+int hf_land_find_dirs(const char *dir, struct hf_land_place *ret, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
+	struct hf_git git = { .dir = dir, .out = &out, .said = &said };
+	char *at, *top, *git_dir, *common;
 	/* In a bare repository git says so, and then fails at the next word. */
-	r = hf_git(git, err, "rev-parse", "--path-format=absolute", "--is-bare-repository", "--show-toplevel", "--git-dir",
-		   "--git-common-dir", NULL);
+	int r = hf_git(&git, err, "rev-parse", "--path-format=absolute", "--is-bare-repository", "--show-toplevel", "--git-dir",
+		       "--git-common-dir", NULL);
+
 	if (r < 0)
 		return r;
 	at = out.s;
@@ -74,21 +99,10 @@ static int find_dirs(struct hf_git *git, const char *dir, struct hf_land_place *
 	common = next_line(&at);
 	if (top[0] != '/' || git_dir[0] != '/' || common[0] != '/' || at[0])
 		return FAIL(err, HF_E_LAND, "git", dir, "the path of its repository has a newline");
-	place->top = strdup(top);
-	place->git_dir = strdup(git_dir);
-	place->common = strdup(common);
-	if (!place->top || !place->git_dir || !place->common)
-		return hf_fail_sys(err, ENOMEM, "memory", dir);
-	place->moved_up = strcmp(top, dir) != 0;
-	if (hf_sys.fstatat(AT_FDCWD, common, &st, 0) < 0)
-		return FAIL_SYS(err, "stat", common);
-	place->dev = (uint64_t)st.st_dev;
-	place->ino = (uint64_t)st.st_ino;
-	/* What lies in `top` needs no target of its own. */
-	r = hf_path_is_in(common, top) ? 0 : add_target(place, common, err);
-	if (r == 0 && !hf_path_is_in(git_dir, top))
-		r = add_target(place, git_dir, err);
-	return r < 0 ? r : add_target(place, top, err);
+	r = hf_land_place_again(top, git_dir, common, ret, err);
+	if (r == 0)
+		ret->moved_up = strcmp(top, dir) != 0;
+	return r;
 }
 
 /* What "git status" says of HEAD: "# branch.oid OID", "# branch.head NAME", each with a NUL. */
@@ -152,7 +166,7 @@ int hf_land_find(const char *dir, const char *branch, struct hf_land_place *ret_
 	AUTO(hf_land_place_done) struct hf_land_place place = { 0 };
 	AUTO_FREE char *real = dir ? realpath(dir, NULL) : NULL;
 	AUTO_FREE char *git_dir = real ? hf_git_find(real) : NULL;
-	struct hf_git git = { .dir = real };
+	struct hf_git git = { 0 };
 	int r;
 
 	if (!dir || !ret_place)
@@ -163,9 +177,9 @@ int hf_land_find(const char *dir, const char *branch, struct hf_land_place *ret_
 		return 0;
 	r = hf_git_version(err);
 	if (r == 0)
-		r = find_dirs(&git, real, &place, err);
+		r = hf_land_find_dirs(real, &place, err);
 	if (r == 0) {
-		git = (struct hf_git){ .dir = place.top };
+		git.dir = place.top;
 		r = find_branch(&git, branch, &place, err);
 	}
 	if (r < 0)

@@ -264,22 +264,28 @@ int hf_git_failed(const struct hf_buf *said, const char *dir, const char *what, 
 	return FAIL(err, HF_E_LAND, "git", dir, "git %s: %.180s", what, said->len ? said->s : "failed without a word");
 }
 
+int hf_git_is_oid(const char *text)
+{
+	size_t len = strspn(text, "0123456789abcdef");
+
+	return (len == 40 || len == 64) && !text[len];
+}
+
 int hf_git_oid(const struct hf_git *git, const char *rev, char out[65], struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
 	struct hf_git call = *git;
-	size_t len;
 	int status;
 
 	call.out = &text;
 	status = hf_git(&call, err, "rev-parse", "--quiet", "--verify", "--end-of-options", rev, NULL);
 	if (status != 0)
 		return status < 0 ? status : 1;
-	len = strspn(text.s, "0123456789abcdef");
-	if ((len != 40 && len != 64) || strcmp(text.s + len, "\n") != 0)
+	if (text.len && text.s[text.len - 1] == '\n')
+		text.s[text.len - 1] = '\0';
+	if (!hf_git_is_oid(text.s))
 		return 1;
-	memcpy(out, text.s, len);
-	out[len] = '\0';
+	hf_copy_text(out, 65, text.s);
 	return 0;
 }
 

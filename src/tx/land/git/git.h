@@ -52,6 +52,9 @@ int hf_git_failed(const struct hf_buf *said, const char *dir, const char *what, 
 /* Runs it and takes its output for one object name. 0; 1 when git says no (exit 1 or 128); or an error. */
 int hf_git_oid(const struct hf_git *git, const char *rev, char out[65], struct hf_err *err);
 
+/* Can this be an object's name? 40 or 64 hexadecimal digits. */
+int hf_git_is_oid(const char *text);
+
 /* Is there a git that can be used? HF_E_LAND. */
 int hf_git_version(struct hf_err *err);
 

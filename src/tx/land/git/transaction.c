@@ -15,8 +15,8 @@
 #include "hf/plan/git/git_env.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/tx/land/candidate/land.h"
 #include "hf/tx/land/git/git.h"
-#include "hf/tx/land/git/transaction.h"
 
 #define ANSWER_NS (60 * HF_SEC)
 #define SWEEP_NS  (2 * HF_SEC)
@@ -130,23 +130,43 @@ static int say(struct hf_land_transaction *t, const char *text)
 	return r < 0 ? -EAGAIN : 0;
 }
 
-int hf_land_transaction_prepare(const struct hf_landing *landing, struct hf_land_transaction *ret, struct hf_err *err)
+/* What was said and not answered as it should be ends that git: its locks are given back. */
+static int ask(const struct hf_landing *landing, struct hf_land_transaction *t, const struct hf_buf *text, const char *answer,
+	       struct hf_err *err)
 {
-	AUTO(hf_land_transaction_done) struct hf_land_transaction t = HF_LAND_TRANSACTION_INIT;
-	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
-	int r = start(landing, &t, err);
+	int r = text->err ? hf_fail_sys(err, ENOMEM, "memory", landing->name) : 0;
 
-	if (r < 0)
-		return r;
-	hf_buf_add_format(&text, "start\nupdate %s %s %s\nprepare\n", landing->branch, landing->commit, landing->from);
-	r = text.err ? text.err : say(&t, text.s);
+	if (r == 0 && t->child.pid == 0)
+		r = start(landing, t, err);
 	if (r == 0)
-		r = await(&t, "prepare: ok\n");
+		r = say(t, text->s);
+	if (r == 0)
+		r = await(t, answer);
 	if (r < 0)
-		return r == -EAGAIN ? r : hf_fail_sys(err, -r, "update-ref", landing->name);
-	*ret = t;
-	t = (struct hf_land_transaction)HF_LAND_TRANSACTION_INIT;
-	return 0;
+		hf_land_transaction_done(t);
+	return r;
+}
+
+int hf_land_transaction_keep(const struct hf_landing *landing, struct hf_land_transaction *t, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+	char ref[HF_NAME_KEY_MAX + 32];
+	int r;
+
+	hf_land_ref(landing->name, ref);
+	hf_buf_add_format(&text, "start\nupdate %s %s\nprepare\ncommit\n", ref, landing->tip);
+	r = ask(landing, t, &text, "commit: ok\n", err);
+	return r == -EAGAIN ? 1 : r;
+}
+
+int hf_land_transaction_prepare(const struct hf_landing *landing, struct hf_land_transaction *t, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+	char ref[HF_NAME_KEY_MAX + 32];
+
+	hf_land_ref(landing->name, ref);
+	hf_buf_add_format(&text, "start\nupdate %s %s %s\ndelete %s\nprepare\n", landing->branch, landing->commit, landing->from, ref);
+	return ask(landing, t, &text, "prepare: ok\n", err);
 }
 
 int hf_land_transaction_commit(struct hf_land_transaction *transaction)
@@ -184,6 +204,8 @@ void hf_land_transaction_sweep(const struct hf_landing *landing)
 	struct hf_mono until = hf_mono_in(SWEEP_NS);
 	AUTO_FREE char *lock = NULL;
 	AUTO_FREE char *head = NULL;
+	AUTO_FREE char *kept = NULL;
+	char ref[HF_NAME_KEY_MAX + 32];
 
 	if (!landing->commit[0] || asprintf(&lock, "%s/%s.lock", landing->common, landing->branch) < 0)
 		return;
@@ -195,5 +217,9 @@ void hf_land_transaction_sweep(const struct hf_landing *landing)
 	/* git locks HEAD for its reflog as well, where HEAD is the branch: an empty file. */
 	if (asprintf(&head, "%s/HEAD.lock", landing->common) >= 0 && is_empty_of_ours(head))
 		(void)hf_sys.unlinkat(AT_FDCWD, head, 0);
+	/* And that of the ref which goes with it. */
+	hf_land_ref(landing->name, ref);
+	if (asprintf(&kept, "%s/%s.lock", landing->common, ref) >= 0 && is_empty_of_ours(kept))
+		(void)hf_sys.unlinkat(AT_FDCWD, kept, 0);
 	(void)hf_sys.unlinkat(AT_FDCWD, lock, 0);
 }

@@ -1,14 +1,18 @@
 /*
- * tx/land/git/transaction.h - one ref, moved by compare-and-swap: git update-ref --stdin in two steps.
+ * tx/land/git/transaction.h - the refs of a landing, changed by one git update-ref --stdin.
  *
+ * First refs/holdfast/NAME keeps the work; then the branch is moved by compare-and-swap, in two steps, and the other ref goes with it.
  * Prepared, git holds the ref's lock: no commit of a user can come between. When we die, git sees
- * the end of its input and gives the lock back.
+ * the end of its input and gives the lock back. Between the two git waits, and holds nothing; not while a verifier
+ * runs, whose processes can be ended for certain only by a parent without other children (exec/command.h).
  */
 #ifndef TX_LAND_GIT_TRANSACTION_H
 #define TX_LAND_GIT_TRANSACTION_H
 
 #include "hf/exec/spawn.h"
-#include "hf/tx/land/candidate/land.h"
+#include "holdfast/err.h"
+
+struct hf_landing;
 
 struct hf_land_transaction {
 	struct hf_child child;
@@ -17,9 +21,14 @@ struct hf_land_transaction {
 
 #define HF_LAND_TRANSACTION_INIT { HF_CHILD_INIT, -1, -1 }
 
-/* -EAGAIN: the ref is not at landing->from, or another git has its lock. */
-int hf_land_transaction_prepare(const struct hf_landing *landing, struct hf_land_transaction *ret,
+/* refs/holdfast/NAME is at landing->tip: 0. 1: git refused; or an error. */
+int hf_land_transaction_keep(const struct hf_landing *landing, struct hf_land_transaction *transaction, struct hf_err *err);
+
+/* -EAGAIN: the branch is not at landing->from, or another git has its lock. A git that kept a ref goes on, else one is started. */
+int hf_land_transaction_prepare(const struct hf_landing *landing, struct hf_land_transaction *transaction,
 				struct hf_err *err);
+
+/* The branch is at landing->commit, and refs/holdfast/NAME is gone. */
 int hf_land_transaction_commit(struct hf_land_transaction *transaction);
 
 /* Ends git: what was not committed is as before. */

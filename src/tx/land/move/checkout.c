@@ -16,7 +16,9 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/tx/land/move/checkout.h"
-#include "hf/tx/land/git/git.h"
+#include "hf/tx/land/git/refs.h"
+
+#define REFRESH_MAX 200 /* git looks for each of them in all of the index */
 
 void hf_checkout_done(struct hf_checkout *checkout)
 {
@@ -25,8 +27,7 @@ void hf_checkout_done(struct hf_checkout *checkout)
 	for (size_t i = 0; i < checkout->n_ignore; i++)
 		free(checkout->ignore[i]);
 	free(checkout->ignore);
-	free(checkout->top);
-	free(checkout->git_dir);
+	hf_land_place_done(&checkout->place);
 }
 
 static int become_conflict(struct hf_land_work *work, struct hf_err *err, const char *text)
@@ -76,14 +77,18 @@ static int is_rebasing_anywhere(const struct hf_landing *landing)
 	return 0;
 }
 
-static int has_branch(const char *top, const char *branch, struct hf_err *err)
+static int has_branch(const struct hf_landing *landing, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	struct hf_git git = { .dir = top, .out = &out };
-	int r = hf_git(&git, err, "symbolic-ref", "--quiet", "HEAD", NULL);
+	struct hf_git git = { .dir = landing->top, .out = &out };
+	char ref[HF_GIT_REF_MAX];
+	int r;
 
+	if (hf_git_head_ref(landing->git_dir, ref) == 0)
+		return strcmp(ref, landing->branch) == 0;
+	r = hf_git(&git, err, "symbolic-ref", "--quiet", "HEAD", NULL);
 	out.s[strcspn(out.s, "\n")] = '\0';
-	return r < 0 ? r : r == 0 && strcmp(out.s, branch) == 0;
+	return r < 0 ? r : r == 0 && strcmp(out.s, landing->branch) == 0;
 }
 
 /* Of "worktree PATH", "HEAD OID", "branch REF", each with a NUL, an empty one behind each work tree. */
@@ -103,150 +108,35 @@ static char *find_in_list(const struct hf_buf *list, const char *branch)
 	return NULL;
 }
 
-static int find_git_dir(struct hf_checkout *checkout, struct hf_err *err)
-{
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	struct hf_git git = { .dir = checkout->top, .out = &out };
-	int r = hf_git(&git, err, "rev-parse", "--absolute-git-dir", NULL);
-
-	if (r < 0)
-		return r;
-	out.s[strcspn(out.s, "\n")] = '\0';
-	checkout->git_dir = r == 0 ? strdup(out.s) : NULL;
-	return checkout->git_dir ? 0 : FAIL(err, HF_E_LAND, "git", checkout->top, "its git directory cannot be found");
-}
-
 int hf_checkout_find(struct hf_land_work *work, struct hf_checkout *ret, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
 	const struct hf_landing *landing = &work->landing;
 	struct hf_git git = { .dir = landing->common, .out = &out };
+	AUTO_FREE char *top = NULL;
 	int r;
 
 	ret->work = work;
 	if (is_rebasing_anywhere(landing))
 		return become_conflict(work, err, "the branch is being rebased in a work tree; end that first");
-	r = has_branch(landing->top, landing->branch, err);
+	r = has_branch(landing, err);
 	if (r < 0)
 		return r;
 	if (r) {
-		ret->top = strdup(landing->top);
-	} else {
-		r = hf_git(&git, err, "worktree", "list", "--porcelain", "-z", NULL);
-		if (r != 0)
-			return r < 0 ? r : FAIL(err, HF_E_LAND, "git", landing->common, "git worktree list failed");
-		ret->top = find_in_list(&out, landing->branch);
+		r = hf_land_place_again(landing->top, landing->git_dir, landing->common, &ret->place, err);
+		ret->top = ret->place.top;
+		return r;
 	}
-	return ret->top ? find_git_dir(ret, err) : 0;
-}
-
-/* -- what the user has changed there ------------------------------------------------------- */
-
-static struct hf_git inside(const struct hf_checkout *checkout, struct hf_buf *out, struct hf_buf *said)
-{
-	return (struct hf_git){ .plans = checkout->work->landings->plans, .plan = checkout->plan, .dir = checkout->top,
-				.out = out, .said = said };
-}
-
-static int is_listed(const struct hf_buf *list, const char *path)
-{
-	for (const char *at = list->s; at < list->s + list->len; at += strlen(at) + 1)
-		if (strcmp(at, path) == 0)
-			return 1;
-	return 0;
-}
-
-static int exists(const struct hf_checkout *checkout, const char *path)
-{
-	AUTO_FREE char *full = NULL;
-	struct stat st;
-
-	return asprintf(&full, "%s/%s", checkout->top, path) >= 0 &&
-	       hf_sys.fstatat(AT_FDCWD, full, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* A file that the user has just as it will be: git learns that, and leaves it. 1: so it is. */
-static int take_as_it_is(struct hf_checkout *checkout, const char *path, struct hf_err *err)
-{
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	AUTO_FREE char *rev = NULL;
-	struct hf_git git = inside(checkout, &out, NULL);
-	char wanted[HF_LAND_OID_MAX];
-	int r;
-
-	if (asprintf(&rev, "%s:%s", checkout->work->landing.commit, path) < 0)
-		return hf_fail_sys(err, ENOMEM, "memory", path);
-	r = hf_git_oid(&git, rev, wanted, err);
-	if (r == 0)
-		r = hf_git(&git, err, "hash-object", "--", path, NULL);
+	r = hf_git(&git, err, "worktree", "list", "--porcelain", "-z", NULL);
 	if (r != 0)
-		return r < 0 ? r : 0;
-	out.s[strcspn(out.s, "\n")] = '\0';
-	if (strcmp(out.s, wanted) != 0)
-		return 0;
-	r = hf_git(&git, err, "update-index", "--add", "--", path, NULL);
-	return r < 0 ? r : r == 0;
-}
-
-struct lists {
-	struct hf_buf changed; /* paths of which the landing changes the content */
-	struct hf_buf added;   /* those of them that it adds */
-	struct hf_buf edited;  /* paths that differ from the old commit in the work tree or the index */
-	struct hf_buf staged;  /* those that do in the index */
-};
-
-static void lists_done(struct lists *lists)
-{
-	hf_buf_done(&lists->changed);
-	hf_buf_done(&lists->added);
-	hf_buf_done(&lists->edited);
-	hf_buf_done(&lists->staged);
-}
-
-static int fill_lists(struct hf_checkout *checkout, struct lists *lists, struct hf_err *err)
-{
-	const struct hf_land_work *work = checkout->work;
-	struct hf_git outside = { .dir = work->landing.common, .out = &lists->changed };
-	struct hf_git git = inside(checkout, &lists->edited, NULL);
-	int r = hf_git(&outside, err, "diff-tree", "-r", "-z", "--no-renames", "--name-only", work->head,
-		       work->landing.commit, NULL);
-
-	outside.out = &lists->added;
-	if (r == 0)
-		r = hf_git(&outside, err, "diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=A",
-			   work->head, work->landing.commit, NULL);
-	if (r == 0)
-		r = hf_git(&git, err, "diff-index", "-z", "--no-renames", "--name-only", "--ignore-submodules=all", work->head, "--", NULL);
-	git.out = &lists->staged;
-	if (r == 0)
-		r = hf_git(&git, err, "diff-index", "--cached", "-z", "--no-renames", "--name-only", "--ignore-submodules=all",
-			   work->head, "--", NULL);
-	return r > 0 ? FAIL(err, HF_E_LAND, "git", checkout->top, "git diff-index failed") : r;
-}
-
-/* Notes each path that the landing changes and the user has changed, too. */
-static int find_edits(struct hf_checkout *checkout, struct hf_err *err)
-{
-	AUTO(lists_done) struct lists lists = { HF_BUF_INIT, HF_BUF_INIT, HF_BUF_INIT, HF_BUF_INIT };
-	struct hf_landing *landing = &checkout->work->landing;
-	int r = fill_lists(checkout, &lists, err);
-
-	for (const char *at = lists.changed.s; r >= 0 && at < lists.changed.s + lists.changed.len; at += strlen(at) + 1) {
-		if (!is_listed(&lists.edited, at) && !(is_listed(&lists.added, at) && exists(checkout, at)))
-			continue;
-		r = is_listed(&lists.staged, at) ? 0 : take_as_it_is(checkout, at, err);
-		if (r == 0 && hf_land_paths_add(&landing->paths, at, strlen(at), "dirty") < 0)
-			r = hf_fail_sys(err, ENOMEM, "memory", at);
-	}
-	return r < 0 ? r : 0;
+		return r < 0 ? r : FAIL(err, HF_E_LAND, "git", landing->common, "git worktree list failed");
+	top = find_in_list(&out, landing->branch);
+	r = top ? hf_land_find_dirs(top, &ret->place, err) : 0;
+	ret->top = ret->place.top;
+	return r;
 }
 
 /* -- the plan ------------------------------------------------------------------------------- */
-
-struct allowed {
-	struct hf_checkout *checkout;
-	const struct hf_land_place *place;
-};
 
 /* The target of a sandbox of the plan. */
 static const char *target_of(const struct hf_land_place *place, const char *sandbox)
@@ -264,20 +154,19 @@ static const char *target_of(const struct hf_land_place *place, const char *sand
 /* Of the git directory only the index; of the work tree what git wrote, which is all there is. */
 static int note_change(void *arg, const struct hf_change *change)
 {
-	struct allowed *allowed = arg;
-	struct hf_checkout *checkout = allowed->checkout;
+	struct hf_checkout *checkout = arg;
 	AUTO_FREE char *full = NULL;
 	AUTO_FREE char *index = NULL;
-	const char *target = target_of(allowed->place, change->sandbox);
+	const char *target = target_of(&checkout->place, change->sandbox);
 	char **grown;
 
 	if (!target)
 		return -EINVAL;
 	if (asprintf(&full, "%s/%s", target, change->path) < 0 ||
-	    asprintf(&index, "%s/index", checkout->git_dir) < 0)
+	    asprintf(&index, "%s/index", checkout->place.git_dir) < 0)
 		return -ENOMEM;
 	if (!hf_path_is_in(full, checkout->work->landing.common) || strcmp(full, index) == 0 ||
-	    strcmp(full, checkout->work->landing.common) == 0 || hf_path_is_in(checkout->git_dir, full))
+	    strcmp(full, checkout->work->landing.common) == 0 || hf_path_is_in(checkout->place.git_dir, full))
 		return 0;
 	grown = reallocarray(checkout->ignore, checkout->n_ignore + 2, sizeof(*grown));
 	if (!grown)
@@ -294,7 +183,7 @@ static int is_locked(const struct hf_checkout *checkout)
 	AUTO_FREE char *path = NULL;
 	struct stat st;
 
-	return asprintf(&path, "%s/index.lock", checkout->git_dir) >= 0 &&
+	return asprintf(&path, "%s/index.lock", checkout->place.git_dir) >= 0 &&
 	       hf_sys.fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
@@ -308,49 +197,57 @@ static int tell_edits(struct hf_checkout *checkout, struct hf_err *err)
 	return r < 0 ? r : 1;
 }
 
+/* Files and index as of the new commit. 0; 1 git refused; or an error. */
+static int read_tree(struct hf_checkout *checkout, struct hf_buf *said, struct hf_err *err)
+{
+	const struct hf_land_work *work = checkout->work;
+	struct hf_git git = hf_checkout_inside(checkout, NULL, said);
+	int r = hf_git(&git, err, "read-tree", "-m", "-u", work->head, work->landing.commit, NULL);
+
+	return r < 0 ? r : r != 0;
+}
+
 static int change_files(struct hf_checkout *checkout, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	struct hf_land_work *work = checkout->work;
-	struct hf_git git = inside(checkout, NULL, &said);
 	char text[240];
-	int r = hf_git(&git, err, "update-index", "-q", "--refresh", NULL);
+	int r = hf_land_changes(work, work->head, work->landing.commit, &said, err);
 
-	/* 1: some files differ, which the lists tell. */
-	if (r > 1)
-		return is_locked(checkout) ? HF_E_BUSY : hf_git_failed(&said, checkout->top, "update-index", err);
+	if (r != 0)
+		return r < 0 ? r : hf_git_failed(&said, checkout->top, "diff-tree", err);
 	hf_land_paths_done(&work->landing.paths);
-	if (r >= 0)
-		r = find_edits(checkout, err);
-	if (r < 0)
-		return r;
-	if (work->landing.paths.n)
-		return tell_edits(checkout, err);
-	r = hf_git(&git, err, "read-tree", "-m", "-u", work->head, work->landing.commit, NULL);
+	/* git changes nothing when it refuses. Only then, or in doubt, all of the work tree is looked at. */
+	r = hf_checkout_is_in_doubt(checkout) ? 1 : read_tree(checkout, &said, err);
 	if (r <= 0)
 		return r;
+	r = hf_checkout_find_edits(checkout, err);
+	if (r < 0)
+		return is_locked(checkout) ? HF_E_BUSY : r;
+	if (work->landing.paths.n)
+		return tell_edits(checkout, err);
+	r = read_tree(checkout, &said, err);
+	if (r <= 0)
+		return r;
+	if (is_locked(checkout))
+		return HF_E_BUSY;
 	(void)snprintf(text, sizeof(text), "the work tree that has the branch checked out cannot follow: %.160s", said.s);
 	return become_conflict(work, err, text);
 }
 
 int hf_checkout_prepare(struct hf_land_work *work, struct hf_checkout *checkout, struct hf_err *err)
 {
-	AUTO(hf_land_place_done) struct hf_land_place place = { 0 };
 	struct hf_plan_diff_opts all = { .size = sizeof(all) };
-	struct allowed allowed = { checkout, &place };
 	int r;
 
 	if (is_locked(checkout))
 		return HF_E_BUSY;
-	r = hf_land_find(checkout->top, work->landing.branch, &place, err);
-	if (r <= 0)
-		return r < 0 ? r : FAIL(err, HF_E_LAND, "git", checkout->top, "it is no longer a work tree");
 	hf_land_plan_name(work->landing.name, 'c', checkout->plan);
-	r = hf_land_new_plan(work->landings, checkout->plan, &place, err);
+	r = hf_land_new_plan(work->landings, checkout->plan, &checkout->place, err);
 	if (r == 0)
 		r = change_files(checkout, err);
 	if (r == 0)
-		r = hf_plan_diff(work->landings->plans, checkout->plan, &all, note_change, &allowed, err);
+		r = hf_plan_diff(work->landings->plans, checkout->plan, &all, note_change, checkout, err);
 	return r;
 }
 
@@ -366,9 +263,35 @@ int hf_checkout_is_committed(struct hf_land_work *work, const struct hf_checkout
 	return hf_plan_look(work->landings->plans, checkout->plan, note_committed, &is, NULL) == 0 && is;
 }
 
+/* Paths of the landing that are there now, each with a NUL. 0; 1: too many to be looked for one by one. */
+static int list_landed(const struct hf_checkout *checkout, struct hf_buf *out)
+{
+	struct hf_land_change change;
+	const char *at = NULL;
+	int n = 0;
+
+	while (hf_land_next_change(checkout->work, &at, &change))
+		if (change.new_mode != 0) {
+			hf_buf_add(out, change.path, strlen(change.path) + 1);
+			n++;
+		}
+	return n > REFRESH_MAX || out->err;
+}
+
 void hf_checkout_refresh(const struct hf_checkout *checkout)
 {
-	struct hf_git git = { .dir = checkout->top };
+	static const char *const literal[] = { "GIT_LITERAL_PATHSPECS=1", NULL };
+	AUTO(hf_buf_done) struct hf_buf paths = HF_BUF_INIT;
+	struct hf_git git = { .dir = checkout->top, .env = literal };
+	int r = list_landed(checkout, &paths);
 
-	(void)!hf_git(&git, NULL, "update-index", "-q", "--refresh", NULL);
+	if (r == 0 && !paths.len)
+		return;
+	git.in = paths.s;
+	git.in_len = paths.len;
+	if (r == 0)
+		r = hf_git(&git, NULL, "add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul", NULL);
+	git = (struct hf_git){ .dir = checkout->top };
+	if (r != 0)
+		(void)!hf_git(&git, NULL, "update-index", "-q", "--refresh", NULL);
 }

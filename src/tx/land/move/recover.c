@@ -6,7 +6,6 @@
 #include "hf/base/fail.h"
 #include "hf/tx/land/move/checkout.h"
 #include "hf/tx/land/git/git.h"
-#include "hf/tx/land/git/transaction.h"
 
 static void tell(struct hf_land_work *work, const char *outcome, const char *reason)
 {

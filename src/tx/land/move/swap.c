@@ -19,8 +19,6 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/tx/land/move/checkout.h"
-#include "hf/tx/land/git/git.h"
-#include "hf/tx/land/git/transaction.h"
 
 #define BUSY_NS (30 * HF_SEC) /* for a git of the user that has the index */
 
@@ -83,15 +81,18 @@ static int take_back(struct hf_land_work *work, const struct hf_checkout *checko
 /* 0 done; -EAGAIN the branch moved; HF_E_CONFLICT the work tree did; or an error. */
 static int move_both(struct hf_land_work *work, const struct hf_checkout *checkout, struct hf_err *err)
 {
-	AUTO(hf_land_transaction_done) struct hf_land_transaction transaction = HF_LAND_TRANSACTION_INIT;
-	int r = hf_land_transaction_prepare(&work->landing, &transaction, err);
+	int r = hf_land_transaction_prepare(&work->landing, &work->refs, err);
+	int is_applied = 0;
 
-	if (r == 0 && checkout->top)
+	if (r == 0 && checkout->top) {
 		r = commit_plan(work, checkout, err);
-	if (r < 0)
-		return r;
-	r = commit_guarded(work, &transaction, err);
-	return r < 0 && checkout->top ? take_back(work, checkout, r, err) : r;
+		is_applied = r == 0;
+	}
+	if (r == 0)
+		r = commit_guarded(work, &work->refs, err);
+	work->is_ref_gone = r == 0;
+	hf_land_transaction_done(&work->refs);
+	return r < 0 && is_applied ? take_back(work, checkout, r, err) : r;
 }
 
 static int one_try(struct hf_land_work *work, struct hf_err *err)

@@ -4,12 +4,15 @@
  * What lands is taken out of the sandbox before the verifier runs: what that writes is thrown away with the sandbox.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/sys/calls.h"
 #include "hf/tx/land/git/git.h"
 #include "hf/tx/land/candidate/land.h"
 #include "hf/tx/land/take/touched.h"
@@ -40,16 +43,20 @@ static int remove_traces(const struct site *site, struct hf_err *err)
 	struct hf_git git = inside(site, NULL, NULL);
 	const char *argv[N + 4] = { "rm", "-rf", "--" };
 	char *paths[N] = { NULL };
-	int r = 0;
+	int any = 0, r = 0;
 
 	for (size_t i = 0; r == 0 && i < N; i++) {
+		struct stat st;
+
 		if (asprintf(&paths[i], "%s/%s", site->work->landing.git_dir, names[i]) < 0) {
 			paths[i] = NULL;
 			r = hf_fail_sys(err, ENOMEM, "memory", "rm");
 		}
 		argv[3 + i] = paths[i];
+		/* The sandbox is new: what is there is there outside, too. One that comes later makes git fail, and all is tried again. */
+		any |= r == 0 && hf_sys.fstatat(AT_FDCWD, paths[i], &st, AT_SYMLINK_NOFOLLOW) == 0;
 	}
-	if (r == 0)
+	if (r == 0 && any)
 		r = hf_git_other(&git, argv, err);
 	for (size_t i = 0; i < N; i++)
 		free(paths[i]);
@@ -145,20 +152,20 @@ static int put_on_top(struct site *site, struct hf_err *err)
 /* What the agent did not change must be as it is on the branch; else another's uncommitted work would land with it. */
 static int check_outside(struct hf_land_work *work, struct hf_err *err)
 {
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
 	struct hf_landing *landing = &work->landing;
-	struct hf_git git = { .dir = landing->common, .out = &out };
+	struct hf_land_change change;
+	const char *at = NULL;
 	int r;
 
 	if (!landing->outside.n)
 		return 0;
-	r = hf_git(&git, err, "diff-tree", "-r", "-z", "--no-renames", "--name-only", work->head, landing->commit, NULL);
+	r = hf_land_changes(work, work->head, landing->commit, NULL, err);
 	if (r != 0)
 		return r < 0 ? r : FAIL(err, HF_E_LAND, "git", landing->common, "git diff-tree failed");
-	for (const char *at = out.s; at < out.s + out.len; at += strlen(at) + 1)
+	while (hf_land_next_change(work, &at, &change))
 		for (size_t i = 0; i < landing->outside.n; i++)
-			if (strcmp(landing->outside.list[i].path, at) == 0 &&
-			    hf_land_paths_add(&landing->paths, at, strlen(at), "outside") < 0)
+			if (strcmp(landing->outside.list[i].path, change.path) == 0 &&
+			    hf_land_paths_add(&landing->paths, change.path, strlen(change.path), "outside") < 0)
 				return hf_fail_sys(err, ENOMEM, "memory", landing->name);
 	if (!landing->paths.n)
 		return 0;
@@ -235,7 +242,6 @@ static int prepare(struct site *site, int moved, struct hf_err *err)
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	struct hf_land_work *work = site->work;
 	struct hf_landing *landing = &work->landing;
-	struct hf_git git = inside(site, NULL, &said);
 	int r;
 
 	if (!moved) {
@@ -243,11 +249,10 @@ static int prepare(struct site *site, int moved, struct hf_err *err)
 		return check_out(site, landing->tip, err);
 	}
 	r = put_on_top(site, err);
-	if (r == 0)
-		r = hf_git_oid(&git, "HEAD^{commit}", landing->commit, err);
 	if (r != 0)
-		return r < 0 || landing->state == HF_LAND_CONFLICT ? r : hf_git_failed(&said, landing->top, "rev-parse", err);
-	r = hf_land_export(work, site->plan, landing->commit, work->head, &said, err);
+		return r;
+	landing->commit[0] = '\0';
+	r = hf_land_export(work, site->plan, work->head, landing->commit, NULL, &said, err);
 	return r > 0 ? hf_git_failed(&said, landing->top, "index-pack", err) : r;
 }
 
@@ -262,16 +267,14 @@ int hf_land_verify(struct hf_land_work *work, struct hf_err *err)
 	hf_land_paths_done(&landing->paths);
 	landing->rebased = 0;
 	/* Does the tip have all of the branch? Then the branch moves forward to it as it is, and signatures hold. */
-	moved = hf_git(&git, err, "merge-base", "--is-ancestor", work->head, landing->tip, NULL);
+	moved = strcmp(work->head, landing->base) == 0 ? 0 : hf_git(&git, err, "merge-base", "--is-ancestor", work->head, landing->tip, NULL);
 	if (moved < 0)
 		return moved;
 	if (!moved && !landing->verify[0]) {
 		hf_copy_text(landing->commit, sizeof(landing->commit), landing->tip);
 		return check_outside(work, err);
 	}
-	r = hf_land_find(landing->top, landing->branch, &place, err);
-	if (r == 0)
-		return FAIL(err, HF_E_LAND, "git", landing->top, "it is no longer a work tree");
+	r = hf_land_place_again(landing->top, landing->git_dir, landing->common, &place, err);
 	if (r < 0)
 		return r;
 	hf_land_plan_name(landing->name, landing->forecasted ? HF_LAND_PLAN_FORECAST : 'v', site.plan);

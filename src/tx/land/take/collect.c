@@ -40,79 +40,6 @@ static struct hf_git inside(const struct hf_land_work *work, struct hf_buf *out,
 				.out = out, .said = said };
 }
 
-/* -- as the agent left it ------------------------------------------------------------------ */
-
-/* Lock files of the sandbox's repository, absolute. */
-struct locks {
-	char *index, *head;
-	const struct hf_touched *touched;
-};
-
-static void locks_done(struct locks *locks)
-{
-	free(locks->index);
-	free(locks->head);
-}
-
-static int find_locks(const struct hf_land_work *work, const struct hf_touched *touched, struct locks *ret, struct hf_err *err)
-{
-	ret->touched = touched;
-	if (asprintf(&ret->index, "%s/index.lock", work->landing.git_dir) < 0)
-		ret->index = NULL;
-	if (asprintf(&ret->head, "%s/HEAD.lock", work->landing.git_dir) < 0)
-		ret->head = NULL;
-	return ret->index && ret->head ? 0 : hf_fail_sys(err, ENOMEM, "memory", work->landing.name);
-}
-
-/*
- * In a child, inside. No process is left in the sandbox, so a lock there has no holder: a git that was killed made it, the agent's
- * or ours. Those of index and HEAD also when they are only seen through it: a user's git, whose lock is none in the sandbox.
- * One that stays is told by the git that it stops.
- */
-static int remove_locks(void *arg)
-{
-	const struct locks *locks = arg;
-
-	(void)unlink(locks->index);
-	(void)unlink(locks->head);
-	for (size_t i = 0; i < locks->touched->n_locks; i++)
-		(void)unlink(locks->touched->locks[i]);
-	return 0;
-}
-
-/* Its commit, and whether a rebase, merge or the like was begun and not ended. 0; 1 it is rejected; an error. */
-static int look(struct hf_land_work *work, struct locks *locks, char tip[HF_LAND_OID_MAX], struct hf_err *err)
-{
-	static const char heads[] = "HEAD^{commit}\nMERGE_HEAD\nREBASE_HEAD\nCHERRY_PICK_HEAD\nREVERT_HEAD\n";
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
-	struct hf_git git = inside(work, &out, &said);
-	size_t len;
-	int r;
-
-	git.before = remove_locks;
-	git.before_arg = locks;
-	git.in = heads;
-	git.in_len = sizeof(heads) - 1;
-	r = hf_git(&git, err, "cat-file", "--batch-check=%(objectname) %(objecttype)", NULL);
-	if (r < 0)
-		return r;
-	/* "OID commit" for each that is there; "NAME missing" for the others. */
-	len = strspn(out.s, "0123456789abcdef");
-	if (r > 0 || len >= HF_LAND_OID_MAX || strncmp(out.s + len, " commit\n", 8) != 0)
-		return hf_land_reject(work, err, "the agent left no repository with a commit");
-	hf_copy_text(tip, HF_LAND_OID_MAX, out.s);
-	tip[len] = '\0';
-	if (strstr(out.s + len + 8, " commit\n"))
-		return hf_land_reject(work, err, "a merge, rebase or cherry-pick was begun and not ended");
-	git.before = NULL;
-	git.in = NULL;
-	r = hf_git(&git, err, "ls-files", "--unmerged", "-z", NULL);
-	if (r != 0)
-		return r < 0 ? r : hf_land_reject_said(work, "its index cannot be read", &said, err);
-	return out.len ? hf_land_reject(work, err, "it has unmerged paths") : 0;
-}
-
 /* -- what it did not commit ---------------------------------------------------------------- */
 
 static void make_message(const struct hf_land_work *work, struct hf_buf *out)
@@ -143,23 +70,8 @@ static int has_identity(const struct hf_land_work *work, struct hf_err *err)
 	return r < 0 ? r : r == 0;
 }
 
-/* Adds to `paths` those of a list that the agent changed; what is only seen through the sandbox is another's. */
-static int add_touched(struct hf_land_work *work, const struct hf_touched *touched, const struct hf_buf *list,
-		       struct hf_buf *paths, struct hf_err *err)
-{
-	for (const char *at = list->s; at < list->s + list->len; at += strlen(at) + 1) {
-		size_t len = strlen(at);
-
-		if (len && at[len - 1] == '/')
-			return hf_land_reject(work, err, "it holds another repository, which a commit cannot");
-		if (hf_touched_has(touched, at) || hf_touched_below(touched, at))
-			hf_buf_add(paths, at, len + 1);
-	}
-	return 0;
-}
-
 /* Of the files that git ignores those that a glob of `also` matches. */
-static int add_also(struct hf_land_work *work, const struct hf_touched *touched, struct hf_buf *paths, struct hf_err *err)
+static int add_also(struct hf_land_work *work, const struct hf_touched *touched, struct hf_left *left, struct hf_err *err)
 {
 	const char *const *also = work->opts->also;
 	int r = 0;
@@ -175,66 +87,76 @@ static int add_also(struct hf_land_work *work, const struct hf_touched *touched,
 		r = hf_git(&git, err, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", spec, NULL);
 		if (r > 0)
 			return hf_land_reject_said(work, "--also", &said, err);
-		if (r == 0)
-			r = add_touched(work, touched, &out, paths, err);
+		for (const char *at = out.s; r == 0 && at < out.s + out.len; at += strlen(at) + 1)
+			r = hf_left_add(work, touched, at, left, err);
 	}
 	return r;
 }
 
 /* Into the index goes what the agent changed and did not commit. */
-static int stage_rest(struct hf_land_work *work, const struct hf_touched *touched, struct hf_err *err)
+static int stage_rest(struct hf_land_work *work, const struct hf_left *left, struct hf_err *err)
 {
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	AUTO(hf_buf_done) struct hf_buf paths = HF_BUF_INIT;
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
-	struct hf_git git = inside(work, &out, &said);
-	int r = hf_git(&git, err, "ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard", NULL);
+	struct hf_git git = inside(work, NULL, &said);
+	int r;
 
-	if (r > 0)
-		return hf_land_reject_said(work, "its work tree cannot be read", &said, err);
-	if (r == 0)
-		r = add_touched(work, touched, &out, &paths, err);
-	if (r == 0)
-		r = add_also(work, touched, &paths, err);
-	if (r != 0 || paths.err || !paths.len)
-		return r != 0 ? r : paths.err ? hf_fail_sys(err, ENOMEM, "memory", work->landing.name) : 0;
-	git.in = paths.s;
-	git.in_len = paths.len;
-	git.out = NULL;
+	if (left->paths.err || !left->paths.len)
+		return left->paths.err ? hf_fail_sys(err, ENOMEM, "memory", work->landing.name) : 0;
+	git.in = left->paths.s;
+	git.in_len = left->paths.len;
 	r = hf_git(&git, err, "update-index", "--add", "--remove", "-z", "--stdin", NULL);
 	if (r > 0 && work->failures++ < HF_LAND_TRIES)
 		return -EAGAIN;
 	return r > 0 ? hf_land_reject_said(work, "what it left cannot be added", &said, err) : r;
 }
 
-static int commit_rest(struct hf_land_work *work, const struct hf_touched *touched, struct hf_err *err)
+/* The commit failed: is there nothing to commit? Something was changed, and changed back. */
+static int is_same(const struct hf_land_work *work, struct hf_err *err)
+{
+	struct hf_git git = inside(work, NULL, NULL);
+	int r = hf_git(&git, err, "diff-index", "--cached", "--quiet", "HEAD", "--", NULL);
+
+	return r < 0 ? r : r == 0;
+}
+
+/* left->tip becomes "" when there is a new commit. */
+static int commit_rest(struct hf_land_work *work, struct hf_left *left, struct hf_err *err)
 {
 	static const char *const nobody[] = { "GIT_AUTHOR_NAME=Holdfast", "GIT_AUTHOR_EMAIL=holdfast@localhost",
 					      "GIT_COMMITTER_NAME=Holdfast", "GIT_COMMITTER_EMAIL=holdfast@localhost", NULL };
 	AUTO(hf_buf_done) struct hf_buf message = HF_BUF_INIT;
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	struct hf_git git = inside(work, NULL, &said);
-	int r = stage_rest(work, touched, err);
+	int r = stage_rest(work, left, err);
 
-	if (r != 0)
+	if (r != 0 || (!left->is_staged && !left->paths.len))
 		return r;
-	r = hf_git(&git, err, "diff-index", "--cached", "--quiet", "HEAD", "--", NULL);
-	if (r == 0 || r < 0)
-		return r;
-	r = has_identity(work, err);
-	if (r < 0)
-		return r;
-	git.env = r ? NULL : nobody;
 	make_message(work, &message);
 	git.in = message.s;
 	git.in_len = message.len;
 	git.hooks = 1;
 	if (message.err)
 		return hf_fail_sys(err, ENOMEM, "memory", work->landing.name);
-	r = hf_git(&git, err, "commit", "--quiet", "--no-gpg-sign", "--cleanup=whitespace", "-F", "-", NULL);
-	if (r > 0 && work->failures++ < HF_LAND_TRIES)
+	for (int try = 0; try < 2; try++) {
+		r = hf_git(&git, err, "commit", "--quiet", "--no-gpg-sign", "--cleanup=whitespace", "-F", "-", NULL);
+		if (r <= 0) {
+			left->tip[0] = '\0';
+			return r;
+		}
+		r = is_same(work, err);
+		if (r != 0)
+			return r < 0 ? r : 0;
+		/* git asks for the name of its user before it runs a hook. */
+		r = has_identity(work, err);
+		if (r != 0)
+			break;
+		git.env = nobody;
+	}
+	if (r < 0)
+		return r;
+	if (work->failures++ < HF_LAND_TRIES)
 		return -EAGAIN;
-	return r > 0 ? hf_land_reject_said(work, "what it left cannot be committed (a hook?)", &said, err) : r;
+	return hf_land_reject_said(work, "what it left cannot be committed (a hook?)", &said, err);
 }
 
 /* -- the whole -------------------------------------------------------------------------- */
@@ -277,16 +199,26 @@ static int nothing_to_land(struct hf_land_work *work, const struct hf_touched *t
 	return hf_land_reject(work, err, "it made nothing, and the commit that it began with is not part of the branch (rewritten?)");
 }
 
-static int count_commits(struct hf_land_work *work, struct hf_err *err)
+/* Is the tip built on what it began with, and how many commits are that? 0; 1 it is rejected; an error. */
+static int count_commits(struct hf_land_work *work, const struct hf_land_came *came, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
 	char range[2 * HF_LAND_OID_MAX + 4];
+	/* The real repository is asked, which the agent has not touched. */
 	struct hf_git git = { .dir = work->landing.common, .out = &out };
 	int r;
 
+	work->landing.commits = came->commits;
+	if (came->is_known)
+		return 0;
+	r = hf_git(&git, err, "merge-base", "--is-ancestor", work->landing.base, work->landing.tip, NULL);
+	if (r > 0)
+		work->landing.tip[0] = '\0';
+	if (r != 0)
+		return r < 0 ? r :
+			       hf_land_reject(work, err, "its history no longer contains the commit that it began with (rewritten?)");
 	(void)snprintf(range, sizeof(range), "%s..%s", work->landing.base, work->landing.tip);
 	r = hf_git(&git, err, "rev-list", "--count", range, NULL);
-	work->landing.commits = 0;
 	for (const char *c = out.s; r == 0 && *c >= '0' && *c <= '9'; c++)
 		work->landing.commits = work->landing.commits * 10 + (unsigned)(*c - '0');
 	return r < 0 ? r : 0;
@@ -300,8 +232,13 @@ static int keep(struct hf_land_work *work, struct hf_err *err)
 	char ref[HF_NAME_KEY_MAX + 32];
 	int r;
 
+	r = hf_land_transaction_keep(landing, &work->refs, err);
+	if (landing->verify[0])
+		hf_land_transaction_done(&work->refs);
 	hf_land_ref(landing->name, ref);
-	r = hf_git(&git, err, "update-ref", "-m", "holdfast: kept", ref, landing->tip, NULL);
+	/* The other way, which says why. */
+	if (r > 0)
+		r = hf_git(&git, err, "update-ref", ref, landing->tip, NULL);
 	if (r != 0)
 		return r < 0 ? r : hf_git_failed(&said, landing->common, "update-ref", err);
 	struct hf_field fields[] = { HF_FIELD_TEXT("branch", hf_land_short(landing->branch)),
@@ -311,52 +248,45 @@ static int keep(struct hf_land_work *work, struct hf_err *err)
 	return 0;
 }
 
+/* What the agent did not commit is committed. */
+static int commit_left(struct hf_land_work *work, const struct hf_touched *touched, struct hf_left *left, struct hf_err *err)
+{
+	int r = hf_left_read(work, touched, left, err);
+
+	if (r == 0)
+		r = add_also(work, touched, left, err);
+	while (r == 0 && (r = commit_rest(work, left, err)) == -EAGAIN) {
+		/* Seen through the sandbox: a lock of a user's git, which is gone in a moment. */
+		hf_pause(50 * HF_MSEC);
+		r = hf_left_unlock(work, touched, err);
+	}
+	return r;
+}
+
 int hf_land_collect(struct hf_land_work *work, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	AUTO(hf_touched_done) struct hf_touched touched = { 0 };
+	AUTO(hf_left_done) struct hf_left left = { .paths = HF_BUF_INIT };
 	struct hf_landing *landing = &work->landing;
-	AUTO(locks_done) struct locks locks = { 0 };
-	struct hf_git git = inside(work, NULL, &said);
-	char tip[HF_LAND_OID_MAX] = "";
+	struct hf_land_came came = { 0 };
 	int r = hf_touched_read(work->landings, landing, landing->plan, &touched, err);
 
 	/* Nothing in it differs from what is outside: no git needs to look. */
 	if (r == 0 && touched.n_changes == 0)
 		return nothing_to_land(work, &touched, err);
 	if (r == 0)
-		r = find_locks(work, &touched, &locks, err);
-	if (r == 0)
-		r = look(work, &locks, tip, err);
-	if (r == 0)
-		while ((r = commit_rest(work, &touched, err)) == -EAGAIN) {
-			/* Seen through the sandbox: a lock of a user's git, which is gone in a moment. */
-			hf_pause(50 * HF_MSEC);
-			git.before = remove_locks;
-			git.before_arg = &locks;
-			r = hf_git_act(&git, "remove locks in", err);
-			git.before = NULL;
-			if (r < 0)
-				return r;
-		}
-	if (r == 0)
-		r = hf_git_oid(&git, "HEAD^{commit}", tip, err);
+		r = commit_left(work, &touched, &left, err);
 	if (r != 0)
 		return r;
-	if (strcmp(tip, landing->base) == 0)
+	if (strcmp(left.tip, landing->base) == 0)
 		return nothing_to_land(work, &touched, err);
-	r = hf_land_export(work, landing->plan, tip, landing->base, &said, err);
+	r = hf_land_export(work, landing->plan, landing->base, left.tip, &came, &said, err);
 	if (r != 0)
 		return r < 0 ? r : hf_land_reject_said(work, "its commits cannot be taken", &said, err);
-	/* From here on the real repository is asked, which the agent has not touched. */
-	git = (struct hf_git){ .dir = landing->common };
-	r = hf_git(&git, err, "merge-base", "--is-ancestor", landing->base, tip, NULL);
-	if (r != 0)
-		return r < 0 ? r :
-			       hf_land_reject(work, err, "its history no longer contains the commit that it began with (rewritten?)");
-	hf_copy_text(landing->tip, sizeof(landing->tip), tip);
-	r = hf_land_check_changes(work, &touched, err);
+	hf_copy_text(landing->tip, sizeof(landing->tip), left.tip);
+	r = count_commits(work, &came, err);
 	if (r == 0)
-		r = count_commits(work, err);
+		r = hf_land_check_changes(work, &touched, err);
 	return r != 0 ? r : keep(work, err);
 }

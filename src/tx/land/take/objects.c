@@ -7,9 +7,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
@@ -17,8 +19,8 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
-#include "hf/tx/land/git/git.h"
-#include "hf/tx/land/candidate/land.h"
+#include "hf/tx/land/git/refs.h"
+#include "hf/tx/land/take/connected.h"
 
 struct quarantine {
 	int objects; /* the repository's */
@@ -117,38 +119,84 @@ static int migrate(const struct quarantine *q, struct hf_err *err)
 	return hf_sync_dir(there) < 0 ? FAIL_SYS(err, "fsync", "pack") : 0;
 }
 
-/* The pack, in a file that has no name. */
-static int make_pack(struct hf_land_work *work, const char *plan, const char *tip, const char *base, int fd,
-		     struct hf_buf *said, struct hf_err *err)
-{
-	char revs[2 * HF_LAND_OID_MAX + 8];
-	struct hf_git git = { .plans = work->landings->plans, .plan = plan, .dir = work->landing.top, .out_fd = fd,
-			      .said = said, .in = revs };
+/* -- from inside ------------------------------------------------------------------------ */
 
-	git.in_len = (size_t)snprintf(revs, sizeof(revs), "%s\n%s%s%s", tip, base[0] ? "^" : "", base, base[0] ? "\n" : "");
-	return hf_git(&git, err, "pack-objects", "--revs", "--thin", "--stdout", "-q", "--delta-base-offset", NULL);
+/* HEAD, read by the child that becomes the git which packs it; both see it. No process but that one is in the sandbox. */
+struct head {
+	char git_dir[PATH_MAX], common[PATH_MAX];
+	char oid[HF_LAND_OID_MAX];
+};
+
+static void unmap(struct head **head)
+{
+	if (*head)
+		(void)munmap(*head, sizeof(**head));
 }
 
-static int take_pack(struct hf_land_work *work, const struct quarantine *q, int fd, const char *tip,
+static int read_head(void *arg)
+{
+	struct head *head = arg;
+
+	if (hf_git_loose_head(head->git_dir, head->common, head->oid))
+		head->oid[0] = '\0';
+	return 0;
+}
+
+/* The pack, in a file that has no name. */
+static int make_pack(struct hf_land_work *work, const char *plan, char tip[HF_LAND_OID_MAX], const char *base, int fd,
 		     struct hf_buf *said, struct hf_err *err)
 {
-	struct hf_git git = { .dir = work->landing.common, .env = (const char *const *)q->env, .said = said, .in_fd = fd };
+	AUTO(unmap) struct head *head = NULL;
+	char revs[2 * HF_LAND_OID_MAX + 16];
+	struct hf_git git = { .plans = work->landings->plans, .plan = plan, .dir = work->landing.top, .out_fd = fd,
+			      .said = said, .in = revs };
+	int r;
+
+	if (!tip[0] && strlen(work->landing.git_dir) < PATH_MAX && strlen(work->landing.common) < PATH_MAX) {
+		head = mmap(NULL, sizeof(*head), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (head == MAP_FAILED)
+			head = NULL;
+	}
+	if (head) {
+		hf_copy_text(head->git_dir, sizeof(head->git_dir), work->landing.git_dir);
+		hf_copy_text(head->common, sizeof(head->common), work->landing.common);
+		git.before = read_head;
+		git.before_arg = head;
+	}
+	git.in_len = (size_t)snprintf(revs, sizeof(revs), "%s\n%s%s%s", tip[0] ? tip : "HEAD", base[0] ? "^" : "", base,
+				      base[0] ? "\n" : "");
+	r = hf_git(&git, err, "pack-objects", "--revs", "--thin", "--stdout", "-q", "--delta-base-offset", NULL);
+	if (r != 0 || tip[0])
+		return r;
+	if (head && head->oid[0]) {
+		hf_copy_text(tip, HF_LAND_OID_MAX, head->oid);
+		return 0;
+	}
+	git.out_fd = 0;
+	git.in = NULL;
+	git.before = NULL;
+	return hf_git_oid(&git, "HEAD^{commit}", tip, err);
+}
+
+static int take_pack(struct hf_land_work *work, const struct quarantine *q, int fd, const char *tip, const char *base,
+		     struct hf_land_came *came, struct hf_buf *said, struct hf_err *err)
+{
+	const char *const *env = (const char *const *)q->env;
+	struct hf_git git = { .dir = work->landing.common, .env = env, .said = said, .in_fd = fd };
 	int r;
 
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return FAIL_SYS(err, "lseek", "pack");
 	r = hf_git(&git, err, "index-pack", "--stdin", "--fix-thin", "--strict", NULL);
-	if (r != 0)
-		return r;
-	git.in_fd = 0;
-	return hf_git(&git, err, "rev-list", "--objects", "--quiet", tip, "--not", "--all", NULL);
+	return r != 0 ? r : hf_land_connected(work, env, tip, base, came, said, err);
 }
 
-int hf_land_export(struct hf_land_work *work, const char *plan, const char *tip, const char *base,
-		   struct hf_buf *ret_said, struct hf_err *err)
+int hf_land_export(struct hf_land_work *work, const char *plan, const char *base, char tip[HF_LAND_OID_MAX],
+		   struct hf_land_came *came, struct hf_buf *ret_said, struct hf_err *err)
 {
 	AUTO(quarantine_done) struct quarantine q = { .objects = -1 };
 	AUTO_FD fd = hf_open_at(work->landings->dirfd, ".", O_RDWR | O_TMPFILE, 0600);
+	struct hf_land_came ignored;
 	int r;
 
 	if (fd < 0)
@@ -160,7 +208,7 @@ int hf_land_export(struct hf_land_work *work, const char *plan, const char *tip,
 	if (r == 0)
 		r = open_quarantine(&work->landing, &q, err);
 	if (r == 0)
-		r = take_pack(work, &q, fd, tip, ret_said, err);
+		r = take_pack(work, &q, fd, tip, base, came ? came : &ignored, ret_said, err);
 	if (r == 0)
 		r = migrate(&q, err);
 	return r > 0 ? 1 : r;

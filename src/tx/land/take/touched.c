@@ -8,6 +8,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/plan/target/target.h"
+#include "hf/sys/io.h"
 #include "hf/tx/land/take/touched.h"
 
 #define LOCKS_MAX 1000 /* a git holds a few; more are an agent's game, and stay */
@@ -68,30 +69,71 @@ static int add(char ***list, size_t *n, char *path)
 }
 
 /* git calls each of its lock files NAME.lock, and allows no ref that ends so. */
-static int note_lock(struct hf_touched *touched, const struct hf_change *change)
+static int is_lock(const struct hf_touched *touched, const struct hf_change *change)
+{
+	size_t len = strlen(change->path);
+
+	return touched->n_locks < LOCKS_MAX && change->kind == HF_CHANGE_ADDED && S_ISREG(change->new_mode) && len >= 5 &&
+	       strcmp(change->path + len - 5, ".lock") == 0;
+}
+
+/* What git has there as long as it is not done. */
+static int is_unfinished(const char *name)
+{
+	static const char *const names[] = { "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply",
+					     "sequencer", "BISECT_LOG" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(names[i], name) == 0)
+			return 1;
+	return 0;
+}
+
+/* A branch that was packed outside and is a file here (begin.c), with the directories that it needs: it says what is there outside. */
+static int is_as_begun(const struct hf_touched *touched, const struct hf_change *change, const char *name)
+{
+	char text[HF_LAND_OID_MAX + 2];
+	ssize_t n;
+
+	if (strncmp(name, "refs/heads/", 11) != 0 || change->kind != HF_CHANGE_ADDED)
+		return 0;
+	if (S_ISDIR(change->new_mode))
+		return 1;
+	n = change->new_fd >= 0 ? hf_pread_all(change->new_fd, text, sizeof(text) - 1, 0) : -1;
+	if (n <= 1 || text[n - 1] != '\n')
+		return 0;
+	text[n - 1] = '\0';
+	return strcmp(text, touched->landing->base) == 0;
+}
+
+/* In a git directory. */
+static int note_git(struct hf_touched *touched, const struct hf_change *change)
 {
 	const struct hf_landing *landing = touched->landing;
 	const char *target = target_of(touched, change->sandbox);
-	size_t len = strlen(change->path);
-	char *path;
+	AUTO_FREE char *path = NULL;
 
-	if (touched->n_locks == LOCKS_MAX || change->kind != HF_CHANGE_ADDED || !S_ISREG(change->new_mode) || len < 5 ||
-	    strcmp(change->path + len - 5, ".lock") != 0)
-		return 0;
-	if (!target || asprintf(&path, "%s/%s", target, change->path) < 0)
+	if (!target || asprintf(&path, "%s/%s", target, change->path) < 0) {
+		path = NULL;
 		return -ENOMEM;
-	if (hf_path_is_in(path, landing->git_dir) || hf_path_is_in(path, landing->common))
-		return add(&touched->locks, &touched->n_locks, path);
-	free(path);
-	return 0;
+	}
+	if (hf_path_is_in(path, landing->git_dir) && strlen(path) > strlen(landing->git_dir))
+		touched->is_unfinished |= change->new_mode != 0 && is_unfinished(path + strlen(landing->git_dir) + 1);
+	else if (!hf_path_is_in(path, landing->common))
+		return 0;
+	if (hf_path_is_in(path, landing->common) && strlen(path) > strlen(landing->common) &&
+	    is_as_begun(touched, change, path + strlen(landing->common) + 1))
+		touched->n_changes--;
+	return is_lock(touched, change) ? add(&touched->locks, &touched->n_locks, ptr_take(&path)) : 0;
 }
 
 static int note(void *arg, const struct hf_change *change)
 {
 	struct hf_touched *touched = arg;
-	int r = note_lock(touched, change);
+	int r;
 
 	touched->n_changes++;
+	r = note_git(touched, change);
 	if (r < 0 || strcmp(change->sandbox, touched->skip) != 0 || strcmp(change->path, ".git") == 0 ||
 	    strncmp(change->path, ".git/", 5) == 0)
 		return r;

@@ -13,6 +13,7 @@ struct hf_touched {
 	char **paths; /* relative to the top of the work tree; sorted */
 	size_t n;
 	size_t n_changes; /* all of them, those in the git directory counted; 0: the sandbox shows what is there outside */
+	int is_unfinished; /* 1: a merge, rebase, cherry-pick or bisect was begun inside, and not ended */
 	char **locks; /* absolute; lock files that a git made inside and did not take away */
 	size_t n_locks;
 	const struct hf_landing *landing;
@@ -32,6 +33,23 @@ int hf_touched_has(const struct hf_touched *touched, const char *path);
 /* Was anything in the directory changed inside? For a submodule, which git lists as one path. */
 int hf_touched_below(const struct hf_touched *touched, const char *dir);
 void hf_touched_done(struct hf_touched *touched);
+
+/* What the agent left. left.c */
+struct hf_left {
+	char tip[HF_LAND_OID_MAX]; /* HEAD */
+	int is_staged;             /* 1: the index differs from that */
+	struct hf_buf paths;       /* each with a NUL: changed by the agent and not in the index */
+};
+
+/* In the sandbox, where locks without a holder are removed first. 0; 1 it is rejected; an error. */
+int hf_left_read(struct hf_land_work *work, const struct hf_touched *touched, struct hf_left *ret, struct hf_err *err);
+
+/* Adds a path, if the agent changed it; what is only seen through the sandbox is another's. 0; 1 it is rejected; an error. */
+int hf_left_add(struct hf_land_work *work, const struct hf_touched *touched, const char *path, struct hf_left *left, struct hf_err *err);
+
+/* Removes locks, and what a user's git has under way and is seen through the sandbox. */
+int hf_left_unlock(struct hf_land_work *work, const struct hf_touched *touched, struct hf_err *err);
+void hf_left_done(struct hf_left *left);
 
 /* The landing is rejected, its sandbox kept, with the reason on record. 1, or an error. collect.c */
 int hf_land_reject(struct hf_land_work *work, struct hf_err *err, const char *text);

@@ -1,0 +1,122 @@
+/* tx/land/take/left.c - what the agent left in its sandbox: its HEAD, and what it did not commit. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
+#include "hf/tx/land/git/git.h"
+#include "hf/tx/land/take/touched.h"
+
+void hf_left_done(struct hf_left *left)
+{
+	hf_buf_done(&left->paths);
+}
+
+/* -- what has no holder ---------------------------------------------------------------- */
+
+struct obstacles {
+	const struct hf_touched *touched;
+	const char *git_dir;
+};
+
+/*
+ * In a child, inside. No process is left in the sandbox, so a lock there has no holder: a git that was killed made it, the agent's
+ * or ours. Those of index and HEAD also when they are only seen through it: a user's git, whose lock is none in the sandbox. The same for
+ * a merge or cherry-pick that a user has under way: a commit here would become part of it. What stays is told by the git that it stops.
+ */
+static int remove_obstacles(void *arg)
+{
+	static const char *const names[] = { "index.lock", "HEAD.lock", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD" };
+	const struct obstacles *obstacles = arg;
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (snprintf(path, sizeof(path), "%s/%s", obstacles->git_dir, names[i]) < (int)sizeof(path))
+			(void)unlink(path);
+	for (size_t i = 0; i < obstacles->touched->n_locks; i++)
+		(void)unlink(obstacles->touched->locks[i]);
+	return 0;
+}
+
+int hf_left_unlock(struct hf_land_work *work, const struct hf_touched *touched, struct hf_err *err)
+{
+	struct obstacles obstacles = { touched, work->landing.git_dir };
+	struct hf_git git = { .plans = work->landings->plans, .plan = work->landing.plan, .dir = work->landing.top,
+			      .before = remove_obstacles, .before_arg = &obstacles };
+
+	return hf_git_act(&git, "remove locks in", err);
+}
+
+/* -- by one status --------------------------------------------------------------------- */
+
+#define OID_IS "# branch.oid "
+
+/* "1 XY SUB MODE MODE MODE OID OID PATH": behind the eighth space. */
+static const char *path_of(const char *row)
+{
+	for (int i = 0; i < 8 && row; i++) {
+		row = strchr(row, ' ');
+		row = row ? row + 1 : NULL;
+	}
+	return row;
+}
+
+int hf_left_add(struct hf_land_work *work, const struct hf_touched *touched, const char *path, struct hf_left *left, struct hf_err *err)
+{
+	size_t len = strlen(path);
+
+	if (len && path[len - 1] == '/')
+		return hf_land_reject(work, err, "it holds another repository, which a commit cannot");
+	if (hf_touched_has(touched, path) || hf_touched_below(touched, path))
+		hf_buf_add(&left->paths, path, len + 1);
+	return 0;
+}
+
+static int read_row(struct hf_land_work *work, const struct hf_touched *touched, const char *row, struct hf_left *left, struct hf_err *err)
+{
+	const char *path;
+	char text[200];
+
+	if (strncmp(row, OID_IS, strlen(OID_IS)) == 0 && hf_git_is_oid(row + strlen(OID_IS)))
+		hf_copy_text(left->tip, sizeof(left->tip), row + strlen(OID_IS));
+	if (strncmp(row, "u ", 2) == 0)
+		return hf_land_reject(work, err, "it has unmerged paths");
+	if (strncmp(row, "? ", 2) == 0)
+		return hf_left_add(work, touched, row + 2, left, err);
+	path = strncmp(row, "1 ", 2) == 0 && strlen(row) > 10 ? path_of(row) : NULL;
+	if (!path)
+		return 0;
+	left->is_staged |= row[2] != '.';
+	/* "SCMU": a submodule with other commits, with edits, with new files. The second kind could not be committed. */
+	if (row[5] == 'S' && row[6] == '.' && row[7] == 'M' && hf_touched_below(touched, path)) {
+		(void)snprintf(text, sizeof(text), "it changes files of the submodule %.100s", path);
+		return hf_land_reject(work, err, text);
+	}
+	return row[3] != '.' ? hf_left_add(work, touched, path, left, err) : 0;
+}
+
+int hf_left_read(struct hf_land_work *work, const struct hf_touched *touched, struct hf_left *ret, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
+	struct obstacles obstacles = { touched, work->landing.git_dir };
+	struct hf_git git = { .plans = work->landings->plans, .plan = work->landing.plan, .dir = work->landing.top, .out = &out,
+			      .said = &said, .before = remove_obstacles, .before_arg = &obstacles };
+	int r;
+
+	if (touched->is_unfinished)
+		return hf_land_reject(work, err, "a merge, rebase, cherry-pick or bisect was begun and not ended");
+	r = hf_git(&git, err, "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames", "--untracked-files=all",
+		   "--ignore-submodules=untracked", NULL);
+	if (r != 0)
+		return r < 0 ? r : hf_land_reject_said(work, "the agent left no repository that git can read", &said, err);
+	for (const char *at = out.s; r == 0 && at < out.s + out.len; at += strlen(at) + 1)
+		r = read_row(work, touched, at, ret, err);
+	if (r == 0 && !ret->tip[0])
+		r = hf_land_reject(work, err, "the agent left a repository without a commit");
+	return r;
+}
