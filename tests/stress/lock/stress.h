@@ -48,6 +48,7 @@ struct shared {
 	uint32_t dead; /* ended by a signal that was not ours */
 	uint32_t backwards, unguarded, overlaps, early, late, stuck, lost, other;
 	uint32_t acquired, actions, refused, timeouts, busy, broken, deleted, children;
+	int64_t longest_off; /* the longest that an acquisition was ready to run and had no processor */
 	uint32_t n_log;
 	struct acquisition log[LOG_MAX];
 };
