@@ -254,7 +254,7 @@ compiles() {
 
 @test "shell scripts pass shellcheck" {
     command -v shellcheck >/dev/null || skip "no shellcheck"
-    shellcheck tools/deps tools/check-fresh tools/wheel tests/clients/run tests/python/run tests/run .ci/run examples/demo examples/tour examples/*/*.sh bench/run tests/fuzz/run tests/model/run tests/fleet/cluster tests/fleet/cluster-inside.bash tests/fleet/chaos/run
+    shellcheck tools/deps tools/check-fresh tools/wheel tests/clients/run tests/python/run tests/run tests/schedule.bash .ci/run examples/demo examples/tour examples/*/*.sh bench/run tests/fuzz/run tests/model/run tests/fleet/cluster tests/fleet/cluster-inside.bash tests/fleet/chaos/run
 }
 
 @test "the C examples of headers and README compile" {
