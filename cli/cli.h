@@ -33,6 +33,7 @@ struct cli {
 	int terminal;    /* stdout is one */
 	int colour;      /* stdout is a terminal that is not dumb, and NO_COLOR is not set */
 	int keep_status; /* cli_keep_status() */
+	int around;      /* it wraps another command: the system's failures are failures around that (125) */
 	const struct command *command;
 	struct hf_state *state; /* opened by cli_state() */
 	int dashes; /* by cli_options(): how many words stood before "--"; -1: there was none */
@@ -237,8 +238,14 @@ void cli_say(const struct cli *cli, const char *format, ...) __attribute__((form
 /* The message on stderr, the JSON form on stdout with --json; returns the status. */
 int cli_fail(const struct cli *cli, const struct hf_err *err);
 
+/* The same with a status that is not the one of the error's code. */
+int cli_fail_as(const struct cli *cli, const struct hf_err *err, int status);
+
 /* The same beside what was found all the same: with --json the error becomes part of `object`. */
 int cli_fail_beside(const struct cli *cli, const struct hf_err *err, json_t *object);
+
+/* The same in other words: the message as it is, `code` (HF_E_… or -errno) for the JSON form. */
+int cli_fail_words(const struct cli *cli, int code, int status, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* "holdfast NOUN VERB: …" and where the help is; returns HF_EXIT_USAGE. */
 int cli_usage(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));

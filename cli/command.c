@@ -25,8 +25,7 @@ int command_status_of(int code, int status)
 
 int command_not_executed(const struct cli *cli, const char *name, int error)
 {
-	cli_say(cli, "%s: %s", name, strerrordesc_np(-error));
-	return hf_spawn_status(-error);
+	return cli_fail_words(cli, error, hf_spawn_status(-error), "%s: %s", name, strerrordesc_np(-error));
 }
 
 void command_environment(const struct cli *cli, enum hf_lock_kind kind, const char *name,

@@ -146,6 +146,8 @@ static int explain_unknown(struct cli *cli, int argc, char **argv)
 		return cli_usage(cli, "there is no command '%s'%s%s%s", argv[0], near ? "; did you mean '" : "", near ? near : "",
 				 near ? "'?" : "");
 	}
+	if (argc < 2 && cli->json)
+		return cli_usage(cli, "'%s' needs a verb", argv[0]);
 	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		cli_help(argc < 2 ? stderr : stdout, argv[0]);
 		return argc < 2 ? HF_EXIT_USAGE : HF_EXIT_DONE;
@@ -235,6 +237,8 @@ int main(int argc, char **argv)
 		argc -= used;
 		argv += used;
 	}
+	if (argc == 0 && cli.json)
+		return finish(&cli, cli_usage(&cli, "a command is missing"));
 	if (argc == 0) {
 		cli_help(stderr, NULL);
 		return HF_EXIT_USAGE;

@@ -78,6 +78,7 @@ int cmd_file_edit(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	argv[n] = NULL; /* the words were moved together; there is room behind the last */
+	cli->around = 1;
 	work.path = argv[0];
 	edit.command = argv + 1;
 	status = file_begin(&work, 0, &go);

@@ -21,6 +21,7 @@ int cmd_file_with(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	argv[n] = NULL; /* the words were moved together; there is room behind the last */
+	cli->around = 1;
 	work.path = argv[0];
 	work.o.create = 1; /* what does not exist yet can be locked, too */
 	status = file_begin(&work, HF_FILE_FREE_ON_EXIT, &go);

@@ -37,6 +37,19 @@ static int choose(struct cli *cli, const char *given, int force, const char **re
 	return HF_EXIT_DONE;
 }
 
+static void print_switched(const struct cli *cli, const char *id, int on, int was_on)
+{
+	json_t *object;
+
+	if (!cli->json)
+		return;
+	object = json_object();
+	hf_view_set_name(&object, id);
+	hf_view_set(&object, "on", json_boolean(on));
+	hf_view_set(&object, "was_on", json_boolean(was_on));
+	cli_print_json(object);
+}
+
 int cmd_keep_on(struct cli *cli, int argc, char **argv)
 {
 	struct hf_keep_opts opts = { .size = sizeof(opts) };
@@ -80,6 +93,7 @@ int cmd_keep_on(struct cli *cli, int argc, char **argv)
 	if (r < 0)
 		return cli_fail(cli, &err);
 	cli_say(cli, "work mode of '%s' is on%s", id, r > 0 ? " (it was; time and counts begin anew)" : "");
+	print_switched(cli, id, 1, r > 0);
 	return HF_EXIT_DONE;
 }
 
@@ -107,6 +121,7 @@ int cmd_keep_off(struct cli *cli, int argc, char **argv)
 	if (r < 0)
 		return cli_fail(cli, &err);
 	cli_say(cli, "work mode of '%s' %s", id, r > 0 ? "is off" : "was off");
+	print_switched(cli, id, 0, r > 0);
 	return r > 0 ? HF_EXIT_DONE : HF_EXIT_NO;
 }
 
@@ -180,8 +195,8 @@ int cmd_keep_status(struct cli *cli, int argc, char **argv)
 	if (r < 0)
 		return cli_fail(cli, &err);
 	if (r == 0 && id)
-		cli_say(cli, "'%s' is not in work mode", id);
-	else if (r == 0)
-		cli_say(cli, "no session is in work mode");
-	return r > 0 ? HF_EXIT_DONE : HF_EXIT_NO;
+		return cli_fail_words(cli, HF_E_NO_SESSION, HF_EXIT_NO, "'%s' is not in work mode", id);
+	if (r == 0)
+		return cli_fail_words(cli, HF_E_NO_SESSION, HF_EXIT_NO, "no session is in work mode");
+	return HF_EXIT_DONE;
 }

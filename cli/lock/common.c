@@ -208,6 +208,8 @@ int lock_settle(struct cli *cli, const struct lock_context *context, const struc
 	if (o->on_timeout == ON_TIMEOUT_SKIP) {
 		lock_journal_timeout(context, HF_EV_LOCK_SKIPPED, name, waited, blocker, err);
 		cli_say(cli, "skipped: lock '%s': %s", name, err->detail);
+		if (cli->json)
+			cli_print_json(hf_view_conflict(context->kind, name, blocker, err, HF_EXIT_DONE));
 		return HF_EXIT_DONE;
 	}
 	return lock_say_busy(cli, context->kind, name, blocker, err, (int)o->busy_status);

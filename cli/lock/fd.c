@@ -7,6 +7,7 @@
  * The lock belongs to the open file, so it stays when this command has ended, and it
  * excludes flock(1) and every other user of flock(2). The file is left as it is.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,18 +45,30 @@ static int journal_timeout(struct cli *cli, enum hf_event event, const char *nam
 	return journalled;
 }
 
-/* The command runs with the lock, as it does in the shell that has the descriptor; it keeps it as long as it has it open. */
-static int become(const struct cli *cli, char **command)
+static int done(const struct cli *cli, int fd, int locked)
 {
-	return command[0] ? command_become(cli, command) : HF_EXIT_DONE;
+	json_t *object;
+
+	if (!cli->json)
+		return HF_EXIT_DONE;
+	object = json_object();
+	cli_set(object, "fd", json_integer(fd));
+	cli_set(object, "locked", json_boolean(locked));
+	cli_print_json(object);
+	return HF_EXIT_DONE;
+}
+
+/* The command runs with the lock, as it does in the shell that has the descriptor; it keeps it as long as it has it open. */
+static int become(const struct cli *cli, char **command, int fd, int locked)
+{
+	return command[0] ? command_become(cli, command) : done(cli, fd, locked);
 }
 
 static int unlock(const struct cli *cli, int fd)
 {
-	if (flock(fd, LOCK_UN) == 0)
-		return HF_EXIT_DONE;
-	cli_say(cli, "descriptor %d: %m", fd);
-	return HF_EXIT_OS;
+	int r = flock(fd, LOCK_UN) == 0 ? 0 : -errno;
+
+	return r == 0 ? done(cli, fd, 0) : cli_fail_words(cli, r, HF_EXIT_OS, "descriptor %d: %s", fd, strerrordesc_np(-r));
 }
 
 int cmd_lock_fd(struct cli *cli, int argc, char **argv)
@@ -96,16 +109,18 @@ int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 	opts.wait_ns = o.wait_ns;
 	r = hf_lock_fd((int)fd, &opts, &holder, &err);
 	if (r >= 0)
-		return become(cli, argv + 1);
+		return become(cli, argv + 1, (int)fd, 1);
 	if (r != HF_E_BUSY && r != HF_E_TIMEOUT)
 		return cli_fail(cli, &err);
 	waited = hf_mono_now().ns - start.ns;
 	if (o.on_timeout == ON_TIMEOUT_PROCEED &&
 	    journal_timeout(cli, HF_EV_LOCK_FAIL_OPEN, name, waited, &holder, &err)) {
 		cli_say(cli, "%s: going on WITHOUT the lock", name);
-		return become(cli, argv + 1);
+		return become(cli, argv + 1, (int)fd, 0);
 	}
 	if (o.on_timeout == ON_TIMEOUT_SKIP)
 		(void)journal_timeout(cli, HF_EV_LOCK_SKIPPED, name, waited, &holder, &err);
-	return lock_say_busy(cli, HF_LOCK_KIND_NAME, name, &holder, &err, (int)o.busy_status);
+	/* A shell that goes on by itself must hear that it does not have the lock; a command that is not run needs no alarm. */
+	return lock_say_busy(cli, HF_LOCK_KIND_NAME, name, &holder, &err,
+			     o.on_timeout == ON_TIMEOUT_SKIP && argv[1] ? HF_EXIT_DONE : (int)o.busy_status);
 }

@@ -285,6 +285,7 @@ int cmd_lock_run(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	argv[n] = NULL; /* the words were moved together; there is room behind the last */
+	cli->around = 1;
 	run.name = argv[0];
 	run.command = argv + 1;
 	status = lock_options_check(cli, &run.o);

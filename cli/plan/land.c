@@ -120,10 +120,8 @@ int cmd_land_begin(struct cli *cli, int argc, char **argv)
 	r = hf_land_find(argv[1], branch, &place, &context.plan.err);
 	if (r < 0)
 		return cli_fail(cli, &context.plan.err);
-	if (r == 0) {
-		cli_say(cli, "%s is not in a git work tree", argv[1]);
-		return HF_EXIT_REFUSED;
-	}
+	if (r == 0)
+		return cli_fail_words(cli, HF_E_LAND, HF_EXIT_REFUSED, "%s is not in a git work tree", argv[1]);
 	if (place.moved_up)
 		cli_say(cli, "the work tree as a whole is taken: %s", place.top);
 	if (place.n_dirty)

@@ -101,6 +101,7 @@ int cmd_plan_enter(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	argv[n] = NULL; /* the words were moved together; there is room behind the last */
+	cli->around = 1;
 	opts.argv = argv + 1;
 	opts.started = say_entered;
 	opts.arg = cli;
@@ -110,9 +111,9 @@ int cmd_plan_enter(struct cli *cli, int argc, char **argv)
 		return command_status_around(status);
 	(void)fflush(stdout);
 	if (hf_plan_enter(context.plans, argv[0], &opts, &entered, &context.err) < 0)
-		return command_status_around(cli_fail(cli, &context.err));
+		return cli_fail(cli, &context.err);
 	if (entered.exec_error)
-		cli_say(cli, "%s: %s", argv[1], strerrordesc_np(entered.exec_error));
+		(void)command_not_executed(cli, argv[1], -entered.exec_error);
 	if (entered.flags & HF_ENTERED_LEFT)
 		cli_say(cli, "processes of the command still run in the sandbox; it settles when they have ended");
 	return entered.exit_status;

@@ -104,19 +104,19 @@ void cli_say(const struct cli *cli, const char *format, ...)
 	cli_talk_end(&talk);
 }
 
-static void print_usage_json(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+static void print_error_json(const char *code, int status, const char *format, va_list args) __attribute__((format(printf, 3, 0)));
 
 /* The shape of every error. */
-static void print_usage_json(const char *format, va_list args)
+static void print_error_json(const char *code, int status, const char *format, va_list args)
 {
 	json_t *object = json_object(), *error = json_object();
 	char *text;
 
 	if (vasprintf(&text, format, args) < 0)
 		cli_die_oom();
-	cli_set(error, "code", json_string("usage"));
+	cli_set(error, "code", json_string(code));
 	cli_set(error, "message", cli_text(text));
-	cli_set(error, "exit", json_integer(HF_EXIT_USAGE));
+	cli_set(error, "exit", json_integer(status));
 	cli_set(object, "error", error);
 	cli_print_json(object);
 	free(text);
@@ -130,7 +130,7 @@ int cli_usage(const struct cli *cli, const char *format, ...)
 
 	if (cli->json) {
 		va_start(args, format);
-		print_usage_json(format, args);
+		print_error_json("usage", HF_EXIT_USAGE, format, args);
 		va_end(args);
 	}
 	if (cli->quiet)
@@ -182,10 +182,16 @@ void cli_print_json(json_t *object)
 	json_decref(object);
 }
 
-int cli_fail_beside(const struct cli *cli, const struct hf_err *err, json_t *object)
+static int status_of(const struct cli *cli, const struct hf_err *err)
+{
+	int status = hf_err_exit_status(err->code);
+
+	return cli->around && status == HF_EXIT_OS ? HF_EXIT_AROUND : status;
+}
+
+static int fail(const struct cli *cli, const struct hf_err *err, int status, json_t *object)
 {
 	char text[HF_ERR_TEXT_MAX];
-	int status = hf_err_exit_status(err->code);
 
 	(void)hf_err_format(err, text, sizeof(text));
 	cli_say(cli, "%s", text);
@@ -196,9 +202,39 @@ int cli_fail_beside(const struct cli *cli, const struct hf_err *err, json_t *obj
 	return status;
 }
 
+int cli_fail_beside(const struct cli *cli, const struct hf_err *err, json_t *object)
+{
+	return fail(cli, err, status_of(cli, err), object);
+}
+
+int cli_fail_as(const struct cli *cli, const struct hf_err *err, int status)
+{
+	return fail(cli, err, status, cli->json ? json_object() : NULL);
+}
+
 int cli_fail(const struct cli *cli, const struct hf_err *err)
 {
-	return cli_fail_beside(cli, err, cli->json ? json_object() : NULL);
+	return cli_fail_as(cli, err, status_of(cli, err));
+}
+
+int cli_fail_words(const struct cli *cli, int code, int status, const char *format, ...)
+{
+	char word[HF_VIEW_CODE_MAX], *text;
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		cli_die_oom();
+	va_end(args);
+	cli_say(cli, "%s", text);
+	free(text);
+	if (cli->json) {
+		hf_view_error_code(code, word);
+		va_start(args, format);
+		print_error_json(word, status, format, args);
+		va_end(args);
+	}
+	return status;
 }
 
 void cli_colour(const struct cli *cli, const char *code)

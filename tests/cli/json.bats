@@ -7,6 +7,7 @@ DOC="$BATS_TEST_DIRNAME/../../docs/JSON.md"
 stage() {
     hf run fix-160 -- bash -c 'exit 9' >/dev/null 2>&1 || true
     hf run fix-160 --detach --deadline 1h -- sleep 600 >/dev/null
+    hf run busy --detach -- sleep 600 >/dev/null
     hf run said -- echo working >/dev/null
     # Its owner ends with the test.
     spawn sleep 600
@@ -95,4 +96,54 @@ example() { awk -v command="\$ holdfast $1" '$0 == command { on = 1; next } on &
         jq -e '[.. | objects | keys[] | select(test("_(ns|us|seconds|kb|mb)$"))] == []' given
     done
     jq -e '.key == "caf%E9" and (.name | startswith("caf"))' given
+}
+
+# fails STATUS COMMAND...: it exits so, and an error on standard output says the same
+fails() {
+    local status=0 want=$1
+    shift
+    hf --json "$@" >given 2>/dev/null </dev/null || status=$?
+    if [ "$status" -ne "$want" ] || ! jq -es --argjson exit "$want" 'length == 1 and .[0].v == 1 and .[0].error.exit == $exit and (.[0].error.message | length > 5)' given >/dev/null; then
+        echo "$* ($status): $(cat given)"
+        return 1
+    fi
+}
+
+@test "every failure is an object with the exit status: wrong usage of each verb, commands that cannot be run, what Holdfast refuses" {
+    fails 2
+    fails 2 nosuch
+    fails 2 lock
+    fails 2 lock nosuch
+    n=0
+    while read -r verb; do
+        fails 2 $verb --no-such-option
+        n=$((n + 1))
+    done < <(hf help | sed -nE '/^  --dir/q; s/^  ([a-z]+( [a-z-]+)?) {2,}.*/\1/p')
+    [ "$n" -ge 75 ]
+    fails 127 lock run a -- ./nosuch
+    fails 127 file with agents.json -- ./nosuch
+    fails 125 file edit nosuch -- cat
+    fails 1 keep status
+    fails 1 keep status --session s
+    mkdir plain
+    fails 3 land begin fix-172 plain
+    hf run one --detach --group g --max-active 1 -- sleep 600 >/dev/null
+    fails 9 run two --group g --max-active 1 -E 9 -- true
+}
+
+@test "a skip is told as JSON with exit 0; a descriptor that is locked or unlocked, too" {
+    spawn sleep 600
+    hf lock acquire build --pid "$spawned_pid" >/dev/null
+    hf --json lock run build -n --on-timeout skip -- touch ran >given
+    jq -e '.conflict and .error.code == "busy" and .error.exit == 0' given
+    [ ! -e ran ]
+    exec 8<>shared 9<>shared
+    hf --json lock fd 8 >given
+    jq -e '.fd == 8 and .locked' given
+    # The shell must hear that it does not have the lock; a command that is not run needs no alarm.
+    expect 1 hf lock fd 9 -n --on-timeout skip
+    expect 0 hf lock fd 9 -n --on-timeout skip -- touch ran
+    [ ! -e ran ]
+    hf --json lock fd 8 --unlock >given
+    jq -e '.fd == 8 and (.locked | not)' given
 }

@@ -101,19 +101,18 @@ static int say_failed(struct run *run, int r, const struct hf_run_report *report
 		cli_say(run->cli, "skipped: session '%s': %s", run->name, err->detail);
 		return HF_EXIT_DONE;
 	}
-	status = cli_fail(run->cli, err);
-	if (r == HF_E_LIMIT)
-		return (int)run->lock.busy_status;
-	return status == HF_EXIT_OS ? HF_EXIT_AROUND : status;
+	status = r == HF_E_LIMIT ? (int)run->lock.busy_status : hf_err_exit_status(err->code);
+	return cli_fail_as(run->cli, err, status == HF_EXIT_OS ? HF_EXIT_AROUND : status);
 }
 
-/* For those that read the result and not the status: it was Holdfast that said no, and why. */
+/* For those that read the result and not the status: it was Holdfast that said no, and why. Of a skip nothing else is printed. */
 static int write_failed(const struct run *run, const struct hf_err *err, int status)
 {
 	char text[HF_ERR_TEXT_MAX], reason[HF_VIEW_CODE_MAX];
+	int skipped = run->cli->json && status == HF_EXIT_DONE;
 	json_t *object;
 
-	if (!run->in.result && run->more.json_fd < 0)
+	if (!run->in.result && run->more.json_fd < 0 && !skipped)
 		return status;
 	(void)hf_err_format(err, text, sizeof(text));
 	hf_view_error_code(err->code, reason);
@@ -128,7 +127,10 @@ static int write_failed(const struct run *run, const struct hf_err *err, int sta
 		cli_die_oom();
 	(void)run_in_result(&run->in, object);
 	(void)run_more_json(run->cli, &run->more, object);
-	json_decref(object);
+	if (skipped)
+		cli_print_json(object);
+	else
+		json_decref(object);
 	return status;
 }
 
