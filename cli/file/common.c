@@ -81,6 +81,16 @@ static int64_t writer_wait(const struct file_options *o)
 	return wait_ns < o->limit_ns || o->limit_ns <= 0 ? wait_ns : o->limit_ns;
 }
 
+/* The number of an octal mode; 0: it is none. */
+static unsigned mode_of(const char *text)
+{
+	unsigned mode = 0;
+
+	for (; text && *text >= '0' && *text <= '7' && mode < 01000; text++)
+		mode = mode * 8 + (unsigned)(*text - '0');
+	return text && *text ? 0 : mode;
+}
+
 static int open_file(struct file_work *work, unsigned flags)
 {
 	const struct file_options *o = &work->o;
@@ -88,7 +98,9 @@ static int open_file(struct file_work *work, unsigned flags)
 				     .flags = flags | (o->create ? HF_FILE_CREATE : 0) |
 					      (o->follow ? HF_FILE_FOLLOW : 0) |
 					      (o->replace_symlink ? HF_FILE_REPLACE_SYMLINK : 0) |
-					      (o->break_links ? HF_FILE_BREAK_LINKS : 0),
+					      (o->break_links ? HF_FILE_BREAK_LINKS : 0) |
+					      (o->sidecar ? HF_FILE_SIDECAR : 0),
+				     .mode = mode_of(o->mode),
 				     .root = o->root,
 				     .backups = (unsigned)o->backups,
 				     .writer_wait_ns = writer_wait(o),
@@ -112,8 +124,10 @@ static int check_options(struct file_work *work)
 
 	if (status != HF_EXIT_DONE)
 		return status;
-	if (o->follow && (!o->root || o->replace_symlink))
-		return cli_usage(work->cli, "--follow needs --root DIR, and excludes --replace-symlink");
+	if (o->follow && o->replace_symlink)
+		return cli_usage(work->cli, "--follow and --replace-symlink exclude each other");
+	if (o->mode && (!o->create || mode_of(o->mode) == 0))
+		return cli_usage(work->cli, "--mode is an octal number such as 0600, and goes with --create");
 	if (o->backups > HF_FILE_BACKUPS_MAX)
 		return cli_usage(work->cli, "--backup keeps at most %d versions", HF_FILE_BACKUPS_MAX);
 	if (!work->path[0])
@@ -137,6 +151,8 @@ int file_begin(struct file_work *work, unsigned flags, int *ret_go)
 	work->context.kind = HF_LOCK_KIND_FILE;
 	r = hf_file_lock(work->file, work->o.lock.wait_ns, &blocker, &work->err);
 	*ret_go = r == 0;
+	if (r == 0 && hf_file_made_sidecar(work->file))
+		file_exclude(hf_file_lock_fd(work->file));
 	/* A refusal for safety is no time-out, whatever the policy on those. */
 	if (r < 0 && hf_err_exit_status(r) == HF_EXIT_REFUSED)
 		return cli_fail(work->cli, &work->err);

@@ -10,8 +10,10 @@ struct file_options {
 	const char *root;
 	int follow;
 	int replace_symlink;
+	int sidecar;
 	/* Of those that write. */
 	int create;
+	const char *mode;
 	int break_links;
 	uint64_t backups;
 	const char *validate;
@@ -33,13 +35,15 @@ struct file_options {
 	{ "conflict-exit-code", 'E', OPTION_COUNT, &(o).lock.busy_status, "N",                      \
 	  "exit status when the lock is busy (1)" },                                          \
 	{ "root", 0, OPTION_TEXT, &(o).root, "DIR", "the file must be inside DIR" },                \
-	{ "follow", 0, OPTION_FLAG, &(o).follow, NULL, "follow a symlink, inside --root" },         \
+	{ "follow", 0, OPTION_FLAG, &(o).follow, NULL, "follow a symlink in its directory, or inside --root" }, \
+	{ "sidecar", 0, OPTION_FLAG, &(o).sidecar, NULL, "make and lock .FILE.lock, for tools that use it" }, \
 	{ "replace-symlink", 0, OPTION_FLAG, &(o).replace_symlink, NULL,                            \
 	  "replace a symlink itself; its target is not read" }
 
 #define FILE_WRITE_SPECS(o)                                                                         \
 	FILE_LOCK_SPECS(o),                                                                         \
 	{ "create", 0, OPTION_FLAG, &(o).create, NULL, "a missing file counts as empty" },          \
+	{ "mode", 0, OPTION_TEXT, &(o).mode, "MODE", "of a file that --create makes: 0600" },       \
 	{ "break-links", 0, OPTION_FLAG, &(o).break_links, NULL,                                    \
 	  "replace one name of a file that has several" },                                          \
 	{ "backup", 0, OPTION_COUNT, &(o).backups, "N", "keep N earlier versions, FILE.~1~ the last" }, \
@@ -66,6 +70,9 @@ struct file_work {
  */
 int file_begin(struct file_work *work, unsigned flags, int *ret_go);
 void file_end(struct file_work *work);
+
+/* A lock file was made, which stays: git is told to ignore it, where it is in a work tree (exclude.c). Does nothing where it cannot. */
+void file_exclude(int sidecar_fd);
 
 /* Says that new content was not taken, journals it, and gives `status`. */
 int file_abandon(const struct file_work *work, int status, const char *format, ...)

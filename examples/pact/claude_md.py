@@ -54,7 +54,7 @@ def update_managed_block(path: Path, text: Optional[str], project: Optional[Path
     """Puts `text`, literally, between the markers; None takes the block out. Returns what was done, or None when nothing changed."""
 
     def change() -> Optional[str]:
-        changed = holdfast.edit_block(path, "PACT", text, LOCK_TIMEOUT_SECONDS, start=_start_marker(path), end=MANAGED_END_MARKER,
+        changed = holdfast.edit_block(path, "PACT", text, LOCK_TIMEOUT_SECONDS, sidecar=True, start=_start_marker(path), end=MANAGED_END_MARKER,
                                       root=project or path.parent, replace_symlink=True)
         return "Managed block updated." if changed else None
 

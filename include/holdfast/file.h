@@ -20,9 +20,16 @@
  *
  * What is locked is the directory entry: the resolved parent directory (device and inode)
  * and the last part of the path as it is written, so that all spellings of a path meet. A
- * named lock (lock.h: queue, identity, events) is taken first, and then, with the time
- * that is left, flock(2) on the file ".<leaf>.lock" beside it, which other tools use
- * too. That file is made 0600 and empty, is never written, and removed by hf_hook_uninstall alone.
+ * named lock (lock.h: queue, identity, events), in the state directory, is always taken, and first. Then, with the time
+ * that is left, flock(2) on the file ".<leaf>.lock" beside it, by which tools that know nothing of Holdfast lock (PACT,
+ * flock(1)): if it is there; else it is made if HF_FILE_SIDECAR asks for it, or if other users may change the file (the file or
+ * its directory is another user's, or writable for all, or for a group that is not the process's own), because their locks are
+ * in other state directories. It is made 0600 and empty, is never written, and removed by hf_hook_uninstall alone.
+ *
+ * So all processes with one state directory exclude each other, with HF_FILE_SIDECAR or without; and a tool, or a process with
+ * another state directory, whose lock file is there before the lock is taken. A lock file that comes later is taken before the
+ * commit: what was saved under it is a change (HF_E_CHANGED), and nothing is overwritten. What remains is a tool that makes the
+ * lock file for the first time, and reads, in the microseconds between that and the exchange; HF_FILE_SIDECAR rules that out.
  *
  * What is replaced is the whole file (L9): a temporary file beside it, all bytes, owner,
  * mode, extended attributes and ACL, fsync, then, under the guard of the lock and only if
@@ -100,9 +107,10 @@ struct hf_file;
 enum hf_file_flags {
 	HF_FILE_CREATE = 1 << 0,          /* a missing file counts as an empty one */
 	HF_FILE_REPLACE_SYMLINK = 1 << 1, /* a symlink is replaced; its target is not even read */
-	HF_FILE_FOLLOW = 1 << 2,          /* a symlink is followed, inside `root` only */
+	HF_FILE_FOLLOW = 1 << 2,          /* a symlink is followed, inside `root`; without one, in its own directory */
 	HF_FILE_BREAK_LINKS = 1 << 3,     /* a hard link is replaced; its other names keep the old */
 	HF_FILE_FREE_ON_EXIT = 1 << 4,    /* as HF_LOCK_FREE_ON_EXIT */
+	HF_FILE_SIDECAR = 1 << 5,         /* ".<leaf>.lock" is made and locked, too */
 };
 
 /* All zero means: an existing file, anywhere, no fence, no backups, no events. */
@@ -123,6 +131,7 @@ struct hf_file_opts {
 	int cancel_fd;           /* ends hf_file_lock, as in struct hf_lock_opts, with the two below; 0: none */
 	int (*go_on)(void *arg);
 	void *go_on_arg;
+	unsigned mode;           /* of a file that is made (HF_FILE_CREATE), whatever the umask says; 0: by the umask */
 };
 
 /*
@@ -140,13 +149,16 @@ HF_API const char *hf_file_lock_name(const struct hf_file *file);
 HF_API uint64_t hf_file_token(const struct hf_file *file);
 
 /*
- * The descriptor of ".<leaf>.lock" while it is locked, else -1. A program that becomes
+ * The descriptor of ".<leaf>.lock" while it is locked, else -1, also when there is none. A program that becomes
  * another by exec keeps the lock by clearing its FD_CLOEXEC.
  */
 HF_API int hf_file_lock_fd(const struct hf_file *file);
 
+/* 1 when this handle has made ".<leaf>.lock", which is to stay: a program may tell git to ignore it. */
+HF_API int hf_file_made_sidecar(const struct hf_file *file);
+
 /*
- * Takes both locks, waiting `wait_ns` for the two together (0: not at all; negative: for
+ * Takes the lock, or both, waiting `wait_ns` for the two together (0: not at all; negative: for
  * ever). Returns 0; HF_E_BUSY, HF_E_TIMEOUT, HF_E_DEADLOCK as hf_lock_acquire, with
  * *ret_blocker (may be NULL; pid 0 when unknown); HF_E_UNTRUSTED when what stands in the
  * place of the lock file is none; HF_E_CANCELLED; -errno. After a failure nothing is locked.

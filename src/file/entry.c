@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -94,8 +95,8 @@ int hf_entry_look(const struct hf_file *file, struct stat *ret_st, struct hf_err
 	if (file->flags & HF_FILE_REPLACE_SYMLINK)
 		return 2;
 	return FAIL(err, HF_E_KIND, "fstatat", file->path,
-		    "it is a symbolic link; --replace-symlink replaces the link itself, --follow "
-		    "with --root DIR follows it inside DIR");
+		    "it is a symbolic link; --follow follows it in its own directory, with --root DIR "
+		    "inside DIR; --replace-symlink replaces the link itself");
 }
 
 /* The leaf of `path`, and its parent (to be freed). */
@@ -188,6 +189,7 @@ static int pin(struct hf_file *file, int basefd, const char *path, const char *r
 static int follow(struct hf_file *file, const char *root, struct hf_err *err)
 {
 	char target[PATH_MAX];
+	AUTO_FD before = -1;
 	char *shown;
 	ssize_t n = hf_sys.readlinkat(file->dirfd, file->leaf, target, sizeof(target));
 	int r;
@@ -197,9 +199,15 @@ static int follow(struct hf_file *file, const char *root, struct hf_err *err)
 	if (n == 0 || n == sizeof(target))
 		return hf_fail_sys(err, ENAMETOOLONG, "readlinkat", file->path);
 	target[n] = '\0';
-	r = pin(file, file->dirfd, target, root, err);
+	before = hf_open_at(file->dirfd, ".", O_PATH | O_DIRECTORY, 0);
+	if (before < 0)
+		return hf_fail_sys(err, -before, "openat", file->path);
+	r = pin(file, before, target, root, err);
 	if (r < 0)
 		return r;
+	if (!root && same_directory(before, file->dirfd) != 1)
+		return FAIL(err, HF_E_OUTSIDE, "path", file->path,
+			    "it is a symbolic link to another directory (%.150s); --root DIR allows it inside DIR", target);
 	if (asprintf(&shown, "%s -> %s", file->path, target) < 0)
 		return hf_fail_sys(err, ENOMEM, "memory", file->path);
 	free(file->path);
@@ -224,6 +232,12 @@ static int follow_all(struct hf_file *file, const char *root, struct hf_err *err
 	return hf_fail_sys(err, ELOOP, "readlinkat", file->path);
 }
 
+/* May other users change the file, or entries of the directory? The group of this process is taken for its own (user private groups). */
+static int is_others(const struct stat *st, uid_t owner)
+{
+	return st->st_uid != geteuid() || owner != geteuid() || st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && st->st_gid != getegid());
+}
+
 int hf_entry_resolve(struct hf_file *file, const char *path, const char *root, struct hf_err *err)
 {
 	struct stat st;
@@ -242,7 +256,10 @@ int hf_entry_resolve(struct hf_file *file, const char *path, const char *root, s
 		return hf_fail_sys(err, -r, "statx", path);
 	file->dir_dev = st.st_dev;
 	file->dir_uid = st.st_uid;
+	file->is_shared = is_others(&st, st.st_uid);
 	hf_entry_name(st.st_dev, st.st_ino, file->leaf, file->name);
 	r = hf_entry_look(file, &st, err);
+	if (r == 1)
+		file->is_shared |= is_others(&st, file->dir_uid);
 	return r < 0 ? r : 0;
 }

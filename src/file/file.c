@@ -22,7 +22,7 @@
 
 #define ALL_FLAGS                                                                      \
 	(HF_FILE_CREATE | HF_FILE_REPLACE_SYMLINK | HF_FILE_FOLLOW | HF_FILE_BREAK_LINKS | \
-	 HF_FILE_FREE_ON_EXIT)
+	 HF_FILE_FREE_ON_EXIT | HF_FILE_SIDECAR)
 
 /* A refusal for safety leaves one event (L8); that of a token has left its own. */
 static int refused(struct hf_journal *journal, const char *path, int r, const struct hf_err *why,
@@ -71,9 +71,10 @@ static int check_opts(const char *path, const struct hf_file_opts *opts, struct 
 	if (opts->backups > HF_FILE_BACKUPS_MAX)
 		return FAIL(err, -EINVAL, "arguments", path, "at most %d backups",
 			    HF_FILE_BACKUPS_MAX);
-	if (opts->flags & HF_FILE_FOLLOW && (!opts->root || opts->flags & HF_FILE_REPLACE_SYMLINK))
-		return FAIL(err, -EINVAL, "arguments", path,
-			    "a symlink is followed inside a root only, or replaced, not both");
+	if (opts->flags & HF_FILE_FOLLOW && opts->flags & HF_FILE_REPLACE_SYMLINK)
+		return FAIL(err, -EINVAL, "arguments", path, "a symlink is followed, or replaced, not both");
+	if (opts->mode & ~07777U || (opts->mode && !(opts->flags & HF_FILE_CREATE)))
+		return FAIL(err, -EINVAL, "arguments", path, "a mode is of a file that is made, and at most 07777");
 	if (opts->fence_name && (opts->fence_token == 0 || strlen(opts->fence_name) > HF_NAME_MAX ||
 				 !hf_lock_kind_word(opts->fence_kind)))
 		return FAIL(err, -EINVAL, "arguments", path,
@@ -95,6 +96,7 @@ static int open_handle(struct hf_locks *locks, const char *path, const struct hf
 	file->process = getpid();
 	file->flags = opts->flags;
 	file->backups = opts->backups;
+	file->new_mode = (mode_t)opts->mode;
 	file->wait = (struct hf_lock_opts){ .size = sizeof(file->wait),
 					    .cancel_fd = opts->cancel_fd,
 					    .go_on = opts->go_on,
@@ -151,6 +153,11 @@ uint64_t hf_file_token(const struct hf_file *file)
 int hf_file_lock_fd(const struct hf_file *file)
 {
 	return file->sidecar;
+}
+
+int hf_file_made_sidecar(const struct hf_file *file)
+{
+	return file->made_sidecar;
 }
 
 /* What every call on a handle checks first. */
@@ -299,7 +306,9 @@ int hf_file_write(struct hf_file *file, int *ret_fd, struct hf_err *err)
 		return FAIL(err, -EINVAL, "write", file->path, "it was not read before");
 	hf_exchange_settle(file);
 	/* A new file gets what the umask and the directory's default ACL say. */
-	r = hf_temp_make(file, file->old_fd >= 0 ? 0600 : 0666, err);
+	r = hf_temp_make(file, file->old_fd >= 0 || file->new_mode ? 0600 : 0666, err);
+	if (r == 0 && file->old_fd < 0 && file->new_mode && hf_sys.fchmod(file->new_fd, file->new_mode) < 0)
+		r = FAIL_SYS(err, "fchmod", file->path);
 	if (r < 0)
 		return r;
 	*ret_fd = file->new_fd;
@@ -325,7 +334,10 @@ int hf_file_commit(struct hf_file *file, struct hf_err *err)
 		return r;
 	if (file->new_fd < 0)
 		return FAIL(err, -EINVAL, "commit", file->path, "nothing was written");
-	r = hf_commit(file, &why);
+	/* The lock file of another tool may have come since we took our lock: what that tool writes under it is then seen as a change. */
+	r = file->lock && file->sidecar < 0 && file->token != file->held_token ? hf_sidecar_lock(file, file->writer_left_ns, NULL, &why) : 0;
+	if (r == 0)
+		r = hf_commit(file, &why);
 	hf_exchange_settle(file);
 	file->was_read = 0; /* the version is another one now */
 	return r < 0 ? refused(file->journal, file->path, r, &why, err) : r;

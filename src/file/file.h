@@ -66,6 +66,9 @@ struct hf_file {
 	int dirfd;                /* the resolved parent, pinned */
 	dev_t dir_dev;
 	uid_t dir_uid;
+	int is_shared;            /* other users may change it: only the lock file is common to their locks and ours */
+	int made_sidecar;         /* this handle did */
+	mode_t new_mode;          /* of a file that is made; 0: by the umask */
 	char leaf[NAME_MAX + 1];
 	char *path;               /* for messages: as it was given, or where a symlink led */
 	char name[HF_NAME_MAX + 1];

@@ -39,13 +39,18 @@ static int check_sidecar(const struct hf_file *file, const struct stat *st, cons
 	return 0;
 }
 
+static int is_to_be_made(const struct hf_file *file)
+{
+	return file->flags & HF_FILE_SIDECAR || file->is_shared;
+}
+
 /* Opens the file, or makes it; *made becomes 1 when it did. */
 static int open_or_make(const struct hf_file *file, const char *name, int *made)
 {
 	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK;
 	int fd = hf_open_at(file->dirfd, name, flags, 0);
 
-	if (fd == -ENOENT) {
+	if (fd == -ENOENT && is_to_be_made(file)) {
 		fd = hf_create_at(file->dirfd, name, flags, 0600);
 		*made |= fd >= 0;
 		if (fd == -EEXIST) /* another process was faster */
@@ -57,7 +62,7 @@ static int open_or_make(const struct hf_file *file, const char *name, int *made)
 	return fd;
 }
 
-static int open_sidecar(const struct hf_file *file, const char *name, const char *shown,
+static int open_sidecar(struct hf_file *file, const char *name, const char *shown,
 			struct stat *ret_st, struct hf_err *err)
 {
 	AUTO_FLOCK_FD fd = -1;
@@ -70,8 +75,11 @@ static int open_sidecar(const struct hf_file *file, const char *name, const char
 			return hf_fail_sys(err, -r, "atfork", shown);
 		fd = open_or_make(file, name, &made);
 	} while ((r = hf_noinherit_note(&fd, &opening)) == 0);
+	if (r == -ENOENT && !is_to_be_made(file))
+		return r;
 	if (r < 0)
 		return hf_fail_open(err, r, shown);
+	file->made_sidecar |= made;
 	/* Made by root in a user's directory it would lock that user out for ever. */
 	if (made && geteuid() == 0 && file->dir_uid != 0)
 		(void)hf_sys.fchown(fd, file->dir_uid, (gid_t)-1);
@@ -103,7 +111,7 @@ int hf_sidecar_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret
 		int r;
 
 		if (fd < 0)
-			return fd;
+			return fd == -ENOENT && !is_to_be_made(file) ? 0 : fd;
 		opts.wait_ns = wait_ns > 0 ? hf_mono_left(deadline) : wait_ns;
 		r = hf_flocked(fd, shown, &opts, ret_blocker, err);
 		if (r < 0)

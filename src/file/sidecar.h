@@ -4,7 +4,10 @@
 
 #include "hf/file/file.h"
 
-/* Opens and locks ".<leaf>.lock"; sets file->sidecar. Errors as hf_file_lock. */
+/*
+ * Opens and locks ".<leaf>.lock"; sets file->sidecar. It is made only if that was asked for, or if other users may change the
+ * file; where it is not to be made and is not there, nothing happens. Errors as hf_file_lock.
+ */
 int hf_sidecar_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret_blocker,
 		    struct hf_err *err);
 

@@ -242,6 +242,7 @@ HF_FILE_REPLACE_SYMLINK = 2
 HF_FILE_FOLLOW = 4
 HF_FILE_BREAK_LINKS = 8
 HF_FILE_FREE_ON_EXIT = 16
+HF_FILE_SIDECAR = 32
 
 # enum hf_block_style
 HF_STYLE_AUTO = 0
@@ -667,6 +668,7 @@ class hf_file_opts(Structure):
         ("cancel_fd", c_int),
         ("go_on", c_void_p),
         ("go_on_arg", c_void_p),
+        ("mode", c_uint),
     ]
 
 
@@ -1485,6 +1487,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "hf_file_lock": (c_int, (c_void_p, c_int64, c_void_p, c_void_p,)),
     "hf_file_lock_fd": (c_int, (c_void_p,)),
     "hf_file_lock_name": (c_char_p, (c_void_p,)),
+    "hf_file_made_sidecar": (c_int, (c_void_p,)),
     "hf_file_new_fd": (c_int, (c_void_p,)),
     "hf_file_open": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
     "hf_file_read": (c_int, (c_void_p, c_void_p, c_void_p,)),

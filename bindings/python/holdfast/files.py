@@ -6,7 +6,7 @@
     holdfast.edit_file("agents.json", lambda old: json.dumps({**json.loads(old or "{}"), "runs": 1}))
 
 The lock is that of the directory entry: a named lock with a fair queue, and flock(2) on ".<leaf>.lock" beside the file, which
-other tools (PACT, flock(1)) use, too. The file is the old or the new one at every instant, and keeps its mode and owner. What a
+other tools (PACT, flock(1)) use, too. `file_lock` makes that file; the others take it if it is there. The file is the old or the new one at every instant, and keeps its mode and owner. What a
 process that does not lock saves meanwhile is noticed and never overwritten: then the change is made again, from the new content.
 """
 from __future__ import annotations
@@ -37,7 +37,10 @@ class SharedFile:
 
     create           a missing file counts as an empty one
     root             the file must be inside this directory
-    replace_symlink  a symlink is replaced; follow: it is followed, inside `root` only; else it is refused
+    replace_symlink  a symlink is replaced; follow: it is followed, inside `root`, without one in its own directory; else it is refused
+    sidecar          ".<leaf>.lock" is made and locked, too, for tools that lock by it; else it is locked if it is there, or if
+                     other users may change the file
+    mode             of a file that is made
     break_links      a file with several names is replaced; its other names keep the old content
     backups          keep that many earlier versions, "<leaf>.~1~" the newest
     fence            a lock that must still be held when the file is replaced; else Stale, and the old file stays
@@ -45,14 +48,15 @@ class SharedFile:
 
     def __init__(self, path: Path, wait: Optional[Duration] = WAIT, *, create: bool = False, root: Optional[Path] = None, replace_symlink: bool = False,
                  follow: bool = False, break_links: bool = False, backups: int = 0, fence: Optional[Lock] = None,
-                 state: Optional[State] = None) -> None:
+                 sidecar: bool = False, mode: int = 0, state: Optional[State] = None) -> None:
         self._state = current(state)
         self._generation = _state.generation
         self._handle = c_void_p()
         self._raw = encode(path, "path")
-        self._opts = new(_abi.hf_file_opts, root=None if root is None else encode(root, "root"), backups=backups, journal=self._state.journal)
+        self._opts = new(_abi.hf_file_opts, root=None if root is None else encode(root, "root"), backups=backups, mode=mode, journal=self._state.journal)
         self._opts.flags = ((_abi.HF_FILE_CREATE if create else 0) | (_abi.HF_FILE_REPLACE_SYMLINK if replace_symlink else 0)
-                            | (_abi.HF_FILE_FOLLOW if follow else 0) | (_abi.HF_FILE_BREAK_LINKS if break_links else 0))
+                            | (_abi.HF_FILE_FOLLOW if follow else 0) | (_abi.HF_FILE_BREAK_LINKS if break_links else 0)
+                            | (_abi.HF_FILE_SIDECAR if sidecar else 0))
         if fence is not None:
             self._opts.fence_name, self._opts.fence_token, self._opts.fence_kind = fence._raw, fence.token, fence._kind
         self._open(waiting(wait), 0)
@@ -175,7 +179,7 @@ def file_lock(path: Path, wait: Optional[Duration] = WAIT, *, on_timeout: str = 
     begun = time.monotonic()
     file: Optional[SharedFile] = None
     try:
-        file = SharedFile(path, wait, create=create, **options)
+        file = SharedFile(path, wait, create=create, **{"sidecar": True, **options})
     except (Busy, Timeout) as error:
         if on_timeout != "proceed":
             raise

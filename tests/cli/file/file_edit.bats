@@ -81,7 +81,7 @@ all_ended() { ended "$(cat one)" && ended "$(cat two)" && ended "$(cat three)"; 
     wait_until 10 all_ended
     expect 0 hf file edit f -n -- sed s/old/new/
     [ "$(cat f)" = new ]
-    [ "$(ls -A | grep -c '^\.f\.')" -eq 1 ]
+    [ "$(ls -A | grep -c '^\.f\.')" -eq 0 ]
 }
 
 @test "edit: when the process that watches its command is killed, all of it is ended, and the file is unchanged" {
@@ -210,7 +210,14 @@ B
     expect 3 hf file edit in/dir/victim --root in -- echo new
     says "is not inside in"
     expect 3 hf file edit in/../out/victim --root in -- echo new
-    expect 2 hf file edit in/link --follow -- echo new
+    expect 2 hf file edit in/link --follow --replace-symlink -- echo new
+    ln -s ./real in/AGENTS.md
+    ln -s AGENTS.md in/GEMINI.md
+    expect 0 hf file edit in/GEMINI.md --follow -- echo same directory
+    [ "$(cat in/real)" = "same directory" ]
+    expect 3 hf file edit in/escape --follow -- echo new
+    says "symbolic link to another directory"
+    says "--root DIR"
     expect 0 hf file edit in/escape --replace-symlink -- bash -c 'cat; echo replaced'
     [ "$(cat in/escape)" = replaced ]
     [ ! -L in/escape ]

@@ -290,7 +290,7 @@ static void child_forked_just_after_the_opening_does_not_keep_the_guard_L4(void 
 
 static struct hf_file *open_and_lock(struct hf_locks *locks, int64_t wait_ns, int *ret)
 {
-	struct hf_file_opts opts = { .size = sizeof(opts), .flags = HF_FILE_CREATE };
+	struct hf_file_opts opts = { .size = sizeof(opts), .flags = HF_FILE_CREATE | HF_FILE_SIDECAR };
 	struct hf_file *file;
 
 	MUST(hf_file_open(locks, hf_test_path("f"), &opts, &file, NULL) == 0);
