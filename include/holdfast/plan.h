@@ -41,11 +41,18 @@
  *     ERRORED      something must be decided by its owner; the reason says what
  *     CLEANED      being removed
  *
- * Power loss. An overlay skips all syncs while it is in use. When the last process in it has
- * ended the sandbox is settled: synced as a whole. A plan that was in use when power failed is
- * ERRORED, "may be torn", and is committed with force only. A clone or a copy is a directory like any other: what was
+ * Power loss. A sandbox that is in use says so on disk. When the last process in it has ended it is settled: synced
+ * as a whole, and then no longer marked. A plan that was in use when power failed is ERRORED, "may be torn", and is committed with force
+ * only. That the mark is gone is not synced by itself, so that a power cut in the seconds after the end may make a plan "torn" that is
+ * not. A clone or a copy that is worked in without hf_plan_enter is a directory like any other: what was
  * written there in the seconds before a power cut may be lost, and a commit does not know of it; sync it (sync -f) first.
  * A file of it that lost its content and that the sandbox had not touched is left out of the commit.
+ * A plan is on disk at the latest when it was settled for the first time, or when a clone or copy was added; a power cut before
+ * that may lose a plan that was just made, with what a command wrote in an overlay that it had not left yet.
+ *
+ * Killed. Nothing of a command outlives its hf_plan_enter: if the caller is killed, a process that stays inside with the command kills
+ * all that it started. If that one is killed as well, the plan is in use as long as one of them lives, every function says so, and
+ * hf_plan_recover and hf_plan_rm end them. In a copy they are found by their environment (HOLDFAST_RUNS).
  *
  * What is refused (HF_E_TARGET): a target that contains the state directory or lies in it; one
  * with another mount below it (the overlay would hide that); a part of a git repository whose
@@ -58,7 +65,7 @@
  * changed (EOVERFLOW), so that `auto` avoids overlay for them. Root keeps its rights over files
  * and loses those that could undo the sandbox. Locks of the kernel (flock, O_EXCL files) and
  * unix sockets in the target do not reach over its edge. Renaming a directory that came from the
- * target is done by a helper process that stays in the sandbox (see HF_ENTERED_NO_RENAME).
+ * target is done by a process that stays in the sandbox, the command's parent (see HF_ENTERED_NO_RENAME).
  * The first write to a large file copies it: 1 GiB takes seconds on ext4, nothing on xfs or btrfs.
  *
  * Not a jail. A command that wants to get out is not stopped from using what its user owns
@@ -69,8 +76,8 @@
  * fence. Nothing that waits for a plan's lock holds a target's.
  *
  * Ownership: a context is freed by hf_plans_free, before the state and journal it was opened
- * with. Threads: a context may be shared. Fork: hf_plan_enter forks and reaps; the census of a
- * new sandbox goes on in a process of its own, which belongs to init. hf_plan_add tries
+ * with. Threads: a context may be shared. Fork: hf_plan_enter forks and reaps; the process that watches its
+ * command and the census of a new sandbox are processes of their own, which belong to init. hf_plan_add tries
  * strategies in a child; a commit that merges runs git, and so does an undo if git's index was rewritten. Nothing else forks. A child may only free what it inherited.
  * Crash: each record is replaced as a whole; a crash leaves the old or the new one.
  */
@@ -433,7 +440,7 @@ HF_API int hf_plan_undo(struct hf_plans *plans, const char *plan,
 
 /*
  * Finishes or undoes a commit, rollback or undo whose process died. Idempotent, and also run by
- * every function that changes the plan. Returns 1 when there was something to do, 0 when not.
+ * every function that changes the plan. Also kills what an enter that was killed has left inside, with one event. Returns 1 when there was something to do, 0 when not.
  */
 HF_API int hf_plan_recover(struct hf_plans *plans, const char *plan, int64_t wait_ns,
 			   struct hf_err *err) HF_MUST_CHECK;

@@ -246,6 +246,9 @@ static int end(void *arg, enum hf_outcome outcome)
 			tx->drop = hf_tx_plan_is_clean(tx);
 	}
 	tx->shared->report.kept = !tx->drop;
+	/* A copy that stays marked would count as torn after a reboot. One that cannot be synced does. */
+	if (!tx->drop && !tx->shared->report.committed)
+		(void)hf_plan_rest(tx->plans, tx->plan, NULL);
 	if (!tx->drop)
 		hf_tx_event(tx, HF_EV_RUN_KEPT, fields, 4);
 	return 0;

@@ -84,3 +84,21 @@ elsewhere() {
     done
     false
 }
+
+@test "a power cut while a command writes in a copy makes it torn, or leaves it as before; on disk when the command's end is told" {
+    run powercut 12 ext4 use 1
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" != *mixed* && "$output" != *lost* && "$output" != *failed* && "$output" != *unmountable* ]]
+    [[ "$output" == *'"torn"'* && "$output" == *'"new"'* ]]
+}
+
+@test "the power cuts find a copy that is in use and not marked" {
+    skip_sanitizers "it is about the power cuts, not about the program"
+    for try in 1 2 3; do
+        run powercut 12 ext4 use-unmarked 1
+        echo "$output"
+        [[ "$output" == *mixed* || "$output" == *lost* ]] && return 0
+    done
+    false
+}

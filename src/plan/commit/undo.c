@@ -290,10 +290,7 @@ int hf_plan_rollback(struct hf_plans *plans, const char *plan, int64_t wait_ns, 
 		return r;
 	if (work.record.state == HF_PLAN_ROLLED_BACK)
 		return 0;
-	r = hf_plan_in_use(plans, &work.record, err);
-	if (r > 0)
-		return FAIL(err, HF_E_IN_USE, "rollback", plan, "its command, or something that it left, "
-							       "still runs");
+	r = hf_plan_check_unused(plans, &work.record, err);
 	if (r == 0)
 		r = hf_plan_become(&work.record, HF_PLAN_ROLLED_BACK, NULL, err);
 	if (r == 0)

@@ -13,7 +13,9 @@
 #include "hf/plan/enter/confine.h"
 #include "hf/plan/enter/enter_inner.h"
 #include "hf/plan/target/target.h"
+#include "hf/plan/sandbox/strays.h"
 #include "hf/plan/sandbox/use.h"
+#include "hf/plan/sandbox/used.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
@@ -32,6 +34,7 @@ void hf_enter_free(struct hf_enter *enter)
 	hf_auto_close(&enter->helper.in_fd);
 	for (size_t i = 0; i < HF_PLAN_SANDBOXES_MAX; i++) {
 		hf_auto_close(&enter->helper.sandboxes[i]);
+		hf_auto_close(&enter->helper.copies[i]);
 		hf_auto_close(&enter->targets[i]);
 		hf_auto_close(&enter->layers[i].upper);
 		hf_auto_close(&enter->layers[i].work);
@@ -64,7 +67,7 @@ static struct hf_enter *new_entry(struct hf_plans *plans, unsigned flags)
 	enter->inside.join_user = enter->inside.join_mnt = -1;
 	enter->helper.in_fd = enter->helper.parent = enter->helper.listener = -1;
 	for (size_t i = 0; i < HF_PLAN_SANDBOXES_MAX; i++) {
-		enter->helper.sandboxes[i] = enter->targets[i] = -1;
+		enter->helper.sandboxes[i] = enter->helper.copies[i] = enter->targets[i] = -1;
 		enter->layers[i].upper = enter->layers[i].work = -1;
 	}
 	return enter;
@@ -121,7 +124,7 @@ static int open_inhabited(struct hf_enter *enter)
 	if (inside.mnt_ns == 0)
 		return 0;
 	for (int try = 0; try < 2; try++) {
-		int pid = try == 0 ? inside.pid : hf_in_find(inside.mnt_ns);
+		int pid = try == 0 ? inside.pid : hf_strays_find(enter->plans, enter->plan_fd, &enter->record);
 		AUTO_FD user = pid > 0 ? open_namespace(pid, "user") : -1;
 		AUTO_FD mnt = pid > 0 ? open_namespace(pid, "mnt") : -1;
 
@@ -150,10 +153,12 @@ static int join_or_settle(struct hf_enter *enter, struct hf_err *err)
 		/* A confined command does not go where another may have entered without. */
 		if (!enter->plans->confine && open_inhabited(enter)) {
 			enter->entered |= HF_ENTERED_JOINED;
+			/* No lock will show when those have ended. */
+			enter->helper.is_beside = hf_in_is_locked(enter->helper.in_fd) == 0;
 			return 0;
 		}
-		/* The last one is on its way out, and syncs. */
-		if (hf_mono_left(until) == 0)
+		/* The last one is on its way out, and syncs. Strays are not. */
+		if (hf_in_is_locked(enter->helper.in_fd) == 0 || hf_mono_left(until) == 0)
 			return r;
 		hf_pause(HF_MSEC);
 	}
@@ -220,6 +225,20 @@ static int prepare_child(struct hf_enter *enter, struct hf_err *err)
 	return r < 0 ? r : add_environment(enter, err);
 }
 
+/* With the lock held: a mark without a lock says that the enter is gone. */
+static int mark_copies(struct hf_enter *enter, struct hf_err *err)
+{
+	struct hf_here here;
+	int r = enter->helper.n_copies > 0 ? hf_here_read(&here, err) : 0;
+
+	for (size_t i = 0; r == 0 && i < enter->helper.n_copies; i++) {
+		r = hf_used_mark(enter->helper.copies[i], here.boot_id);
+		if (r < 0)
+			r = hf_fail_sys(err, -r, "write", enter->record.name);
+	}
+	return r;
+}
+
 static int begin(struct hf_enter *enter, const char *plan, struct hf_err *err)
 {
 	uint64_t token = hf_lock_token(enter->lock);
@@ -245,7 +264,8 @@ static int begin(struct hf_enter *enter, const char *plan, struct hf_err *err)
 	r = hf_in_lock(enter->helper.in_fd, 0);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "fcntl", plan);
-	if (record->state == HF_PLAN_CREATED)
+	r = mark_copies(enter, err);
+	if (r == 0 && record->state == HF_PLAN_CREATED)
 		r = hf_plan_become(record, HF_PLAN_ACTIVE, NULL, err);
 	/* Before the mount, and in the same directory tree: a disk that has a later write of the
 	 * sandbox has this one. */

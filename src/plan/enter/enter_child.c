@@ -81,11 +81,24 @@ static pid_t fork_helper(struct hf_enter *enter, int ends[2])
 	return recv(ends[0], &pid, sizeof(pid), MSG_DONTWAIT) == sizeof(pid) ? pid : -ECHILD;
 }
 
-/* Its pid, or -errno with *fail filled. -EPIPE: the filter is there and no process serves it. */
+/* Installs the filter and gives its listener to the process at the other end. -EPIPE: the filter is there and no process serves it. */
+static int install_filter(int channel, struct hf_inside_fail *fail)
+{
+	AUTO_FD listener = hf_helper_filter();
+	int r;
+
+	errno = listener < 0 ? -listener : 0;
+	if (listener < 0)
+		return hf_inside_failed(fail, "seccomp", "rename helper");
+	r = send_fd(channel, listener);
+	errno = EPIPE;
+	return r < 0 ? hf_inside_failed(fail, "sendmsg", "rename helper") : 0;
+}
+
+/* Its pid, or -errno with *fail filled, as install_filter(). */
 static pid_t start_helper(struct hf_enter *enter, struct hf_inside_fail *fail)
 {
 	AUTO_FD channel = -1;
-	AUTO_FD listener = -1;
 	int ends[2], r;
 	pid_t pid;
 
@@ -96,48 +109,82 @@ static pid_t start_helper(struct hf_enter *enter, struct hf_inside_fail *fail)
 	errno = pid < 0 ? -pid : 0;
 	if (pid < 0)
 		return hf_inside_failed(fail, "clone", "rename helper");
-	listener = hf_helper_filter();
-	errno = listener < 0 ? -listener : 0;
-	if (listener < 0)
-		return hf_inside_failed(fail, "seccomp", "rename helper");
-	r = send_fd(channel, listener);
-	errno = EPIPE;
-	return r < 0 ? hf_inside_failed(fail, "sendmsg", "rename helper") : pid;
+	r = install_filter(channel, fail);
+	return r < 0 ? r : pid;
+}
+
+int hf_enter_receive_listener(int channel)
+{
+	return receive_fd(channel);
+}
+
+int hf_enter_inside(struct hf_enter *enter, struct hf_inside_fail *fail)
+{
+	int r = 0;
+
+	if (enter->inside.n > 0 || enter->inside.confine)
+		r = hf_inside_enter(&enter->inside, fail);
+	return r == 0 && enter->inside.n > 0 ? hf_inside_open_stdio(&enter->inside, fail) : r;
+}
+
+int hf_enter_drop(const struct hf_enter *enter, int keep_ptrace, struct hf_inside_fail *fail)
+{
+	/* A user that is in no namespace has none that could be dropped. */
+	if (enter->inside.n > 0 || enter->inside.has_user || (enter->inside.confine && geteuid() == 0))
+		return hf_inside_drop(keep_ptrace, fail);
+	return 0;
+}
+
+/* The last steps before exec. `anchor`: a process that stays inside. */
+static int finish(struct hf_enter *enter, pid_t anchor, struct hf_enter_told *told, struct hf_inside_fail *fail)
+{
+	int r;
+
+	if (enter->inside.n > 0)
+		(void)hf_in_write(enter->helper.in_fd, (int32_t)anchor);
+	r = hf_enter_drop(enter, 0, fail);
+	if (r < 0)
+		return r;
+	told->command = getpid();
+	told->root_only = enter->inside.root_only;
+	told->landlocked = enter->inside.landlocked;
+	/* The old cwd is a directory behind the overlay. */
+	if (chdir(enter->inside.cwd) < 0)
+		return hf_inside_failed(fail, "chdir", enter->inside.cwd);
+	(void)hf_write_all(enter->report[1], (const char *)told, sizeof(*told));
+	r = hf_inside_close_others();
+	errno = -r;
+	return r < 0 ? hf_inside_failed(fail, "close_range", "descriptors") : 0;
+}
+
+static int has_renames(const struct hf_enter *enter)
+{
+	return enter->inside.n > 0 && !(enter->flags & HF_PLAN_ENTER_NO_RENAME);
+}
+
+int hf_enter_finish(struct hf_enter *enter, int channel, pid_t watcher, struct hf_inside_fail *fail)
+{
+	struct hf_enter_told told = { 0 };
+	int r = has_renames(enter) ? install_filter(channel, &told.without) : -ENOTSUP;
+
+	if (r == -EPIPE)
+		return *fail = told.without, -EPIPE;
+	told.helper = r == 0 ? watcher : 0;
+	return finish(enter, watcher, &told, fail);
 }
 
 int hf_enter_child(struct hf_enter *enter, struct hf_inside_fail *fail)
 {
 	struct hf_enter_told told = { 0 };
-	pid_t anchor = getpid();
-	int r = 0;
+	pid_t helper = 0;
+	int r = hf_enter_inside(enter, fail);
 
-	if (enter->inside.n > 0 || enter->inside.confine)
-		r = hf_inside_enter(&enter->inside, fail);
-	if (r == 0 && enter->inside.n > 0)
-		r = hf_inside_open_stdio(&enter->inside, fail);
-	if (r == 0 && enter->inside.n > 0) {
-		if (!(enter->flags & HF_PLAN_ENTER_NO_RENAME)) {
-			pid_t helper = start_helper(enter, &told.without);
-
-			if (helper == -EPIPE)
-				return *fail = told.without, -EPIPE;
-			told.helper = helper > 0 ? helper : 0;
-			anchor = helper > 0 ? helper : anchor;
-		}
-		(void)hf_in_write(enter->helper.in_fd, (int32_t)anchor);
-	}
-	/* A user that is in no namespace has none that could be dropped. */
-	if (r == 0 && (enter->inside.n > 0 || enter->inside.has_user || (enter->inside.confine && geteuid() == 0)))
-		r = hf_inside_drop(0, fail);
 	if (r < 0)
 		return r;
-	told.root_only = enter->inside.root_only;
-	told.landlocked = enter->inside.landlocked;
-	/* The old cwd is a directory behind the overlay. */
-	if (chdir(enter->inside.cwd) < 0)
-		return hf_inside_failed(fail, "chdir", enter->inside.cwd);
-	(void)hf_write_all(enter->report[1], (const char *)&told, sizeof(told));
-	r = hf_inside_close_others();
-	errno = -r;
-	return r < 0 ? hf_inside_failed(fail, "close_range", "descriptors") : 0;
+	if (has_renames(enter))
+		helper = start_helper(enter, &told.without);
+	if (helper == -EPIPE)
+		return *fail = told.without, -EPIPE;
+	told.helper = helper > 0 ? helper : 0;
+	return finish(enter, helper > 0 ? helper : getpid(), &told, fail);
 }

@@ -24,16 +24,37 @@ struct hf_enter {
 	struct hf_inside inside;
 	char *environment[4];
 	pid_t helper_pid;                     /* 0: it has none */
+	pid_t command_pid;                    /* as the child told it */
 	struct hf_census_children *children;  /* NULL: a census belongs to init */
 };
 
 /* What the child tells about itself before it executes the command. */
 struct hf_enter_told {
-	pid_t helper; /* its pid; 0: it has none */
+	pid_t command; /* its own pid */
+	pid_t helper;  /* that of its helper; 0: it has none */
 	int root_only;
 	int landlocked;
 	struct hf_inside_fail without; /* why it has no helper */
 };
+
+/* -- in the child, for the watcher (watcher.h) and hf_enter_child: 0, or -errno with *fail filled -- */
+
+/* Into the namespaces, with safe standard descriptors. */
+int hf_enter_inside(struct hf_enter *enter, struct hf_inside_fail *fail);
+
+/* Gives up what could undo the sandbox. */
+int hf_enter_drop(const struct hf_enter *enter, int keep_ptrace, struct hf_inside_fail *fail);
+
+/* The last steps before exec, in a child of `watcher`, which gets the filter's listener over `channel` if there is one. */
+int hf_enter_finish(struct hf_enter *enter, int channel, pid_t watcher, struct hf_inside_fail *fail);
+
+/* That listener, or -EPIPE. */
+int hf_enter_receive_listener(int channel);
+
+/* -- in the parent -- */
+
+/* Notes how it ended: a word of the helper, or 0 when it was killed. Settles what that one did not. */
+void hf_enter_ended(struct hf_enter *enter, char word);
 
 /* Makes the overlays ready to be mounted, outer before inner. Those of other strategies are elsewhere. */
 int hf_enter_prepare_layers(struct hf_enter *enter, struct hf_err *err);

@@ -27,6 +27,7 @@ static void note_told(struct hf_enter *enter)
 	if (hf_sys.read(enter->report[0], &told, sizeof(told)) != sizeof(told))
 		told.helper = 0;
 	enter->helper_pid = told.helper;
+	enter->command_pid = told.command;
 	if (told.landlocked)
 		enter->entered |= HF_ENTERED_LANDLOCK;
 	if (told.root_only) {
@@ -74,7 +75,7 @@ int hf_enter_mounted(struct hf_enter *enter, pid_t pid, const struct hf_inside_f
 	if (fail)
 		return hf_inside_error(fail, enter->record.name, err);
 	note_told(enter);
-	struct hf_field fields[] = { HF_FIELD_INT("leader", pid),
+	struct hf_field fields[] = { HF_FIELD_INT("leader", pid > 0 ? pid : enter->command_pid),
 				     HF_FIELD_BOOL("joined", enter->entered & HF_ENTERED_JOINED),
 				     HF_FIELD_TEXT("without", "directory renames") };
 	if (!(enter->flags & HF_PLAN_ENTER_QUIET))
@@ -111,25 +112,29 @@ static void settle_here(struct hf_enter *enter)
 		enter->entered |= HF_ENTERED_LEFT;
 }
 
+void hf_enter_ended(struct hf_enter *enter, char word)
+{
+	if (word == HF_HELPER_LEFT)
+		enter->entered |= HF_ENTERED_LEFT;
+	else if (word != HF_HELPER_SETTLED && word != HF_HELPER_OTHERS)
+		settle_here(enter);
+}
+
 void hf_enter_end(struct hf_enter *enter)
 {
 	char word = HF_HELPER_ENDED;
 	ssize_t n = 0;
 
-	if (enter->inside.n > 0) {
-		/* The lock is the helper's alone from here on. */
-		if (!(enter->entered & HF_ENTERED_NO_RENAME)) {
-			struct pollfd fd = { .fd = enter->channel[0], .events = POLLIN };
+	/* The lock is the helper's alone from here on. */
+	if (enter->inside.n > 0 && !(enter->entered & HF_ENTERED_NO_RENAME)) {
+		struct pollfd fd = { .fd = enter->channel[0], .events = POLLIN };
 
-			hf_auto_close(&enter->helper.in_fd);
-			(void)!send(enter->channel[0], &word, 1, MSG_NOSIGNAL);
-			while (hf_sys.poll(&fd, 1, HF_ENTER_REST_MS) < 0 && errno == EINTR)
-				;
-			n = recv(enter->channel[0], &word, 1, MSG_DONTWAIT);
-		}
-		if (n == 1 && word == HF_HELPER_LEFT)
-			enter->entered |= HF_ENTERED_LEFT;
-		else if (n != 1 || word == HF_HELPER_FAILED)
-			settle_here(enter);
+		hf_auto_close(&enter->helper.in_fd);
+		(void)!send(enter->channel[0], &word, 1, MSG_NOSIGNAL);
+		while (hf_sys.poll(&fd, 1, HF_ENTER_REST_MS) < 0 && errno == EINTR)
+			;
+		n = recv(enter->channel[0], &word, 1, MSG_DONTWAIT);
 	}
+	if (enter->inside.n > 0 || enter->helper.n_copies > 0)
+		hf_enter_ended(enter, n == 1 ? word : 0);
 }

@@ -96,10 +96,16 @@ int hf_enter_prepare_layers(struct hf_enter *enter, struct hf_err *err)
 	int r = hf_here_read(&here, err);
 
 	for (size_t i = 0; i < enter->record.n_sandboxes; i++) {
-		if (enter->record.sandboxes[i].strategy == HF_STRATEGY_OVERLAY)
+		if (enter->record.sandboxes[i].strategy == HF_STRATEGY_OVERLAY) {
 			order[n++] = &enter->record.sandboxes[i];
-		else
-			enter->entered |= HF_ENTERED_ELSEWHERE;
+			continue;
+		}
+		enter->entered |= HF_ENTERED_ELSEWHERE;
+		if (r == 0)
+			r = hf_sandbox_dir(enter->plan_fd, enter->record.sandboxes[i].name, 0,
+					   &enter->helper.copies[enter->helper.n_copies], err);
+		if (r == 0)
+			enter->helper.n_copies++;
 	}
 	if (n > 0)
 		qsort(order, n, sizeof(*order), by_length);

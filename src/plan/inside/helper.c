@@ -17,6 +17,7 @@
 
 #include "hf/plan/inside/helper.h"
 #include "hf/plan/sandbox/use.h"
+#include "hf/plan/sandbox/used.h"
 #include "hf/sys/apart.h"
 
 #if defined(__x86_64__)
@@ -74,28 +75,47 @@ static void reap_all(int block)
 {
 	siginfo_t info = { 0 };
 
-	while (waitid(P_ALL, 0, &info, WEXITED | (block ? 0 : WNOHANG)) == 0 && info.si_pid != 0)
+	while (waitid(P_ALL, 0, &info, WEXITED | (block ? 0 : WNOHANG)) == 0 && info.si_pid != 0) {
+		hf_helper_forget(info.si_pid);
 		info.si_pid = 0;
+	}
 }
 
 static char settle(const struct hf_helper *helper)
 {
 	/* The read lock becomes a write lock, or stays: then another enter is inside. */
-	if (hf_in_lock(helper->in_fd, 1) < 0)
+	if (hf_in_lock(helper->in_fd, 1) < 0 || helper->is_beside)
 		return HF_HELPER_OTHERS;
 	for (size_t i = 0; i < helper->n; i++)
 		if (hf_sandbox_settle(helper->sandboxes[i]) < 0)
 			return HF_HELPER_FAILED;
+	for (size_t i = 0; i < helper->n_copies; i++)
+		if (hf_used_settle(helper->copies[i]) < 0)
+			return HF_HELPER_FAILED;
+	/* The number of a namespace is given again. */
+	hf_in_clear(helper->in_fd);
 	return HF_HELPER_SETTLED;
 }
 
-static void keep_only(const struct hf_helper *helper)
+char hf_helper_rest(const struct hf_helper *helper)
 {
-	int kept[3 + HF_PLAN_SANDBOXES_MAX] = { helper->in_fd, helper->parent, helper->listener };
+	char word = settle(helper);
+
+	/* Before it is told: a process that hears "settled" must not find it in use. */
+	hf_in_unlock(helper->in_fd);
+	return word;
+}
+
+void hf_helper_keep_only(const struct hf_helper *helper, int fd, int other)
+{
+	int kept[5 + 2 * HF_PLAN_SANDBOXES_MAX] = { helper->in_fd, helper->parent, helper->listener, fd, other };
+	size_t n = 5;
 
 	for (size_t i = 0; i < helper->n; i++)
-		kept[3 + i] = helper->sandboxes[i];
-	hf_apart_close(kept, 3 + helper->n);
+		kept[n++] = helper->sandboxes[i];
+	for (size_t i = 0; i < helper->n_copies; i++)
+		kept[n++] = helper->copies[i];
+	hf_apart_close(kept, n);
 }
 
 _Noreturn void hf_helper_main(const struct hf_helper *helper)
@@ -111,7 +131,7 @@ _Noreturn void hf_helper_main(const struct hf_helper *helper)
 	(void)sigprocmask(SIG_SETMASK, &all, NULL);
 	(void)prctl(PR_SET_NAME, "hf-sandbox");
 	(void)prctl(PR_SET_PDEATHSIG, 0);
-	keep_only(helper);
+	hf_helper_keep_only(helper, -1, -1);
 	if (chdir("/") < 0 || hf_inside_drop(1, &fail) < 0)
 		_exit(1);
 	for (;;) {
@@ -140,9 +160,6 @@ _Noreturn void hf_helper_main(const struct hf_helper *helper)
 		}
 	}
 	reap_all(1);
-	word = settle(helper);
-	/* Before it is told: a process that hears "settled" must not find it in use. */
-	hf_in_unlock(helper->in_fd);
-	tell(helper->parent, word);
+	tell(helper->parent, hf_helper_rest(helper));
 	_exit(0);
 }

@@ -11,6 +11,7 @@
 #define PLAN_INSIDE_HELPER_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "hf/plan/inside/namespace.h"
 
@@ -18,6 +19,9 @@ struct hf_helper {
 	int in_fd;                            /* the plan's file, locked (use.h) */
 	int sandboxes[HF_PLAN_SANDBOXES_MAX]; /* directories of the overlays, to be settled */
 	size_t n;
+	int copies[HF_PLAN_SANDBOXES_MAX];    /* directories of clones and copies, to be settled as well (used.h) */
+	size_t n_copies;
+	int is_beside;                        /* 1: others are inside that the lock does not show; settle nothing */
 	int parent;                           /* socket to the process that waits for the command */
 	int listener;                         /* -1: there is none */
 };
@@ -34,8 +38,18 @@ enum hf_helper_word {
 /* Installs the filter in the calling process. The listener, or -errno. */
 int hf_helper_filter(void);
 
-/* Answers one rename that the kernel asks for. serve.c */
+/* Answers one rename that the kernel asks for. A long one goes on in a child of the caller. serve.c */
 void hf_helper_serve(int listener);
+
+/* Is it one of those children? And: it was reaped. */
+int hf_helper_is_renaming(pid_t pid);
+void hf_helper_forget(pid_t pid);
+
+/* Closes all descriptors but the helper's and two more. */
+void hf_helper_keep_only(const struct hf_helper *helper, int fd, int other);
+
+/* No process is left: settles the sandboxes and gives the lock of the plan's file back. What to tell. */
+char hf_helper_rest(const struct hf_helper *helper);
 
 /* The process's life. Does not return. */
 _Noreturn void hf_helper_main(const struct hf_helper *helper);

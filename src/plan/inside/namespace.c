@@ -17,6 +17,7 @@
 #include "hf/base/parse.h"
 #include "hf/plan/enter/confine.h"
 #include "hf/plan/inside/namespace.h"
+#include "hf/plan/sandbox/strays.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
@@ -133,6 +134,8 @@ static int mount_layer(const struct hf_layer *layer, int lower, struct hf_inside
 	AUTO_FD work = -1;
 	AUTO_FD made = -1;
 	AUTO_FD over = -1;
+	char source[HF_OVERLAY_SOURCE_MAX];
+	struct stat st;
 
 	if (fs < 0)
 		return hf_inside_failed(fail, "fsopen", "overlay");
@@ -142,12 +145,13 @@ static int mount_layer(const struct hf_layer *layer, int lower, struct hf_inside
 			      0);
 	work = hf_sys.openat(sandbox, HF_SANDBOX_WORK, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
 			     0);
-	if (upper < 0 || work < 0 || !is_same_fd(upper, layer->upper) ||
+	if (upper < 0 || work < 0 || !is_same_fd(upper, layer->upper) || hf_sys.fstat(upper, &st) < 0 ||
 	    !is_same_fd(work, layer->work)) {
 		errno = upper < 0 || work < 0 ? errno : ESTALE;
 		return hf_inside_failed(fail, "openat", layer->sandbox);
 	}
-	if (hf_sys.fsconfig(fs, SET_STRING, "source", "holdfast", 0) < 0 ||
+	hf_overlay_source(st.st_dev, st.st_ino, source);
+	if (hf_sys.fsconfig(fs, SET_STRING, "source", source, 0) < 0 ||
 	    set_layer(fs, "lowerdir", lower) < 0 || set_layer(fs, "upperdir", upper) < 0 ||
 	    set_layer(fs, "workdir", work) < 0)
 		return config_failed(fail, fs, "fsconfig", layer->target);

@@ -235,14 +235,42 @@ static int is_valid(int listener, uint64_t id)
 	return ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
+#define APART_MAX 64
+
+static pid_t apart[APART_MAX]; /* children that rename; 0: a free place */
+
+static pid_t *find_apart(pid_t pid)
+{
+	for (size_t i = 0; i < APART_MAX; i++)
+		if (apart[i] == pid)
+			return &apart[i];
+	return NULL;
+}
+
+int hf_helper_is_renaming(pid_t pid)
+{
+	return pid > 0 && find_apart(pid) != NULL;
+}
+
+void hf_helper_forget(pid_t pid)
+{
+	pid_t *place = pid > 0 ? find_apart(pid) : NULL;
+
+	if (place)
+		*place = 0;
+}
+
 /* In a process of its own: other renames do not wait for one that copies a large tree. */
 static void rename_apart(int listener, uint64_t id, int old_dir, const char *old_name, int new_dir,
 			 const char *new_name, unsigned flags)
 {
-	pid_t pid = hf_apart_fork();
+	pid_t *place = find_apart(0);
+	pid_t pid = place ? hf_apart_fork() : -1;
 
-	if (pid > 0)
+	if (pid > 0) {
+		*place = pid;
 		return;
+	}
 	reply(listener, id,
 	      hf_rename_directory(old_dir, old_name, new_dir, new_name, flags & RENAME_NOREPLACE), 0);
 	if (pid == 0)

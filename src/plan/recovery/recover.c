@@ -296,9 +296,18 @@ int hf_work_recover(struct hf_work *work, struct hf_err *err)
 int hf_plan_recover(struct hf_plans *plans, const char *plan, int64_t wait_ns, struct hf_err *err)
 {
 	AUTO(hf_work_done) struct hf_work work = HF_WORK_INIT;
-	int r = hf_work_lock(&work, plans, plan, wait_ns, err);
+	int ended, r = hf_work_lock(&work, plans, plan, wait_ns, err);
 
-	return r < 0 ? r : hf_work_recover(&work, err);
+	if (r < 0)
+		return r;
+	r = hf_work_recover(&work, err);
+	if (r < 0)
+		return r;
+	ended = hf_plan_end_strays(plans, &work.record, err);
+	if (ended <= 0)
+		return ended < 0 ? ended : r;
+	r = hf_plan_settle(plans, &work.record, work.token, err);
+	return r < 0 ? r : 1;
 }
 
 int hf_plan_heal(struct hf_plans *plans, const char *plan, int64_t wait_ns, struct hf_err *err)

@@ -8,6 +8,7 @@
  *   plans/<key>/s/<skey>/u, w      upper and work directory of an overlay
  *   plans/<key>/s/<skey>/c         the tree of a clone or copy
  *   plans/<key>/s/<skey>/census    names of the target at T0 (census.h); overlay
+ *   plans/<key>/s/<skey>/used      a clone or copy is in use (used.h)
  *   plans/<key>/s/<skey>/manifest  what was copied (manifest.h); clone and copy
  *
  * <key> and <skey> are hf_name_key of the plan's and the sandbox's name. The holder of the
@@ -199,9 +200,21 @@ void hf_plan_unlock(struct hf_lock **lock);
  */
 int hf_plan_in_use(struct hf_plans *plans, const struct hf_plan_record *record, struct hf_err *err);
 
+/* The same as an error: 0, HF_E_IN_USE with what to do, -errno. */
+int hf_plan_check_unused(struct hf_plans *plans, const struct hf_plan_record *record, struct hf_err *err);
+
+/* Settles the clones and copies of a plan whose last process has ended, for one that has ended them itself. Overlays have a helper for that. */
+int hf_plan_rest(struct hf_plans *plans, const char *plan, struct hf_err *err);
+
 /*
- * Brings a plan whose last process has ended to rest: syncs each overlay that was used in this boot,
- * removes the kernel's marker, and notes it in the record (saved with `token`). A sandbox that
+ * Kills what a watcher or helper that was killed has left inside (strays.h). The caller holds the plan's lock. Returns how
+ * many; HF_E_IN_USE; -errno.
+ */
+int hf_plan_end_strays(struct hf_plans *plans, const struct hf_plan_record *record, struct hf_err *err);
+
+/*
+ * Brings a plan whose last process has ended to rest: syncs each sandbox that was used in this boot,
+ * removes its marker, and notes it in the record (saved with `token`). A sandbox that
  * was in use in another boot makes the plan ERRORED and torn, with one event. The caller holds
  * the plan's lock. Returns 0; HF_E_IN_USE; -errno. Every verb that reads an upper calls this first.
  */

@@ -67,14 +67,11 @@ static int remove_tree(struct hf_plans *plans, const char *plan, const struct hf
 	if (record) {
 		stop_census(fd, record);
 		(void)hf_stage_forget(fd, record);
+	}
 	/* First the records that do not say CLEANED. */
 	r = hf_plan_forget_older(fd);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "unlinkat", plan);
-	}
-	/* First the record that does not say CLEANED. */
-	if (hf_sys.unlinkat(fd, HF_PLAN_BEFORE, 0) < 0 && errno != ENOENT)
-		return FAIL_SYS(err, "unlinkat", HF_PLAN_BEFORE);
 	/* The record last: until then the plan is known, and known to be CLEANED. */
 	r = hf_tree_remove(fd, "s");
 	if (r == 0 || r == -ENOENT)
@@ -113,7 +110,9 @@ static int remove_locked(struct hf_plans *plans, struct hf_plan_record *record, 
 				     HF_FIELD_BOOL("discarded", 0) };
 	int dirty, r;
 
-	r = hf_plan_settle(plans, record, token, err);
+	r = hf_plan_end_strays(plans, record, err);
+	if (r >= 0)
+		r = hf_plan_settle(plans, record, token, err);
 	/* What is discarded need not be settled: a full disk is no reason to keep it. */
 	if (r < 0 && !(flags & HF_PLAN_RM_DISCARD && is_full(r)))
 		return r;

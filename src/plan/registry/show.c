@@ -10,6 +10,7 @@
 #include "hf/base/fail.h"
 #include "hf/plan/registry/registry.h"
 #include "hf/plan/sandbox/use.h"
+#include "hf/plan/sandbox/used.h"
 #include "hf/plan/tree/dirtree.h"
 
 struct shown {
@@ -85,8 +86,8 @@ static int show_sandbox(struct hf_plans *plans, const struct hf_plan_record *rec
 		.why = s->why,
 		.since = { s->t0.real_ns },
 		.dirty = there ? hf_sandbox_is_dirty(fd, s) : 0,
-		.in_use = overlay && in_use,
-		.settled = !overlay || !s->entered_boot[0] || !there || !hf_sandbox_is_unsettled(fd),
+		.in_use = in_use,
+		.settled = !there || (overlay ? !s->entered_boot[0] || !hf_sandbox_is_unsettled(fd) : hf_used_look(fd, NULL) == 0),
 		.dev = s->target.dev,
 		.ino = s->target.ino,
 	};

@@ -1,5 +1,4 @@
-/* plan/sandbox/use.c - is a process inside, and bringing a plan to rest when none is. */
-#include <dirent.h>
+/* plan/sandbox/use.c - is a process inside a sandbox, and bringing one to rest when none is. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +9,9 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
+#include "hf/plan/sandbox/strays.h"
 #include "hf/plan/sandbox/use.h"
+#include "hf/plan/sandbox/used.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
@@ -78,32 +79,16 @@ void hf_in_read(int fd, struct hf_inhabitants *ret)
 		ret->pid = (int32_t)pid;
 }
 
-int hf_in_find(uint64_t mnt_ns)
+void hf_in_clear(int fd)
 {
-	DIR *dir = opendir("/proc");
-	struct dirent *entry;
-	int found = 0;
+	(void)hf_sys.ftruncate(fd, 0);
+}
 
-	if (!dir)
-		return -errno;
-	while (!found && (entry = readdir(dir))) {
-		char path[64], text[64], want[64];
-		uint64_t pid;
-		ssize_t n;
+int hf_in_is_locked(int fd)
+{
+	struct flock range = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
-		if (hf_parse_u64(entry->d_name, strlen(entry->d_name), INT32_MAX, &pid) < 0)
-			continue;
-		(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
-		n = hf_sys.readlinkat(AT_FDCWD, path, text, sizeof(text) - 1);
-		if (n <= 0)
-			continue;
-		text[n] = '\0';
-		(void)snprintf(want, sizeof(want), "mnt:[%llu]", (unsigned long long)mnt_ns);
-		if (strcmp(text, want) == 0)
-			found = (int)pid;
-	}
-	(void)closedir(dir);
-	return found;
+	return fcntl(fd, F_OFD_GETLK, &range) < 0 ? -errno : range.l_type != F_UNLCK;
 }
 
 /* -- one sandbox ------------------------------------------------------------------ */
@@ -179,9 +164,19 @@ int hf_sandbox_settle(int sandbox_fd)
 	return hf_sys.unlinkat(marks, MARKER, AT_REMOVEDIR) < 0 ? -errno : holds_work;
 }
 
+enum look { LOOK_LOCKED = 1, LOOK_STRAYS = 2 };
+
 /* -- a plan ----------------------------------------------------------------------- */
 
-/* Is an overlay of the plan mounted and not settled? 1, 0, -errno. */
+/* Is it entered, by what the disk says, and not settled? */
+static int is_unsettled(const struct hf_sandbox_record *s, int fd)
+{
+	if (s->strategy != HF_STRATEGY_OVERLAY)
+		return hf_used_look(fd, NULL) != 0;
+	return hf_sandbox_is_unsettled(fd);
+}
+
+/* Is a sandbox of the plan entered and not settled? 1, 0, -errno. */
 static int any_unsettled(int plan_fd, const struct hf_plan_record *record, struct hf_err *err)
 {
 	for (size_t i = 0; i < record->n_sandboxes; i++) {
@@ -189,137 +184,80 @@ static int any_unsettled(int plan_fd, const struct hf_plan_record *record, struc
 		AUTO_FD fd = -1;
 		int r;
 
-		if (s->strategy != HF_STRATEGY_OVERLAY || !s->entered_boot[0])
+		if (s->strategy == HF_STRATEGY_OVERLAY && !s->entered_boot[0])
 			continue;
 		r = hf_sandbox_dir(plan_fd, s->name, 0, &fd, err);
 		if (r < 0)
 			return r;
-		if (hf_sandbox_is_unsettled(fd))
+		if (is_unsettled(s, fd))
 			return 1;
 	}
 	return 0;
 }
 
-/* 1 when a process is inside. Locks nothing. */
-static int look(int plan_fd, const struct hf_plan_record *record, struct hf_err *err)
+/* 0 nobody is inside; LOOK_LOCKED an enter is; LOOK_STRAYS processes are that none looks after. Locks nothing. */
+static int look(struct hf_plans *plans, int plan_fd, const struct hf_plan_record *record, int *ret_pid, struct hf_err *err)
 {
-	struct flock range = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	AUTO_FD fd = hf_open_at(plan_fd, HF_PLAN_IN, O_RDWR | O_NOFOLLOW, 0);
-	struct hf_inhabitants inside;
 	int r;
 
 	if (fd == -ENOENT)
 		return 0;
 	if (fd < 0)
 		return hf_fail_open(err, fd, HF_PLAN_IN);
-	if (fcntl(fd, F_OFD_GETLK, &range) < 0)
-		return FAIL_SYS(err, "fcntl", record->name);
-	if (range.l_type != F_UNLCK)
-		return 1;
-	/* The last one out settles. Unsettled and not locked: a helper was killed, or never was. */
+	r = hf_in_is_locked(fd);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "fcntl", record->name);
+	if (r == 1)
+		return LOOK_LOCKED;
+	/* The last one out settles. Unsettled and not locked: a watcher was killed, or never was. */
 	r = any_unsettled(plan_fd, record, err);
 	if (r <= 0)
 		return r;
-	hf_in_read(fd, &inside);
-	r = inside.mnt_ns ? hf_in_find(inside.mnt_ns) : 0;
-	return r < 0 ? hf_fail_sys(err, -r, "readdir", "/proc") : r > 0;
+	r = hf_strays_find(plans, plan_fd, record);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "readdir", "/proc");
+	*ret_pid = r;
+	return r > 0 ? LOOK_STRAYS : 0;
 }
 
 int hf_plan_in_use(struct hf_plans *plans, const struct hf_plan_record *record, struct hf_err *err)
 {
 	AUTO_FD plan_fd = -1;
-	int r = hf_plan_dir(plans, record->name, 0, &plan_fd, err);
+	int pid, r = hf_plan_dir(plans, record->name, 0, &plan_fd, err);
 
-	return r < 0 ? r : look(plan_fd, record, err);
+	if (r == 0)
+		r = look(plans, plan_fd, record, &pid, err);
+	return r > 0 ? 1 : r;
 }
 
-static int become_torn(struct hf_plans *plans, struct hf_plan_record *record, uint64_t token,
-		       struct hf_err *err)
+int hf_plan_check_unused(struct hf_plans *plans, const struct hf_plan_record *record, struct hf_err *err)
 {
-	static const char reason[] = "it was in use when power failed, so it may be torn; look at 'plan "
-				     "diff', then commit with --force or roll back";
-	struct hf_field fields[] = { HF_FIELD_TEXT("reason", reason) };
-	int r;
+	AUTO_FD plan_fd = -1;
+	int pid = 0, r = hf_plan_dir(plans, record->name, 0, &plan_fd, err);
 
-	record->torn = 1;
-	/* One that failed otherwise before keeps that reason as well as this mark. */
-	if (hf_plan_may_become(record->state, HF_PLAN_ERRORED))
-		(void)hf_plan_become(record, HF_PLAN_ERRORED, reason, NULL);
-	r = hf_plan_save(plans, record, token, HF_PLAN_SAVE_DURABLE, err);
 	if (r == 0)
-		hf_plan_event(plans, HF_EV_PLAN_ERRORED, record->name, fields, 1);
+		r = look(plans, plan_fd, record, &pid, err);
+	if (r == LOOK_LOCKED)
+		return FAIL(err, HF_E_IN_USE, "plan", record->name, "its command, or something that it left, still runs");
+	if (r == LOOK_STRAYS)
+		return FAIL(err, HF_E_IN_USE, "plan", record->name,
+			    "process %d has outlived the 'plan enter' that started it; 'holdfast plan recover' ends it", pid);
 	return r;
 }
 
-/* One pass over the overlays that were entered since they were last settled. */
-static int each_entered(struct hf_plan_record *record, int plan_fd, const char *boot_id,
-			int (*fn)(struct hf_sandbox_record *s, int fd, const char *boot_id),
-			struct hf_err *err)
-{
-	int found = 0;
-
-	for (size_t i = 0; i < record->n_sandboxes; i++) {
-		struct hf_sandbox_record *s = &record->sandboxes[i];
-		AUTO_FD fd = -1;
-		int r;
-
-		if (s->strategy != HF_STRATEGY_OVERLAY || !s->entered_boot[0])
-			continue;
-		r = hf_sandbox_dir(plan_fd, s->name, 0, &fd, err);
-		if (r < 0)
-			return r;
-		r = fn(s, fd, boot_id);
-		if (r < 0)
-			return hf_fail_sys(err, -r, "syncfs", s->name);
-		found |= r;
-	}
-	return found;
-}
-
-/* In use when another boot ended: nothing says how much of it reached the disk. */
-static int is_torn(struct hf_sandbox_record *s, int fd, const char *boot_id)
-{
-	return strcmp(s->entered_boot, boot_id) != 0 && hf_sandbox_is_unsettled(fd);
-}
-
-enum settled { SETTLED = 1, SYNCED = 2 };
-
-static int settle_one(struct hf_sandbox_record *s, int fd, const char *boot_id)
-{
-	int r = hf_sandbox_settle(fd);
-
-	(void)boot_id;
-	if (r < 0)
-		return r;
-	s->entered_boot[0] = '\0';
-	return r ? SETTLED | SYNCED : SETTLED;
-}
-
-int hf_plan_settle(struct hf_plans *plans, struct hf_plan_record *record, uint64_t token,
-		   struct hf_err *err)
+int hf_plan_end_strays(struct hf_plans *plans, const struct hf_plan_record *record, struct hf_err *err)
 {
 	AUTO_FD plan_fd = -1;
-	struct hf_here here;
-	int r = hf_plan_dir(plans, record->name, 0, &plan_fd, err);
+	int pid, r = hf_plan_dir(plans, record->name, 0, &plan_fd, err);
 
 	if (r == 0)
-		r = hf_here_read(&here, err);
-	if (r == 0)
-		r = look(plan_fd, record, err);
-	if (r == 1)
-		return FAIL(err, HF_E_IN_USE, "plan", record->name,
-			    "its command, or something that it left, still runs");
-	if (r == 0)
-		r = each_entered(record, plan_fd, here.boot_id, is_torn, err);
-	/* First the verdict, then the marker: a crash in between does not lose it. */
-	if (r == 1 && !record->torn)
-		r = become_torn(plans, record, token, err);
-	if (r >= 0)
-		r = each_entered(record, plan_fd, here.boot_id, settle_one, err);
-	if (r <= 0)
-		return r;
-	/* The record that says "entered" was there when the sandbox was synced. */
-	return hf_plan_save(plans, record, token, r & SYNCED ? HF_PLAN_SAVE_OVER_SYNCED : 0, err);
+		r = look(plans, plan_fd, record, &pid, err);
+	if (r != LOOK_STRAYS)
+		return r < 0 ? r : 0;
+	/* Those of a session are its own to end. */
+	r = hf_plan_check_session(plans, record, NULL, 0, err);
+	return r < 0 ? r : hf_strays_end(plans, record, err);
 }
 
 /* -- its session ------------------------------------------------------------------ */

@@ -5,7 +5,7 @@
  * live: the descriptor is the helper's, which the kernel tells when the last of them has ended.
  * The file says which namespaces they are in and a process that is there. It is a hint: what it
  * says is proven before it is used. A helper that was killed leaves the lock free while processes
- * are still inside; they are found by their mount namespace.
+ * are still inside (strays.h).
  */
 #ifndef PLAN_SANDBOX_USE_H
 #define PLAN_SANDBOX_USE_H
@@ -28,11 +28,11 @@ void hf_in_unlock(int fd);
 int hf_in_write(int fd, int32_t pid);
 void hf_in_read(int fd, struct hf_inhabitants *ret);
 
-/*
- * A process in that mount namespace: its pid, or 0 when there is none that /proc shows. Those that may not
- * be looked at are passed over. -errno.
- */
-int hf_in_find(uint64_t mnt_ns);
+/* Nobody is inside. Allocates nothing. */
+void hf_in_clear(int fd);
+
+/* 1 when an enter has it locked, 0, -errno. */
+int hf_in_is_locked(int fd);
 
 /* 1 when the overlay of that sandbox directory was mounted and not yet settled. */
 int hf_sandbox_is_unsettled(int sandbox_fd);

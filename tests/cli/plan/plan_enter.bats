@@ -200,29 +200,6 @@ left_behind() {
 }
 @test "a process that outlives the command keeps the sandbox in use; it settles when that has ended" { both left_behind; }
 
-helper_killed() {
-    needs_overlay; echo o >T/f; own T; plan_over T; chmod 777 "$ROOM"
-    mkfifo go; chmod 666 go
-    spawn hp -q plan enter p -- sh -c 'echo n >T/f; echo $$ >pid; read x <go; exit 5'
-    wait_until 20 test -s pid
-    # the process that the file names is the helper
-    helper=$((16#$(cut -d' ' -f3 "$HOLDFAST_DIR/plans/p/in")))
-    [ "$(cat "/proc/$helper/comm")" = hf-sandbox ]
-    kill -KILL "$helper"
-    wait_until 20 sh -c "! kill -0 $helper 2>/dev/null"
-    run hp --json plan show p
-    is_json '.in_use'
-    # what joins now finds the namespaces by a process that is in them
-    [ "$(hp -q plan enter p -- cat T/f)" = n ]
-    echo x >go
-    status=0; wait "$spawned_pid" || status=$?
-    [ "$status" -eq 5 ]
-    run hp --json plan show p
-    is_json '(.in_use | not) and .sandboxes[0].settled and .dirty'
-    [ "$(cat T/f)" = o ]
-}
-@test "a killed helper loses neither the sandbox nor the knowledge which processes are inside" { both helper_killed; }
-
 pipes_end() {
     needs_overlay; own T; plan_over T; chmod 777 "$ROOM"
     # the reader sees the end although something of the command lives on

@@ -9,6 +9,10 @@ of the writes since, in random order; it is mounted, `holdfast plan recover` is 
 must be all old or all new; all new once the commit was acknowledged. The plan must be known and say which. Prints one
 line of JSON.
 
+MUTANT "use": no commit, but a command that writes in a copy. A copy that is neither as before nor as the command left it
+must not be committed, since it may be torn; once the command's end was told it is as that left it.
+"use-unmarked": the same without the mark that says that it is in use, which must be found.
+
 FS "ext4+ext4": the state directory and the target are on two file systems, each on its half of the disk.
 """
 import json, os, random, struct, subprocess, sys, time
@@ -117,6 +121,18 @@ rm d0/gone; rm -r tree; rm d1/kind; mkdir d1/kind; echo k >d1/kind/f; chmod 700 
 """
 
 
+# Some of its files are on disk before it ends, as with every program that syncs some of what it writes.
+USE = """
+set -e; cd "$1"; [ "$3" = use ] || rm ../used
+for i in 0 1 2 3 4 5; do
+    head -c 6000 /dev/zero | tr '\\0' n | dd of=d$((i%2))/f$i conv=notrunc 2>/dev/null
+    [ $((i%3)) -ne 0 ] || sync d$((i%2))/f$i
+    echo "$i" >>"$2"; sync "$2"
+done
+"""
+COPY = MNT + "/state/plans/p/s/s/c"
+
+
 def lay_out():
     os.makedirs(MNT + "/t/d0")
     os.makedirs(MNT + "/t/d1")
@@ -127,7 +143,9 @@ def lay_out():
         open(MNT + "/t/" + path, "wb").write(b"o" * 3000)
     os.mkdir(MNT + "/state", 0o700)
     run(HOLDFAST, "plan", "new", "p", env=ENV)
-    run(HOLDFAST, "plan", "add", "p", "s", MNT + "/t", "--strategy", "overlay", env=ENV)
+    run(HOLDFAST, "plan", "add", "p", "s", MNT + "/t", "--strategy", "copy" if MUTANT.startswith("use") else "overlay", env=ENV)
+    if MUTANT.startswith("use"):
+        return snapshot(COPY), None
     run(HOLDFAST, "plan", "enter", "p", "--", "sh", "-c", CHANGE, "sh", MNT + "/t", env=ENV)
     old = snapshot(MNT + "/t")
     run("cp", "-a", MNT + "/t", W + "/model")
@@ -152,6 +170,8 @@ def record():
     run(HELPERS + "/helper-recorder", REC, IMG, LOG)
     assert loop_mount(REC + "/disk")
     new_boot()
+    if MUTANT.startswith("use"):
+        return use(old)
     # Entering and settling write records as well, which the commit finds and no sync of theirs has carried.
     run(*BOOT, HOLDFAST, "plan", "enter", "p", "--", "true", env=ENV)
     # What is to land is dirty in memory, as after a sandbox that nobody has settled.
@@ -172,6 +192,31 @@ def record():
     loop_umount()
     umount(REC)
     return old, new, acknowledged, out
+
+
+def use(old):
+    run(*BOOT, HOLDFAST, "plan", "enter", "p", "--", "sh", "-c", USE, "sh", COPY, MNT + "/noise", MUTANT, env=ENV)
+    acknowledged = os.stat(LOG).st_size
+    run("sync", "-f", MNT)
+    new = snapshot(COPY)
+    assert new != old
+    loop_umount()
+    umount(REC)
+    return old, new, acknowledged, "used"
+
+
+def judge_use(acknowledged, old, new):
+    tree, before = snapshot(COPY), snapshot(MNT + "/t")
+    commit = subprocess.run([*BOOT, HOLDFAST, "plan", "commit", "p"], env=ENV, capture_output=True, text=True)
+    torn = commit.returncode != 0 and "torn" in commit.stderr
+    if torn and snapshot(MNT + "/t") != before:
+        return "mixed: refused, and committed"
+    # That the mark is gone is not synced: a copy may count as torn that is not.
+    if acknowledged and tree != new:
+        return "lost after the acknowledgement: " + commit.stderr
+    if tree not in (old, new):
+        return "torn" if torn else "mixed " + commit.stderr
+    return "new" if tree == new else "old"
 
 
 def read_log():
@@ -205,6 +250,8 @@ def judge(writes, acknowledged, old, new):
         return "unmountable"
     try:
         new_boot()
+        if MUTANT.startswith("use"):
+            return judge_use(acknowledged, old, new)
         recovery = subprocess.run([*BOOT, HOLDFAST, "plan", "recover", "p"], env=ENV, capture_output=True, text=True)
         tree = snapshot(MNT + "/t")
         verdict = "new" if tree == new else "old" if tree == old else "mixed"
@@ -252,7 +299,7 @@ def replay(old, new, acknowledged):
             verdict = judge(chosen, over, old, new)
             found[verdict] = found.get(verdict, 0) + 1
             # A mutant is found by its first wrong image.
-            if MUTANT != "0" and verdict not in ("old", "new"):
+            if MUTANT not in ("0", "use") and verdict not in ("old", "new", "torn"):
                 return flushes, found
             if variant == 0 and not pending:
                 break
