@@ -1,17 +1,19 @@
 /*
  * libexec/renew.c - holdfast-renew: keeps the lease of one lock alive (src/lock/lease/renewer.h). `lock run`, `lock acquire` and sessions start it.
  *
- * Not for people: what it is to do comes through the socket that is its standard input. Its one argument, the name of the
- * lock, is for those that read `ps`.
+ * Not for people: what it is to do comes through the socket that is its standard input. Its first argument, the name of the
+ * lock, is for those that read `ps`; a second one says that it holds the name of a session (src/run/fleet/agent.h).
  */
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "hf/lock/lease/renewer.h"
+#include "hf/run/fleet/agent.h"
 #include "holdfast/exit.h"
 
-int main(void)
+int main(int argc, char **argv)
 {
 	int type = 0;
 	socklen_t len = sizeof(type);
@@ -20,5 +22,5 @@ int main(void)
 		fputs(HF_RENEW_PROGRAM ": 'holdfast lock' starts this program; it is not a command\n", stderr);
 		return HF_EXIT_USAGE;
 	}
-	return hf_renewer_main(STDIN_FILENO);
+	return argc == 3 && strcmp(argv[2], "session") == 0 ? hf_fleet_main(STDIN_FILENO) : hf_renewer_main(STDIN_FILENO);
 }

@@ -222,6 +222,7 @@ struct hf_run_opts {
 	uint32_t cpus_centi;       /* hundredths of a CPU */
 	uint32_t pids_max;
 	uint32_t nice;             /* 1 to 19: how much others go before it */
+	const char *store;         /* where its name is kept as well, so that it is one session on all machines of that store; NULL: here alone (lock.h, docs/FLEET.md) */
 };
 
 /* How an attempt ended. The words are what `ps` and the journal say. */

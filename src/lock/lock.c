@@ -114,8 +114,8 @@ static int about(const struct hf_locks *locks, const char *name, int r, struct h
 	return locks->kind == HF_LOCK_KIND_NAME ? hf_err_wrap(err, r, "lock", name) : r;
 }
 
-int hf_lock_acquire(struct hf_locks *locks, const char *name, const struct hf_lock_opts *opts,
-		    struct hf_lock **ret_lock, struct hf_holder *ret_blocker, struct hf_err *err)
+int hf_lock_acquire_above(struct hf_locks *locks, const char *name, const struct hf_lock_opts *opts, uint64_t above,
+			  struct hf_lock **ret_lock, struct hf_holder *ret_blocker, struct hf_err *err)
 {
 	AUTO_FREE struct hf_lock *lock = NULL;
 	struct hf_lock_request request;
@@ -138,11 +138,30 @@ int hf_lock_acquire(struct hf_locks *locks, const char *name, const struct hf_lo
 	hf_copy_text(lock->name, sizeof(lock->name), name);
 	lock->since = hf_boot_now();
 	request.ret_since = &lock->since;
+	request.above = above;
 	r = store->ops->acquire(store, &request, &lock->token, ret_blocker, err);
 	if (r < 0)
 		return about(locks, name, r, err);
 	*ret_lock = ptr_take(&lock);
 	return 0;
+}
+
+int hf_lock_acquire(struct hf_locks *locks, const char *name, const struct hf_lock_opts *opts,
+		    struct hf_lock **ret_lock, struct hf_holder *ret_blocker, struct hf_err *err)
+{
+	return hf_lock_acquire_above(locks, name, opts, 0, ret_lock, ret_blocker, err);
+}
+
+int hf_lock_raise(struct hf_lock *lock, uint64_t to, struct hf_err *err)
+{
+	struct hf_store *store = lock->locks->context->store;
+	int r = hf_locks_check(lock->locks, lock->name, err);
+
+	if (r == 0)
+		r = store->ops->raise ? store->ops->raise(store, REF(lock->locks, lock->name), lock->token, to, err) : -ENOTSUP;
+	if (r == 0)
+		lock->token = to;
+	return r;
 }
 
 void hf_lock_free(struct hf_lock *lock)

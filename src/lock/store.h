@@ -44,6 +44,7 @@ struct hf_lock_request {
 	void *waiting_arg;
 	int64_t waiting_ns;
 	unsigned priority;
+	uint64_t above; /* the token is higher than that; for stores with HF_STORE_NEEDS_LEASE */
 	struct hf_boot *ret_since; /* when the lease began at the latest, for stores with HF_STORE_NEEDS_LEASE; may be NULL */
 };
 
@@ -83,6 +84,8 @@ struct hf_store_ops {
 		       const struct hf_proc_id *owner, struct hf_err *err);
 	int (*add_owner)(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token,
 			 const struct hf_owner *owner, struct hf_err *err);
+	/* Gives the hold of `token` the higher token `to`, before it was used. NULL in a store whose tokens are the highest there are. */
+	int (*raise)(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token, uint64_t to, struct hf_err *err);
 	/* Is the token current? With its mode (may be NULL). Token 0: is the lock held at all? */
 	int (*check)(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token,
 		     enum hf_lock_mode *ret_mode, struct hf_err *err);
@@ -122,6 +125,7 @@ struct hf_store {
 	int64_t min_ttl_ns; /* shorter leases are refused; 0: any */
 	int64_t (*margin)(int64_t ttl_ns); /* how long before the end of a lease its holder must have ended its work; NULL: not at all */
 	int64_t default_ttl_ns; /* of a lock whose lease was not said, where one is needed; else 0 */
+	const struct hf_board_ops *board; /* board.h; NULL: it has none */
 	const char *series; /* names its tokens among those of other stores; a file name (fence.h) */
 };
 
@@ -149,6 +153,14 @@ void hf_locks_set_patience(struct hf_locks *locks, int64_t ns);
 
 /* As the operation of the store. -ENOTSUP: it has none. */
 int hf_lock_forget_as(struct hf_locks *locks, const char *name, const struct hf_forget *how, struct hf_err *err);
+
+/*
+ * hf_lock_acquire in a store of several machines with a token higher than `above`; then hf_lock_raise gives that token to a local lock, the
+ * same process's. So a session has one token: the fleet's, which is higher than all that its machine has given for the name.
+ */
+int hf_lock_acquire_above(struct hf_locks *locks, const char *name, const struct hf_lock_opts *opts, uint64_t above,
+			  struct hf_lock **ret_lock, struct hf_holder *ret_blocker, struct hf_err *err);
+int hf_lock_raise(struct hf_lock *lock, uint64_t to, struct hf_err *err);
 
 /* When the lease of a lock that was just acquired began, at the latest that is certain; its locks; its name. */
 struct hf_boot hf_lock_since(const struct hf_lock *lock);

@@ -34,6 +34,7 @@ const struct hf_option hf_options[] = {
 	{ "cpus_centi", "cpus/100", HF_OPTION_COUNT, OF(cpus_centi) },
 	{ "pids_max", "pids", HF_OPTION_COUNT, OF(pids_max) },
 	{ "nice", "nice", HF_OPTION_COUNT, OF(nice) },
+	{ "store", "store", HF_OPTION_TEXT, OF(store) },
 	{ "stage", "stage", HF_OPTION_TEXT, OF(stage) },
 	{ "ttl_ns", "ttl", HF_OPTION_DURATION, OF(ttl_ns) },
 	{ "log_max", "log-max", HF_OPTION_SIZE, OF(log_max) },

@@ -1099,6 +1099,7 @@ class hf_run_opts(Structure):
         ("cpus_centi", c_uint32),
         ("pids_max", c_uint32),
         ("nice", c_uint32),
+        ("store", c_char_p),
     ]
 
 

@@ -169,6 +169,7 @@ static void fill_options(struct run *run, char **command)
 	o->backoff_ns = duration(run, run->backoff_ns);
 	o->backoff_max_ns = duration(run, run->backoff_max_ns);
 	o->env = run->env;
+	o->store = cli_store(run->cli);
 	o->resumed = say_resumed;
 	o->resumed_arg = run;
 	o->wait_ns = run->lock.wait_ns;

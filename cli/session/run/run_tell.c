@@ -73,7 +73,9 @@ static int say_busy(struct run *run, const struct hf_run_report *report, const s
 			cli_print_json(busy.object);
 		return status;
 	}
-	if (session_open(run->cli, &context) != HF_EXIT_DONE ||
+	if (report->blocker.host[0])
+		cli_say(run->cli, "'%s' is taken in the store, on %s", run->name, report->blocker.host);
+	else if (session_open(run->cli, &context) != HF_EXIT_DONE ||
 	    hf_session_look(context.sessions, run->name, say_session, &busy, NULL) < 0 || !busy.known)
 		cli_say(run->cli, "'%s' is locked, but not by a session", run->name);
 	cli_say(run->cli, "held by %s", err->detail);

@@ -65,11 +65,12 @@ int hf_attempt_enqueue(struct hf_etcd_attempt *a, int64_t ttl_ns, struct hf_err 
 	return 0;
 }
 
-static uint64_t next_token(const struct hf_etcd_state *state)
+static uint64_t next_token(const struct hf_etcd_state *state, uint64_t above)
 {
 	uint64_t clock = (uint64_t)(hf_wall_now().ns / HF_USEC);
+	uint64_t last = state->token > above ? state->token : above;
 
-	return state->token + 1 > clock ? state->token + 1 : clock;
+	return last + 1 > clock ? last + 1 : clock;
 }
 
 static int lease_for_hold(struct hf_etcd_attempt *a, struct hf_err *err)
@@ -213,7 +214,7 @@ int hf_attempt_grant(struct hf_etcd_attempt *a, const struct hf_etcd_state *stat
 		(void)snprintf(a->mine.id, sizeof(a->mine.id), "%016llx", (unsigned long long)a->hold_lease.id);
 	place = a->mine;
 	place.holds = 1;
-	place.token = next_token(state);
+	place.token = next_token(state, a->request->above);
 	hold = (struct hf_etcd_hold){ .token = place.token, .lease = a->hold_lease.id, .mode = a->request->mode,
 				      .slots = a->request->slots, .count = 1, .flags = a->request->flags,
 				      .ttl_ns = a->hold_lease.ttl_ns, .since_ms = hf_wall_now().ns / HF_MSEC,

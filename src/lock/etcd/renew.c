@@ -1,4 +1,6 @@
 /* lock/etcd/renew.c - renewing a hold, and what its renewer does with it. */
+#include <string.h>
+
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/lock/etcd/attempt.h"
@@ -105,5 +107,8 @@ int hf_etcd_place_of(struct hf_etcd *etcd, const struct hf_lock_ref *lock, uint6
 		return FAIL(err, HF_E_STALE, "watch", lock->name, "that token is not current");
 	hf_etcd_place_key(&f.keys, hold->place, ret->key);
 	ret->revision = f.state.revision + 1;
+	for (size_t i = 0; i < f.state.n_places; i++)
+		if (strcmp(f.state.places[i].id, hold->place) == 0)
+			hf_copy_text(ret->asked, sizeof(ret->asked), f.state.places[i].asked);
 	return 0;
 }

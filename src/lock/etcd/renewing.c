@@ -20,6 +20,7 @@
 #include "hf/base/parse.h"
 #include "hf/lock/context.h"
 #include "hf/lock/etcd/attempt.h"
+#include "hf/lock/etcd/renewing.h"
 #include "hf/lock/etcd/wire/watch.h"
 #include "hf/lock/lease/renewer.h"
 #include "hf/sys/calls.h"
@@ -27,31 +28,20 @@
 #include "hf/sys/io.h"
 #include "holdfast/exit.h"
 
-struct renewing {
-	int socket; /* -1: its starter has gone; the owner is what counts */
-	int owner_fd;
-	char name[HF_NAME_MAX + 1];
-	struct hf_lock_ref lock;
-	uint64_t token;
-	struct hf_boot since;
-	int64_t ttl_ns, margin_ns;
-	int kill_owner;
-	struct hf_proc_id owner;
-	char url[4097], dir[4097];
-	struct hf_state *state;
-	struct hf_locks *locks;
-	struct hf_etcd *etcd;
-	struct hf_mono next; /* renewal */
-};
+/* How often it is asked whether what its starter left is gone. */
+#define GONE_NS (50 * HF_MSEC)
 
-static void tell(const struct renewing *w, int word, const struct hf_err *err)
+void hf_renewing_tell(const struct hf_renewing *w, int word, const struct hf_err *err)
 {
-	struct hf_renewer_news news = { .word = word, .since = w->since.ns, .ttl_ns = w->ttl_ns };
+	struct hf_renewer_news news = { .word = word, .since = w->since.ns, .ttl_ns = w->ttl_ns,
+					.margin_ns = w->margin_ns, .token = w->token };
 
 	if (err) {
 		news.code = err->code;
 		hf_copy_text(news.text, sizeof(news.text), err->detail[0] ? err->detail : err->op);
 	}
+	if (word == HF_RENEWER_ASKED)
+		hf_copy_text(news.text, sizeof(news.text), w->asked);
 	if (w->socket >= 0)
 		(void)send(w->socket, &news, sizeof(news), MSG_NOSIGNAL);
 }
@@ -87,7 +77,7 @@ static int read_name(const json_t *order, char name[HF_NAME_MAX + 1])
 	return 0;
 }
 
-static int read_order(struct renewing *w)
+int hf_renewing_read_order(struct hf_renewing *w)
 {
 	static char text[16384];
 	ssize_t n = recv(w->socket, text, sizeof(text), 0);
@@ -109,7 +99,9 @@ static int read_order(struct renewing *w)
 		w->ttl_ns = hf_json_number(order, "ttl");
 		w->margin_ns = hf_json_number(order, "margin");
 		w->kill_owner = (int)hf_json_number(order, "kill");
-		r = w->token > 0 && w->ttl_ns > 0 ? 0 : -EINVAL;
+		w->wait_ns = hf_json_number(order, "wait");
+		w->above = (uint64_t)hf_json_number(order, "above");
+		r = w->ttl_ns >= 0 ? 0 : -EINVAL;
 	}
 	json_decref(order);
 	return r;
@@ -117,39 +109,39 @@ static int read_order(struct renewing *w)
 
 /* -- the work -------------------------------------------------------------------------------- */
 
-static int64_t left(const struct renewing *w)
+static int64_t left(const struct hf_renewing *w)
 {
 	return w->since.ns + w->ttl_ns - w->margin_ns - hf_boot_now().ns;
 }
 
-static int owner_lives(const struct renewing *w)
+static int owner_lives(const struct hf_renewing *w)
 {
 	struct pollfd fd = { .fd = w->owner_fd, .events = POLLIN };
 
 	return w->owner_fd >= 0 && poll(&fd, 1, 0) == 0;
 }
 
-static int end_lost(const struct renewing *w, const struct hf_err *err)
+static int end_lost(const struct hf_renewing *w, const struct hf_err *err)
 {
-	tell(w, HF_RENEWER_LOST, err);
+	hf_renewing_tell(w, HF_RENEWER_LOST, err);
 	/* A second hand beside the holder's own, which may be stopped. Told before: the holder is to know why its command dies. */
 	if (w->kill_owner && w->owner_fd >= 0)
 		(void)hf_sys.pidfd_send_signal(w->owner_fd, SIGKILL);
 	return HF_EXIT_REFUSED;
 }
 
-static int end_released(const struct renewing *w, int asked)
+static int end_released(const struct hf_renewing *w, int asked)
 {
 	struct hf_err err = HF_ERR_INIT;
 	int r = asked ? hf_lock_release_as(hf_locks_kind(w->locks, w->lock.kind), w->name, w->token, NULL, &err)
 		      : hf_etcd_abandon(w->etcd, &w->lock, w->token, &err);
 
-	tell(w, r == 0 || r == HF_E_STALE ? HF_RENEWER_RELEASED : HF_RENEWER_FAILED, r < 0 ? &err : NULL);
+	hf_renewing_tell(w, r == 0 || r == HF_E_STALE ? HF_RENEWER_RELEASED : HF_RENEWER_FAILED, r < 0 ? &err : NULL);
 	return r == 0 ? HF_EXIT_DONE : HF_EXIT_OS;
 }
 
 /* 0: goes on; else what to exit with, plus one. */
-static int renew(struct renewing *w)
+static int renew(struct hf_renewing *w)
 {
 	struct hf_err err = HF_ERR_INIT;
 	struct hf_lease lease;
@@ -159,7 +151,7 @@ static int renew(struct renewing *w)
 		w->since = lease.since;
 		w->ttl_ns = lease.ttl_ns;
 		w->next = hf_mono_in(w->ttl_ns / 3);
-		tell(w, HF_RENEWER_PROVEN, NULL);
+		hf_renewing_tell(w, HF_RENEWER_PROVEN, NULL);
 		return 0;
 	}
 	if (r == HF_E_STALE || left(w) <= 0)
@@ -168,37 +160,60 @@ static int renew(struct renewing *w)
 	return 0;
 }
 
-/* What was sent to us: 'R' asks for the release. 1: release. */
-static int hear(struct renewing *w)
+/* What was sent to us: "R" asks for the release. 1: release. */
+static int hear(struct hf_renewing *w)
 {
-	char byte;
-	ssize_t n = recv(w->socket, &byte, 1, MSG_DONTWAIT);
+	static char text[HF_BOARD_TEXT_MAX + 1];
+	ssize_t n;
 
-	if (n == 1 && byte == 'R')
-		return 1;
+	while ((n = recv(w->socket, text, sizeof(text) - 1, MSG_DONTWAIT)) > 0) {
+		text[n] = '\0';
+		if (n == 1 && text[0] == 'R')
+			return 1;
+		if (w->hooks)
+			w->hooks->heard(w->arg, text, (size_t)n);
+	}
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		hf_auto_close(&w->socket);
 	return 0;
 }
 
+static void hear_asked(struct hf_renewing *w, const char *asked)
+{
+	if (!w->hooks || !asked[0] || strcmp(asked, w->asked) == 0)
+		return;
+	hf_copy_text(w->asked, sizeof(w->asked), asked);
+	w->hooks->asked(w->arg, w->asked);
+}
+
+/* How long nothing has to be done. */
+static int64_t quiet_for(const struct hf_renewing *w)
+{
+	int64_t ns = hf_mono_left(w->next);
+
+	if (ns > left(w) && left(w) > 0)
+		ns = left(w);
+	return w->hooks && w->socket < 0 && ns > GONE_NS ? GONE_NS : ns;
+}
+
 /* One watch of the place; a new one is opened whenever it has said something. */
-static int watch_once(struct renewing *w)
+static int watch_once(struct hf_renewing *w)
 {
 	AUTO(hf_watch_close) struct hf_watch watch = { 0 };
-	struct hf_watch_aim aim = { .only_deletes = 1 };
+	struct hf_watch_aim aim = { .only_deletes = !w->hooks };
 	int ended = 0, r = hf_etcd_place_of(w->etcd, &w->lock, w->token, &aim, NULL);
 
 	if (r == HF_E_STALE)
 		return renew(w);
-	if (r == 0)
+	if (r == 0) {
+		hear_asked(w, aim.asked);
 		r = hf_watch_open(w->etcd, &aim, &watch, NULL);
+	}
 	ended = r < 0;
 	for (;;) {
 		struct pollfd fds[] = { { .fd = w->socket, .events = POLLIN }, { .fd = w->owner_fd, .events = POLLIN } };
-		int64_t sleep_ns = hf_mono_left(w->next);
+		int64_t sleep_ns = quiet_for(w);
 
-		if (sleep_ns > left(w) && left(w) > 0)
-			sleep_ns = left(w);
 		r = 0;
 		if (sleep_ns > 0 && ended)
 			(void)hf_poll_until(fds, 2, hf_mono_in(sleep_ns < HF_SEC ? sleep_ns : HF_SEC));
@@ -208,6 +223,8 @@ static int watch_once(struct renewing *w)
 			return end_released(w, 1) + 1;
 		if (fds[1].fd >= 0 && fds[1].revents)
 			return end_released(w, 0) + 1;
+		if (w->hooks && w->socket < 0 && w->hooks->gone(w->arg))
+			return end_released(w, 1) + 1;
 		if (left(w) <= 0 && hf_mono_left(w->next) > 0)
 			w->next = hf_mono_now();
 		if (r > 0 || hf_mono_left(w->next) == 0)
@@ -218,19 +235,20 @@ static int watch_once(struct renewing *w)
 	}
 }
 
-static int open_all(struct renewing *w, struct hf_err *err)
+int hf_renewing_open(struct hf_renewing *w, struct hf_journal *journal, struct hf_err *err)
 {
 	int r = hf_state_open(w->dir, 0, &w->state, err);
 
-	/* Without a journal: that its lock was released is no refusal to tell of. */
 	if (r == 0)
-		r = hf_locks_open_store(w->url, w->state, NULL, &w->locks, err);
+		r = hf_locks_open_store(w->url, w->state, journal, &w->locks, err);
+	if (r == 0 && !hf_board_is_there(w->locks))
+		r = FAIL(err, -EINVAL, "store", w->url, "it has only this machine");
 	if (r == 0)
 		w->etcd = hf_etcd_of(hf_locks_store(w->locks));
 	return r;
 }
 
-static void close_all(struct renewing *w)
+void hf_renewing_close(struct hf_renewing *w)
 {
 	hf_locks_free(w->locks);
 	hf_state_free(w->state);
@@ -239,7 +257,7 @@ static void close_all(struct renewing *w)
 }
 
 /* Nothing of its starter's: its terminal, its pipes, its directory, its signals. */
-static void stand_alone(void)
+void hf_renewing_stand_alone(void)
 {
 	AUTO_FD null = hf_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
 	sigset_t none;
@@ -253,27 +271,34 @@ static void stand_alone(void)
 	(void)!chdir("/");
 }
 
+int hf_renewing_run(struct hf_renewing *w)
+{
+	int r;
+
+	w->next = hf_mono_now();
+	r = renew(w);
+	while (r == 0)
+		r = watch_once(w);
+	return r - 1;
+}
+
 int hf_renewer_main(int socket)
 {
-	AUTO(close_all) struct renewing w = { .socket = socket, .owner_fd = -1 };
+	AUTO(hf_renewing_close) struct hf_renewing w = HF_RENEWING_INIT;
 	struct hf_err err = HF_ERR_INIT;
 	int r;
 
-	stand_alone();
-	if (read_order(&w) < 0)
+	w.socket = socket;
+	hf_renewing_stand_alone();
+	if (hf_renewing_read_order(&w) < 0 || w.token == 0 || w.ttl_ns == 0)
 		return HF_EXIT_USAGE;
-	r = open_all(&w, &err);
+	/* Without a journal: that its lock was released is no refusal to tell of. */
+	r = hf_renewing_open(&w, NULL, &err);
 	if (r == 0 && hf_proc_open(&w.owner, 0, &w.owner_fd, &err) < 0)
 		w.owner_fd = -1;
 	if (r < 0) {
-		tell(&w, HF_RENEWER_FAILED, &err);
+		hf_renewing_tell(&w, HF_RENEWER_FAILED, &err);
 		return HF_EXIT_OS;
 	}
-	if (!owner_lives(&w))
-		return end_released(&w, 0);
-	w.next = hf_mono_now();
-	r = renew(&w);
-	while (r == 0)
-		r = watch_once(&w);
-	return r - 1;
+	return owner_lives(&w) ? hf_renewing_run(&w) : end_released(&w, 0);
 }

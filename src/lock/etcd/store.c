@@ -91,6 +91,7 @@ static int open_cluster(const struct hf_store_args *args, int tls, struct hf_sto
 					.caps = HF_STORE_SEES_DEATH | HF_STORE_HAS_SLOTS | HF_STORE_NEEDS_LEASE,
 					.min_ttl_ns = MIN_TTL_NS,
 					.margin = margin,
+					.board = &hf_etcd_board,
 					.series = etcd->series };
 	etcd->state = args->state;
 	etcd->journal = args->journal;

@@ -40,6 +40,7 @@ int hf_renewer_begin(struct hf_renewer *renewer, struct hf_lock *lock, int64_t g
 
 	*renewer = (struct hf_renewer)HF_RENEWER_INIT;
 	renewer->lock = lock;
+	renewer->name = hf_lock_name(lock);
 	renewer->ttl_ns = (ttl_ns + HF_SEC - 1) / HF_SEC * HF_SEC; /* as the store rounds it */
 	renewer->margin_ns = store->margin ? store->margin(ttl_ns) : 0;
 	renewer->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -50,33 +51,46 @@ int hf_renewer_begin(struct hf_renewer *renewer, struct hf_lock *lock, int64_t g
 	return 0;
 }
 
-static int write_order(const struct hf_renewer *renewer, const struct hf_proc_id *owner, int kill_owner, struct hf_buf *out)
+static int write_order(const struct hf_renewer_order *order, struct hf_buf *out)
 {
-	struct hf_locks *locks = hf_lock_locks(renewer->lock);
-	const struct hf_context *context = locks->context;
-	const char *name = hf_lock_name(renewer->lock), *dir = context->fences.state->path;
 	char id[HF_PROC_TEXT_MAX];
 
-	(void)hf_proc_format(owner, id);
+	(void)hf_proc_format(order->owner, id);
 	hf_buf_add_text(out, "{\"store\":");
-	(void)hf_buf_add_json(out, context->url, strlen(context->url), 4096);
+	(void)hf_buf_add_json(out, order->url, strlen(order->url), 4096);
 	hf_buf_add_text(out, ",\"dir\":");
-	(void)hf_buf_add_json(out, dir, strlen(dir), 4096);
-	hf_buf_add_format(out, ",\"kind\":%d,\"name\":", (int)locks->kind);
+	(void)hf_buf_add_json(out, order->dir, strlen(order->dir), 4096);
+	hf_buf_add_format(out, ",\"kind\":%d,\"name\":", (int)order->lock.kind);
 	hf_buf_add_char(out, '"');
 	/* A name may have bytes that JSON has not. */
-	for (const char *c = name; *c; c++)
+	for (const char *c = order->lock.name; *c; c++)
 		hf_buf_add_format(out, "%02x", (unsigned char)*c);
-	hf_buf_add_format(out, "\",\"token\":\"%llu\",\"since\":\"%lld\",\"ttl\":\"%lld\",\"margin\":\"%lld\",\"owner\":\"%s\",\"kill\":%d}\n",
-			  (unsigned long long)hf_lock_token(renewer->lock), (long long)renewer->since.ns,
-			  (long long)renewer->ttl_ns, (long long)renewer->margin_ns, id, kill_owner);
+	hf_buf_add_format(out, "\",\"token\":\"%llu\",\"above\":\"%llu\",\"since\":\"%lld\",\"ttl\":\"%lld\",\"margin\":\"%lld\","
+			  "\"wait\":\"%lld\",\"owner\":\"%s\",\"kill\":%d}\n",
+			  (unsigned long long)order->token, (unsigned long long)order->above, (long long)order->since,
+			  (long long)order->ttl_ns, (long long)order->margin_ns, (long long)order->wait_ns, id, order->kill_owner);
 	return out->err;
+}
+
+static int send_order(int fd, const struct hf_renewer_order *order)
+{
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+	int r = write_order(order, &text);
+
+	if (r < 0)
+		return r;
+	return send(fd, text.s, text.len, MSG_NOSIGNAL) == (ssize_t)text.len ? 0 : -errno;
 }
 
 int hf_renewer_start(struct hf_renewer *renewer, const struct hf_proc_id *owner, int kill_owner, struct hf_err *err)
 {
 	char *argv[] = { (char[]){ HF_RENEW_PROGRAM }, (char *)(uintptr_t)hf_lock_name(renewer->lock), NULL };
-	AUTO(hf_buf_done) struct hf_buf order = HF_BUF_INIT;
+	const struct hf_context *context = hf_lock_locks(renewer->lock)->context;
+	const struct hf_renewer_order order = { .url = context->url, .dir = context->fences.state->path,
+						.lock = { hf_lock_locks(renewer->lock)->kind, hf_lock_name(renewer->lock) },
+						.owner = owner, .token = hf_lock_token(renewer->lock),
+						.since = renewer->since.ns, .ttl_ns = renewer->ttl_ns,
+						.margin_ns = renewer->margin_ns, .kill_owner = kill_owner };
 	AUTO_FD program = -1, ours = -1, theirs = -1;
 	char path[64];
 	int ends[2], r;
@@ -86,9 +100,6 @@ int hf_renewer_start(struct hf_renewer *renewer, const struct hf_proc_id *owner,
 	r = hf_program_open(HF_RENEW_PROGRAM, "a lock in a store of several machines needs this program", &program, err);
 	if (r < 0)
 		return r;
-	r = write_order(renewer, owner, kill_owner, &order);
-	if (r < 0)
-		return hf_fail_sys(err, -r, "memory", HF_RENEW_PROGRAM);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
 		return FAIL_SYS(err, "socketpair", HF_RENEW_PROGRAM);
 	ours = ends[0];
@@ -96,10 +107,26 @@ int hf_renewer_start(struct hf_renewer *renewer, const struct hf_proc_id *owner,
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", program);
 	if (hf_sys.spawn_session(path, argv, theirs, &renewer->pid) < 0)
 		return FAIL_SYS(err, "spawn", HF_RENEW_PROGRAM);
-	if (send(ours, order.s, order.len, MSG_NOSIGNAL) != (ssize_t)order.len)
-		return FAIL_SYS(err, "send", HF_RENEW_PROGRAM);
+	r = send_order(ours, &order);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "send", HF_RENEW_PROGRAM);
 	renewer->fd = fd_take(&ours);
 	return 0;
+}
+
+int hf_renewer_adopt(struct hf_renewer *renewer, int fd, const char *name, int64_t grace_ns, const struct hf_renewer_order *order)
+{
+	int r = send_order(fd, order);
+
+	*renewer = (struct hf_renewer)HF_RENEWER_INIT;
+	renewer->name = name;
+	renewer->grace_ns = grace_ns;
+	renewer->fd = fd;
+	if (r == 0) {
+		renewer->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+		r = renewer->timer < 0 ? -errno : 0;
+	}
+	return r;
 }
 
 /* One message. 1, 0: none is there, or -1: the renewer has ended. */
@@ -120,7 +147,17 @@ static int hear(struct hf_renewer *renewer, struct hf_renewer_news *ret)
 
 static void take_news(struct hf_renewer *renewer, const struct hf_renewer_news *news)
 {
-	if (news->word == HF_RENEWER_PROVEN && !renewer->lost) {
+	if (news->word == HF_RENEWER_ASKED) {
+		hf_copy_text(renewer->asked, sizeof(renewer->asked), news->text);
+		return;
+	}
+	if (news->word == HF_RENEWER_HELD) {
+		renewer->token = news->token;
+		renewer->margin_ns = news->margin_ns;
+	}
+	if (news->word == HF_RENEWER_BUSY)
+		renewer->holder = news->holder;
+	if ((news->word == HF_RENEWER_PROVEN || news->word == HF_RENEWER_HELD) && !renewer->lost) {
 		if (news->ttl_ns > 0)
 			renewer->ttl_ns = news->ttl_ns;
 		set_clock(renewer, (struct hf_boot){ news->since }, renewer->grace_ns);
@@ -129,8 +166,24 @@ static void take_news(struct hf_renewer *renewer, const struct hf_renewer_news *
 	} else if (news->word == HF_RENEWER_RELEASED) {
 		renewer->released = 1; /* its owner has ended */
 	}
-	if (news->word != HF_RENEWER_PROVEN)
+	if (news->word != HF_RENEWER_PROVEN && news->word != HF_RENEWER_HELD) {
 		hf_copy_text(renewer->why, sizeof(renewer->why), news->text);
+		renewer->code = news->code;
+	}
+}
+
+int hf_renewer_acquired(struct hf_renewer *renewer, struct hf_err *err)
+{
+	struct hf_renewer_news news;
+	int r = 0;
+
+	while (renewer->token == 0 && renewer->code == 0 && (r = hear(renewer, &news)) == 1)
+		take_news(renewer, &news);
+	if (renewer->token != 0)
+		return 1;
+	if (renewer->code < 0)
+		return FAIL(err, renewer->code, "lock", renewer->name, "%s", renewer->why);
+	return r < 0 ? FAIL(err, HF_E_STORE, "lock", renewer->name, "%s was killed", HF_RENEW_PROGRAM) : 0;
 }
 
 enum hf_renewer_state hf_renewer_step(struct hf_renewer *renewer)
@@ -170,16 +223,16 @@ static int await_word(struct hf_renewer *renewer, int64_t limit_ns, int word, st
 			continue;
 		}
 		if (r < 0)
-			return FAIL(err, HF_E_STORE, "renew", hf_lock_name(renewer->lock), "%s ended: %s", HF_RENEW_PROGRAM,
+			return FAIL(err, HF_E_STORE, "renew", renewer->name, "%s ended: %s", HF_RENEW_PROGRAM,
 				    renewer->why[0] ? renewer->why : "it was killed");
 		take_news(renewer, &news);
 		if (news.word == word)
 			return 0;
 		if (news.word == HF_RENEWER_LOST || news.word == HF_RENEWER_FAILED)
-			return FAIL(err, news.code < 0 ? news.code : HF_E_STORE, "renew", hf_lock_name(renewer->lock), "%s",
+			return FAIL(err, news.code < 0 ? news.code : HF_E_STORE, "renew", renewer->name, "%s",
 				    news.text);
 	}
-	return FAIL(err, HF_E_STORE, "renew", hf_lock_name(renewer->lock), "no answer in time");
+	return FAIL(err, HF_E_STORE, "renew", renewer->name, "no answer in time");
 }
 
 int hf_renewer_await(struct hf_renewer *renewer, int64_t limit_ns, struct hf_err *err)
@@ -194,7 +247,8 @@ int hf_renewer_end(struct hf_renewer *renewer, struct hf_err *err)
 	if (renewer->released)
 		r = 0;
 	else if (renewer->fd < 0)
-		r = hf_lock_release(renewer->lock, err);
+		r = renewer->lock ? hf_lock_release(renewer->lock, err)
+				  : FAIL(err, HF_E_STORE, "release", renewer->name, "%s was killed", HF_RENEW_PROGRAM);
 	else if (send(renewer->fd, "R", 1, MSG_NOSIGNAL) < 0 && errno != EPIPE)
 		r = FAIL_SYS(err, "send", HF_RENEW_PROGRAM);
 	else

@@ -35,18 +35,38 @@ enum hf_renewer_word {
 	HF_RENEWER_LOST = 2,   /* with why; another may have the lock already */
 	HF_RENEWER_RELEASED = 3,
 	HF_RENEWER_FAILED = 4, /* it cannot begin, or the release is not known to have worked */
+	/* Of a renewer that acquires the lock itself (run/fleet). */
+	HF_RENEWER_HELD = 5,   /* it is held: `token` */
+	HF_RENEWER_BUSY = 6,   /* it is not: `holder`, `code` and `text` */
+	HF_RENEWER_ASKED = 7,  /* its holder is asked for `text` (board.h) */
 };
 
 struct hf_renewer_news {
 	int32_t word;
 	int32_t code; /* of the error, or 0 */
 	int64_t since;
-	int64_t ttl_ns;
+	int64_t ttl_ns, margin_ns;
+	uint64_t token;
+	struct hf_holder holder;
 	char text[232];
 };
 
+/* What a renewer is to do, through its socket. */
+struct hf_renewer_order {
+	const char *url, *dir;
+	struct hf_lock_ref lock;
+	const struct hf_proc_id *owner;
+	uint64_t token; /* 0: acquire it first, with a token higher than `above`, within `wait_ns` */
+	uint64_t above;
+	int64_t wait_ns;
+	int64_t since, ttl_ns, margin_ns;
+	int kill_owner;
+};
+
 struct hf_renewer {
-	struct hf_lock *lock;
+	struct hf_lock *lock; /* NULL: the renewer has acquired it */
+	const char *name;
+	uint64_t token;       /* of such a one; 0: not yet */
 	int fd;    /* to the renewer; -1: it does not run */
 	int timer; /* readable when `stop_at` or `end_at` has come; -1: none */
 	pid_t pid;
@@ -55,7 +75,10 @@ struct hf_renewer {
 	struct hf_boot stop_at; /* ask the work to end */
 	struct hf_boot end_at;  /* nothing of the work may run any longer */
 	int lost, released;
+	int code;              /* of a failure; 0: none */
+	struct hf_holder holder; /* of the lock that is busy */
 	char why[232];
+	char asked[232];       /* "": nothing */
 };
 
 #define HF_RENEWER_INIT { .fd = -1, .timer = -1 }
@@ -65,6 +88,12 @@ int hf_renewer_begin(struct hf_renewer *renewer, struct hf_lock *lock, int64_t g
 
 /* Starts the process for a lock whose owner is `owner`; nothing when it runs. With `kill`, it kills the owner at the end of the lease, too. */
 int hf_renewer_start(struct hf_renewer *renewer, const struct hf_proc_id *owner, int kill, struct hf_err *err);
+
+/* The same for a process that runs already, behind `fd`, and acquires the lock itself. 0 or -errno; the descriptor is the renewer's from now on. */
+int hf_renewer_adopt(struct hf_renewer *renewer, int fd, const char *name, int64_t grace_ns, const struct hf_renewer_order *order);
+
+/* Reads what it said. 1: the lock is held; 0: not yet; or the failure, HF_E_BUSY with renewer->holder. */
+int hf_renewer_acquired(struct hf_renewer *renewer, struct hf_err *err);
 
 enum hf_renewer_state {
 	HF_RENEWER_HOLDS,

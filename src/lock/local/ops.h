@@ -12,6 +12,7 @@ int hf_local_release(struct hf_store *store, const struct hf_lock_ref *lock, uin
 		     const struct hf_proc_id *owner, struct hf_err *err);
 int hf_local_add_owner(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token,
 		       const struct hf_owner *owner, struct hf_err *err);
+int hf_local_raise(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token, uint64_t to, struct hf_err *err);
 int hf_local_check(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token,
 		   enum hf_lock_mode *ret_mode, struct hf_err *err);
 int hf_local_hold(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token,

@@ -87,6 +87,7 @@ static const struct hf_store_ops ops = {
 	.release = hf_local_release,
 	.add_owner = hf_local_add_owner,
 	.check = hf_local_check,
+	.raise = hf_local_raise,
 	.hold = hf_local_hold,
 	.let_go = hf_local_let_go,
 	.judge = local_judge,

@@ -178,6 +178,27 @@ int hf_local_renew(struct hf_store *store, const struct hf_lock_ref *lock, uint6
 	return r;
 }
 
+int hf_local_raise(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token, uint64_t to, struct hf_err *err)
+{
+	AUTO_GUARD(guard);
+	int r = take(store, lock, &guard, err);
+
+	if (r == 0)
+		r = find_holder(&guard, "raise", token, NULL, err);
+	if (r < 0)
+		return r == HF_E_NOT_HELD ? FAIL(err, HF_E_STALE, "raise", lock->name, "its file is gone") : r;
+	/* Not past the last that was given (L2). */
+	if (to <= guard.record.token)
+		return FAIL(err, -EINVAL, "raise", lock->name, "the token would not be higher");
+	for (uint32_t i = 0; i < guard.record.n_holders; i++)
+		if (guard.record.holders[i].token == token)
+			guard.record.holders[i].token = to;
+	guard.record.token = to;
+	r = hf_guard_write(&guard, err);
+	(void)hf_guard_finish(&guard, NULL);
+	return r;
+}
+
 /* Adds `owner` to the hold of `token`. The caller finishes the guard. */
 static int add_owner(struct hf_guard *guard, uint64_t token, const struct hf_owner *owner,
 		     struct hf_err *err)

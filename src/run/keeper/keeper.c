@@ -254,6 +254,7 @@ static void finish(struct hf_keeper *k)
 	if (k->tree.group.fd >= 0 &&
 	    !(k->o.flags & HF_RUN_LEAVE_RUNNING && hf_cgroup_populated(&k->tree.group) > 0))
 		hf_cgroup_remove(&k->tree.group);
+	hf_keeper_leave_fleet(k);
 	if (k->slot)
 		(void)hf_lock_release(k->slot, NULL);
 	if (k->lock && !k->lost)
@@ -277,6 +278,8 @@ _Noreturn void hf_keeper_main(struct hf_keeper *k, struct hf_state *state)
 		r = settle(k, &news.err);
 	if (r == 0)
 		r = hf_keeper_take_slot(k, &news.err);
+	if (r == 0)
+		r = hf_keeper_join_fleet(k, &news.report.blocker, &news.err);
 	if (r == 0)
 		r = admit(k, &news.err);
 	if (r == 0)

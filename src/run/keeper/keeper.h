@@ -6,6 +6,7 @@
  *     keeper.c       its life: take the lock, settle what an earlier run left, the attempts, the end
  *     admit.c        may it start? depth, the name
  *     queue.c        a place in the group, and the wait for it
+ *     fleet.c        the name in a store of several machines
  *     resume.c       the options in force: given now, and stored before
  *     environment.c  the variables of the command
  *     schedule.c     attempt after attempt: when the next one begins, and when there is none
@@ -34,6 +35,7 @@
 #include "hf/exec/spawn.h"
 #include "hf/exec/tree.h"
 #include "hf/lock/lease/renewal.h"
+#include "hf/lock/lease/renewer.h"
 #include "hf/run/keeper/attempt/ending.h"
 #include "hf/run/keeper/attempt/judge.h"
 #include "hf/run/keeper/link.h"
@@ -87,6 +89,10 @@ struct hf_keeper {
 	int lost;               /* the lock is no longer ours: nothing may be written */
 	int landed;             /* what this attempt made is in its place: its success stands, whatever comes */
 	struct hf_renewal renewal;
+	struct hf_renewer fleet; /* fd: to the agent that has the name in the store; fleet.c */
+	int in_fleet;           /* it has it */
+	int fleet_asked, fleet_lost; /* its lease may end: the tree is being ended; it is lost, or over */
+	enum hf_phase fleet_phase; /* that the other machines were told */
 	struct hf_usage usage;  /* what was seen of this run */
 	struct hf_spawn_limits limits; /* of each process, where the cgroup has none */
 	int command_status;     /* of the command of the last attempt; -1: it did not run */
@@ -133,6 +139,27 @@ int hf_keeper_loop(struct hf_keeper *keeper);
 int hf_keeper_check_depth(struct hf_keeper *keeper, struct hf_err *err);
 int hf_keeper_take_lock(struct hf_keeper *keeper, struct hf_holder *ret_blocker, struct hf_err *err);
 int hf_keeper_take_slot(struct hf_keeper *keeper, struct hf_err *err);
+
+/* The name in the store, if there is one; the token is that of the store then. fleet.c */
+int hf_keeper_join_fleet(struct hf_keeper *keeper, struct hf_holder *ret_blocker, struct hf_err *err);
+
+#define HF_KEEPER_FLEET_POLL 2
+nfds_t hf_keeper_fleet_poll(const struct hf_keeper *keeper, struct pollfd fds[HF_KEEPER_FLEET_POLL]);
+
+/* Hears the agent, and looks at the clock of the lease. */
+void hf_keeper_fleet_step(struct hf_keeper *keeper);
+
+/* The record was written: the other machines are told, if that is new to them. */
+void hf_keeper_fleet_tell(struct hf_keeper *keeper);
+
+/* The tree is empty and the outcome on record: the name may be another machine's. */
+void hf_keeper_leave_fleet(struct hf_keeper *keeper);
+
+/* It waits: the caller is told, and the lease kept. queue.c */
+void hf_keeper_note_waiting(void *keeper, const struct hf_lock_waiting *waiting);
+
+/* Something came in while it waits: does it go on? */
+int hf_keeper_goes_on(void *keeper);
 
 /* A signal ended it while it waited for a place: what it came to. */
 void hf_keeper_report_given_up(const struct hf_keeper *keeper, struct hf_run_report *report);

@@ -21,6 +21,7 @@ enum hf_link_kind {
 	HF_LINK_SUSPENDED = 4, /* the command on the pty has stopped itself */
 	HF_LINK_KEEPER = 5, /* from the reaper between: the keeper's pidfd comes with it */
 	HF_LINK_WAITING = 7, /* in the background: `waiting` */
+	HF_LINK_FLEET = 8, /* the name is held in the store: gate->fleet_end */
 	HF_LINK_RESUMED = 6, /* the stored options are in force: `terms`, and report.resumed */
 };
 
@@ -70,6 +71,7 @@ enum hf_gate_state {
 struct hf_gate {
 	atomic_int state;   /* enum hf_gate_state */
 	_Atomic uint64_t token; /* of the keeper's lock; 0: it does not have it yet, and there is no tree */
+	_Atomic int64_t fleet_end; /* boot time: nothing of the tree may run then; 0: no machine but this one counts */
 	atomic_int has_pty; /* 1 when the supervisor has taken the pty that it was told of */
 	atomic_int passing; /* 1 while the supervisor takes signals and has not passed them on yet */
 };

@@ -204,4 +204,5 @@ void hf_keeper_listen(struct hf_keeper *k)
 	hf_keeper_take_signals(k);
 	if (k->over != HF_CAUSE_SUPERVISOR)
 		hf_keeper_take_orders(k);
+	hf_keeper_fleet_step(k);
 }

@@ -50,6 +50,7 @@ static void renew(struct hf_keeper *k)
 	}
 	if (r < 0)
 		hf_keeper_end(k, HF_CAUSE_LOST, k->o.grace_ns);
+	hf_keeper_fleet_step(k);
 	if (r > 0 && k->child)
 		hf_keeper_sample(k);
 }
@@ -60,12 +61,13 @@ static void renew(struct hf_keeper *k)
 static void turn(struct hf_keeper *k, struct hf_mono until)
 {
 	int alone = k->over == HF_CAUSE_SUPERVISOR;
-	struct pollfd fds[8 + HF_VIEWERS_POLL] = { { .fd = k->signals, .events = POLLIN },
+	struct pollfd fds[8 + HF_VIEWERS_POLL + HF_KEEPER_FLEET_POLL] = { { .fd = k->signals, .events = POLLIN },
 				 { .fd = alone ? -1 : k->supervisor_fd, .events = POLLIN },
 				 { .fd = alone ? -1 : k->link, .events = POLLIN } };
 	nfds_t n = 3 + hf_output_poll(&k->output, fds + 3);
 
 	n += hf_viewers_poll(&k->viewers, fds + n);
+	n += hf_keeper_fleet_poll(k, fds + n);
 	if (!k->lost)
 		until = hf_mono_earlier(until, k->renewal.next);
 	(void)hf_poll_until(fds, n, until);

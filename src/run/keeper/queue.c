@@ -21,7 +21,7 @@ static int64_t pause_between(const struct hf_keeper *k)
 	return k->lock && k->o.ttl_ns / 6 < HF_SEC ? k->o.ttl_ns / 6 : HF_SEC;
 }
 
-static void note_waiting(void *arg, const struct hf_lock_waiting *waiting)
+void hf_keeper_note_waiting(void *arg, const struct hf_lock_waiting *waiting)
 {
 	struct hf_keeper *k = arg;
 	struct hf_err err = HF_ERR_INIT;
@@ -53,13 +53,13 @@ void hf_keeper_wait_options(struct hf_keeper *k, struct hf_lock_opts *opts)
 
 	/* Not 0, which would be another failure: there was time, and it is over. */
 	opts->wait_ns = k->o.wait_ns <= 0 ? k->o.wait_ns : left > 0 ? left : 1;
-	opts->waiting = note_waiting;
+	opts->waiting = hf_keeper_note_waiting;
 	opts->waiting_arg = k;
 	opts->waiting_ns = pause_between(k);
 }
 
 /* Something came in: does the wait go on? */
-static int goes_on(void *arg)
+int hf_keeper_goes_on(void *arg)
 {
 	struct hf_keeper *k = arg;
 
@@ -102,12 +102,12 @@ static int acquire(struct hf_keeper *k, struct hf_lock_opts *opts, struct hf_err
 	if (r < 0)
 		return r;
 	opts->cancel_fd = ears;
-	opts->go_on = goes_on;
+	opts->go_on = hf_keeper_goes_on;
 	opts->go_on_arg = k;
 	opts->priority = k->o.priority;
 	hf_keeper_wait_options(k, opts);
 	k->queueing = 1;
-	r = goes_on(k) ? hf_lock_acquire(groups, k->o.group, opts, &k->slot, NULL, err)
+	r = hf_keeper_goes_on(k) ? hf_lock_acquire(groups, k->o.group, opts, &k->slot, NULL, err)
 		       : FAIL(err, HF_E_CANCELLED, "wait", k->name, "%s", "");
 	k->queueing = 0;
 	hf_keeper_waited(k);
@@ -153,5 +153,5 @@ void hf_keeper_report_given_up(const struct hf_keeper *k, struct hf_run_report *
 
 	report->outcome = k->interrupted ? HF_OUTCOME_INTERRUPTED : HF_OUTCOME_STOPPED;
 	report->exit_status = HF_EXIT_SIGNAL + sig;
-	hf_copy_text(report->cause, sizeof(report->cause), "it was asked to stop while it waited for a place in its group");
+	hf_copy_text(report->cause, sizeof(report->cause), "it was asked to stop while it waited for its turn");
 }

@@ -77,6 +77,8 @@ void hf_relay_news(struct hf_supervisor *s)
 		case HF_LINK_SUSPENDED:
 			suspend(s);
 			break;
+		case HF_LINK_FLEET: /* watch_keeper looks at the gate */
+			break;
 		case HF_LINK_ENDED:
 		default:
 			s->last = news;

@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/lock/store.h"
+#include "hf/run/fleet/agent.h"
 #include "hf/run/keeper/keeper.h"
 #include "hf/run/options.h"
 #include "hf/run/supervisor/supervise.h"
@@ -72,35 +74,55 @@ static int is_neglected(struct hf_supervisor *s)
 	return lease.token != 0 && (!lease.current || lease.expired);
 }
 
+/* The keeper acts at the end of the lease in the store; a moment later, and still before another machine can have the name, we do. */
+#define FLEET_SLACK_NS (100 * HF_MSEC)
+
+/* Sets the timer to the end of that lease, as it is known now. 1: it is over. On the clock that runs in suspend. */
+static int check_fleet(struct hf_supervisor *s)
+{
+	int64_t at = atomic_load(&s->gate->fleet_end) + FLEET_SLACK_NS;
+	struct itimerspec when = { .it_value = { .tv_sec = at / HF_SEC, .tv_nsec = at % HF_SEC + 1 } };
+
+	if (hf_boot_now().ns >= at)
+		return 1;
+	if (s->fleet_timer < 0)
+		s->fleet_timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	(void)timerfd_settime(s->fleet_timer, TFD_TIMER_ABSTIME, &when, NULL);
+	return 0;
+}
+
 /* -- the poll --------------------------------------------------------------------------- */
 
 static void watch_keeper(struct hf_supervisor *s)
 {
-	struct pollfd fds[4];
+	struct pollfd fds[5];
 	int neglected = 0;
 
 	s->look = hf_mono_in(s->o.ttl_ns);
 
 	for (;;) {
 		struct hf_mono until = s->look;
-		nfds_t n = 3;
+		nfds_t n = 4;
 
 		fds[0] = (struct pollfd){ .fd = s->keeper_fd, .events = POLLIN };
 		fds[1] = (struct pollfd){ .fd = s->link, .events = POLLIN };
 		fds[2] = (struct pollfd){ .fd = s->signals, .events = POLLIN };
+		fds[3] = (struct pollfd){ .fd = s->fleet_timer, .events = POLLIN };
 		hf_terminal_raw(&s->terminal);
-		n += hf_terminal_poll(&s->terminal, &fds[3]);
+		n += hf_terminal_poll(&s->terminal, &fds[4]);
 		if (s->terminal.pty >= 0 && !s->terminal.is_raw)
 			until = hf_mono_earlier(until, hf_mono_in(LOOK_IN_FRONT_NS));
 		(void)hf_poll_until(fds, n, until);
 		if (fds[2].revents)
 			hf_relay_signals(s);
-		if (n > 3 && fds[3].revents)
+		if (n > 4 && fds[4].revents)
 			hf_relay_keys(s);
 		hf_relay_news(s);
 		if (s->last.kind == HF_LINK_ENDED && s->last.report.outcome != HF_OUTCOME_NONE)
 			return;
 		if (fds[0].revents & POLLIN)
+			return;
+		if (atomic_load(&s->gate->fleet_end) != 0 && (fds[3].revents || s->fleet_timer < 0) && check_fleet(s))
 			return;
 		if (hf_mono_left(s->look) == 0) {
 			/*
@@ -197,6 +219,8 @@ static int start_keeper(struct hf_supervisor *s, const struct hf_start *start, c
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	hf_output_init(&keeper.output);
+	keeper.fleet = (struct hf_renewer)HF_RENEWER_INIT;
+	keeper.fleet.fd = s->fleet;
 	keeper.viewers = (struct hf_viewers)HF_VIEWERS_INIT;
 	hf_copy_text(keeper.record.name, sizeof(keeper.record.name), s->name);
 	keeper.link = ends[1];
@@ -209,6 +233,7 @@ static int start_keeper(struct hf_supervisor *s, const struct hf_start *start, c
 			hf_keeper_main(&keeper, s->state);
 	}
 	(void)close(ends[1]);
+	hf_auto_close(&s->fleet);
 	if (s->keeper < 0 || s->tree.reaper < 0)
 		return -errno;
 	/* Ours and not yet reaped: the number is its own. */
@@ -295,6 +320,8 @@ int hf_supervise(const struct hf_start *start, struct hf_run_report *ret_report,
 				   .o = hf_options_complete(start->given),
 				   .detached = start->detached,
 				   .link = -1,
+				   .fleet = -1,
+				   .fleet_timer = -1,
 				   .keeper_fd = -1,
 				   .tree = HF_TREE_INIT,
 				   .terminal = HF_TERMINAL_INIT,
@@ -309,6 +336,11 @@ int hf_supervise(const struct hf_start *start, struct hf_run_report *ret_report,
 	hf_report_init(&s.last.report);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "/proc", s.name);
+	if (hf_fleet_is_store(s.o.store)) {
+		r = hf_fleet_spawn(s.name, &s.fleet, err);
+		if (r < 0)
+			return r;
+	}
 	s.gate = mmap(NULL, sizeof(*s.gate), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (s.gate == MAP_FAILED)
 		return FAIL_SYS(err, "mmap", s.name);
@@ -325,6 +357,8 @@ int hf_supervise(const struct hf_start *start, struct hf_run_report *ret_report,
 	hf_tree_done(&s.tree);
 	hf_auto_close(&s.keeper_fd);
 	hf_auto_close(&s.link);
+	hf_auto_close(&s.fleet);
+	hf_auto_close(&s.fleet_timer);
 	hf_auto_close(&s.signals);
 	(void)munmap(s.gate, sizeof(*s.gate));
 	(void)prctl(PR_SET_CHILD_SUBREAPER, was_subreaper);

@@ -47,6 +47,8 @@ struct hf_supervisor {
 	pid_t keeper;    /* tree.reaper, where there is one, is its parent */
 	int keeper_fd;
 	uint64_t token;  /* of a keeper that was killed; 0: it did not have the lock yet */
+	int fleet;       /* the socket of the agent (fleet/agent.h), for the keeper; -1: none */
+	int fleet_timer; /* when the lease in the store is over, unless it was renewed; -1: none */
 	struct hf_mono look; /* when the lease is looked at next */
 	int aborted;     /* by a signal, before there was anything to stop */
 	struct hf_tree tree;

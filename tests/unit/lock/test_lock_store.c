@@ -309,6 +309,24 @@ static void store_of_many_machines_learns_the_host_and_judges_itself(void **stat
 	assert_string_equal(seen_host, "");
 }
 
+/* Of another store: the lower one that it had is refused, and the next is higher still. */
+static void hold_that_gets_a_higher_token_has_only_that_L2_L5(void **state)
+{
+	struct hf_lock *lock = take("x", NULL), *next;
+	uint64_t first = hf_lock_token(lock), higher = first + 1000000000;
+
+	(void)state;
+	ASSERT_ERR(hf_lock_raise(lock, first, ERR), -EINVAL);
+	ASSERT_OK(hf_lock_raise(lock, higher, ERR));
+	assert_true(hf_lock_token(lock) == higher);
+	ASSERT_ERR(act(first), HF_E_STALE);
+	assert_int_equal(act(higher), 7);
+	give_back(lock);
+	next = take("x", NULL);
+	assert_true(hf_lock_token(next) > higher);
+	give_back(next);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -320,6 +338,7 @@ int main(void)
 		LOCK_TEST(store_that_sees_no_death_needs_leases),
 		LOCK_TEST(store_without_slots_says_so),
 		LOCK_TEST(store_of_many_machines_learns_the_host_and_judges_itself),
+		LOCK_TEST(hold_that_gets_a_higher_token_has_only_that_L2_L5),
 	};
 
 	proc_test_begin();

@@ -26,6 +26,7 @@ int hf_etcd_keys_of(const struct hf_etcd *etcd, const struct hf_lock_ref *lock, 
 	(void)snprintf(ret->holds, HF_ETCD_KEY_MAX, "%sh/%s/%s/", prefix, kind, key);
 	(void)snprintf(ret->holds_end, HF_ETCD_KEY_MAX, "%sh/%s/%s0", prefix, kind, key);
 	(void)snprintf(ret->last, HF_ETCD_KEY_MAX, "%sn/%s/%s", prefix, kind, key);
+	(void)snprintf(ret->facts, HF_ETCD_KEY_MAX, "%ss/%s/%s", prefix, kind, key);
 	(void)snprintf(ret->broken, HF_ETCD_KEY_MAX, "%sb/%s/%s", prefix, kind, key);
 	return 0;
 }
@@ -174,6 +175,7 @@ void hf_place_read(const struct hf_kv *kv, struct hf_place *ret)
 {
 	json_t *json = load(&kv->value);
 	const char *state = json_string_value(json_object_get(json, "state"));
+	const char *asked = json_string_value(json_object_get(json, "asked"));
 	int64_t token = hf_json_number(json, "token");
 
 	*ret = (struct hf_place){ .create = kv->create, .lease = kv->lease, .holds = 1 };
@@ -184,6 +186,7 @@ void hf_place_read(const struct hf_kv *kv, struct hf_place *ret)
 		ret->holds = strcmp(state, "hold") == 0;
 		ret->token = (uint64_t)token;
 		ret->since_ms = hf_json_number(json, "since");
+		hf_copy_text(ret->asked, sizeof(ret->asked), asked ? asked : "");
 		ret->readable = 1;
 	}
 	json_decref(json);
@@ -236,10 +239,10 @@ static json_t *number_json(int64_t number)
 
 char *hf_place_text(const struct hf_place *place)
 {
-	return text_of(json_pack("{s:i,s:s,s:s,s:i,s:o,s:o,s:o,s:o}", "v", 1, "state", place->holds ? "hold" : "wait", "mode",
+	return text_of(json_pack("{s:i,s:s,s:s,s:i,s:o,s:o,s:o,s:o,s:s}", "v", 1, "state", place->holds ? "hold" : "wait", "mode",
 				 mode_word(place->mode), "slots", (int)place->slots, "token", number_json((int64_t)place->token),
 				 "owner", owner_json(&place->owner), "waiter", owner_json(&place->waiter), "since",
-				 number_json(place->since_ms)));
+				 number_json(place->since_ms), "asked", place->asked));
 }
 
 char *hf_hold_text(const struct hf_etcd_hold *hold)

@@ -7,6 +7,7 @@
 #ifndef LOCK_ETCD_RECORD_RECORD_H
 #define LOCK_ETCD_RECORD_RECORD_H
 
+#include "hf/lock/board.h"
 #include "hf/lock/etcd/etcd.h"
 #include "hf/lock/etcd/wire/request.h"
 #include "holdfast/name.h"
@@ -22,6 +23,7 @@ struct hf_etcd_keys {
 	char holds[HF_ETCD_KEY_MAX], holds_end[HF_ETCD_KEY_MAX];
 	char last[HF_ETCD_KEY_MAX];
 	char broken[HF_ETCD_KEY_MAX];
+	char facts[HF_ETCD_KEY_MAX]; /* of the session of that name (board.h) */
 };
 
 int hf_etcd_keys_of(const struct hf_etcd *etcd, const struct hf_lock_ref *lock, struct hf_etcd_keys *ret, struct hf_err *err);
@@ -44,6 +46,7 @@ struct hf_place {
 	uint64_t token;  /* of one that holds */
 	struct hf_etcd_owner owner, waiter;
 	int64_t since_ms;
+	char asked[HF_BOARD_ASK_MAX]; /* what its holder was asked for (board.h); "": nothing */
 	int readable;
 };
 

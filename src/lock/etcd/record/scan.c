@@ -12,6 +12,8 @@
 
 void hf_etcd_scan_done(struct hf_etcd_scan *scan)
 {
+	for (size_t i = 0; i < scan->n; i++)
+		free(scan->items[i].text);
 	free(scan->items);
 	scan->items = NULL;
 	scan->n = 0;
@@ -51,7 +53,12 @@ static int read_item(const struct hf_kv *kv, char part, size_t skip, struct hf_e
 		json = json_loadb(kv->value.s, kv->value.len, 0, NULL);
 		ret->token = (uint64_t)hf_json_number(json, "token");
 		ret->slots = (unsigned)hf_json_number(json, "slots");
+		ret->mod = kv->mod;
 		json_decref(json);
+	}
+	if (part == 's') {
+		ret->text = strdup(kv->value.s ? kv->value.s : "");
+		return ret->text != NULL;
 	}
 	return 1;
 }

@@ -4,7 +4,7 @@
 
 #include "hf/lock/etcd/record/record.h"
 
-/* One key of those below q/, h/ or n/, with the lock that it belongs to. */
+/* One key of those below q/, h/, n/ or s/, with the lock that it belongs to. */
 struct hf_etcd_scan_item {
 	enum hf_lock_kind kind;
 	char name[HF_NAME_MAX + 1];
@@ -12,6 +12,8 @@ struct hf_etcd_scan_item {
 	struct hf_etcd_hold hold; /* h */
 	uint64_t token;           /* n */
 	unsigned slots;           /* n */
+	int64_t mod;              /* n */
+	char *text;               /* s */
 };
 
 struct hf_etcd_scan {
@@ -22,7 +24,7 @@ struct hf_etcd_scan {
 
 void hf_etcd_scan_done(struct hf_etcd_scan *scan);
 
-/* Reads the keys of `part` ('q', 'h' or 'n'), of one kind or (-1) of all, at scan->revision (0: now). */
+/* Reads the keys of `part` ('q', 'h', 'n' or 's'), of one kind or (-1) of all, at scan->revision (0: now). */
 int hf_etcd_scan_read(struct hf_etcd *etcd, char part, int kind, struct hf_etcd_scan *ret, struct hf_err *err);
 
 #endif

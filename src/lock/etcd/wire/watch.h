@@ -15,6 +15,7 @@ struct hf_watch_aim {
 	char key[HF_ETCD_KEY_MAX], end[HF_ETCD_KEY_MAX]; /* end "": the one key */
 	int64_t revision; /* from that on */
 	int only_deletes;
+	char asked[HF_BOARD_ASK_MAX]; /* what the holder of that place was asked for (hf_etcd_place_of) */
 };
 
 struct hf_watch {

@@ -29,13 +29,17 @@ int hf_keeper_save(struct hf_keeper *k)
 
 	if (r == 0)
 		hf_keeper_store_done(k, 1);
+	hf_keeper_fleet_tell(k);
 	return r;
 }
 
 int hf_keeper_note(struct hf_keeper *k)
 {
-	return k->lost ? HF_E_STALE
-		       : saved(k, hf_session_note(k->sessions, &k->record, k->record.token, NULL));
+	int r = k->lost ? HF_E_STALE
+			: saved(k, hf_session_note(k->sessions, &k->record, k->record.token, NULL));
+
+	hf_keeper_fleet_tell(k);
+	return r;
 }
 
 /* -- starting -------------------------------------------------------------------- */

@@ -20,6 +20,7 @@ const char *hf_cause_text(enum hf_cause cause)
 		[HF_CAUSE_STOP] = "it was asked to stop",
 		[HF_CAUSE_HANGUP] = "the terminal was closed",
 		[HF_CAUSE_LOST] = "the lock was lost",
+		[HF_CAUSE_CUT_OFF] = "its name in the store was lost, or its lease could not be renewed",
 		[HF_CAUSE_SUPERVISOR] = "the supervisor was killed",
 	};
 

@@ -26,6 +26,7 @@ enum hf_cause {
 	HF_CAUSE_STOP,       /* TERM to the supervisor or the keeper */
 	HF_CAUSE_HANGUP,     /* the terminal is gone */
 	HF_CAUSE_LOST,       /* the lock is lost */
+	HF_CAUSE_CUT_OFF,    /* the name is lost in the store of the fleet, or may be any moment; the lock of this machine is not */
 	HF_CAUSE_SUPERVISOR, /* the supervisor is gone */
 };
 

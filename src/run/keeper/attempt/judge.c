@@ -61,6 +61,7 @@ struct hf_result hf_judge_cause(enum hf_cause cause, int interrupted, const char
 	case HF_CAUSE_HANGUP:
 		return hf_result_make(HF_OUTCOME_STOPPED, HF_EXIT_SIGNAL + SIGHUP, "%s%s", text, when);
 	case HF_CAUSE_LOST:
+	case HF_CAUSE_CUT_OFF:
 		return hf_result_make(HF_OUTCOME_LOST_LOCK, HF_EXIT_AROUND, "%s", text);
 	case HF_CAUSE_SUPERVISOR:
 		return hf_result_make(HF_OUTCOME_ABANDONED, HF_EXIT_AROUND, "%s", text);
