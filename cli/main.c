@@ -20,7 +20,7 @@ const struct command cli_commands[] = {
 	{ "lock",    "break",    "NAME --reason TEXT", "take it away from its holder; journalled", cmd_lock_break },
 	{ "lock",    "fd",       "N [-n|-w DUR] [-s] [--on-timeout WHAT] [-- CMD...] | --unlock", "flock a descriptor of your shell", cmd_lock_fd },
 	{ "run",     NULL,       "[NAME] [options] -- CMD... | -c LINE", "run a command as a supervised session of that name", cmd_run },
-	{ "ps",      NULL,       "[NAME...] [-a] [-o COLUMNS] [--no-trunc] [--watch]", "what the sessions are doing", cmd_ps },
+	{ "ps",      NULL,       "[NAME...] [-a] [--all-hosts] [-o COLUMNS] [--no-trunc] [--watch]", "what the sessions are doing", cmd_ps },
 	{ "ls",      NULL,       "[options of ps]", "the same as ps", cmd_ps },
 	{ "list",    NULL,       "[options of ps]", "the same as ps", cmd_ps },
 	{ "status",  NULL,       "[NAME...]", "one session in sentences; without a name: those that need you", cmd_status },

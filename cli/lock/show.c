@@ -7,6 +7,7 @@
 #include "hf/view/lock.h"
 #include "holdfast/file.h"
 #include "lock/lock.h"
+#include "session/fleet/elsewhere.h"
 
 struct show {
 	const struct cli *cli;
@@ -247,6 +248,8 @@ int cmd_why(struct cli *cli, int argc, char **argv)
 	}
 	if (context.kind == HF_LOCK_KIND_NAME)
 		land_why(cli, name, object);
+	if (context.kind == HF_LOCK_KIND_NAME)
+		elsewhere_why(cli, context.locks, name, object);
 	journal_history(cli, name, hf_lock_kind_word(context.kind), 5, print_event, &show);
 	if (cli->json) {
 		cli_set(object, "events", show.list);

@@ -8,6 +8,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/view/session/session.h"
 #include "hf/view/session/work.h"
+#include "session/fleet/elsewhere.h"
 #include "session/session.h"
 #include "screen/table.h"
 
@@ -220,11 +221,12 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 	int64_t interval_ns = 2 * HF_SEC;
 	uint64_t times = 0;
 	const char *columns = NULL;
-	int watch = 0, no_cut = 0;
+	int watch = 0, no_cut = 0, all_hosts = 0;
 	AUTO(show_done) struct show show = { .cli = cli };
 	const struct option_spec specs[] = {
 		{ "all", 'a', OPTION_FLAG, &show.all, NULL, "also sessions that ended more than a day ago" },
 		{ "output", 'o', OPTION_TEXT, &columns, "COLUMNS", "wide, or names of columns with commas between them" },
+		{ "all-hosts", 0, OPTION_FLAG, &all_hosts, NULL, "the sessions of all machines of the store (--store)" },
 		{ "no-trunc", 0, OPTION_FLAG, &no_cut, NULL, "cut nothing to the width of the terminal" },
 		{ "watch", 0, OPTION_FLAG, &watch, NULL, "again and again, until interrupted" },
 		{ "interval", 0, OPTION_DURATION, &interval_ns, "DUR", "with --watch: how often (2s)" },
@@ -238,6 +240,10 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 
 	if (n < 0)
 		return cli_options_status(n);
+	if (all_hosts && (watch || columns))
+		return cli_usage(cli, "--all-hosts has columns of its own, and no --watch");
+	if (all_hosts)
+		return elsewhere_list(cli, show.all, no_cut, argv, n);
 	status = choose_columns(cli, columns, &show);
 	if (status == 0)
 		status = session_open(cli, &context);

@@ -5,6 +5,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/view/session/session.h"
+#include "session/fleet/elsewhere.h"
 #include "session/session.h"
 
 /* -- stop --------------------------------------------------------------------------- */
@@ -47,9 +48,16 @@ static int stop_one(struct cli *cli, struct session_context *context, const char
 {
 	struct hf_err err = HF_ERR_INIT;
 	int64_t grace_ns = how->grace_ns < 0 ? 0 : how->grace_ns == 0 ? -1 : how->grace_ns;
-	int r = hf_session_stop_run(context->sessions, name, how->token, grace_ns, &err);
-	const char *word = stop_word(r);
+	AUTO(elsewhere_done) struct elsewhere elsewhere = { 0 };
+	const char *word;
+	int r = elsewhere_find(cli, context, name, &elsewhere, &err);
 
+	if (r < 0)
+		return cli_fail(cli, &err);
+	if (r == 1 && (how->token == 0 || how->token == elsewhere.session.token))
+		return elsewhere_stop(cli, &elsewhere, grace_ns, how->several);
+	r = hf_session_stop_run(context->sessions, name, how->token, grace_ns, &err);
+	word = stop_word(r);
 	if (!word)
 		return cli_fail(cli, &err);
 	if (r < 0) {
@@ -220,12 +228,20 @@ int cmd_wait(struct cli *cli, int argc, char **argv)
 	until = hf_mono_in(wait_ns);
 	for (int i = 0; i < n; i++) {
 		struct hf_wait_opts opts = { .size = sizeof(opts), .wait_ns = wait_ns < 0 || i == 0 ? wait_ns : hf_mono_left(until) };
+		AUTO(elsewhere_done) struct elsewhere elsewhere = { 0 };
 		struct hf_err err = HF_ERR_INIT;
-		int r = hf_session_wait(context.sessions, argv[i], &opts, tell_end, &waited, &err);
+		int r = elsewhere_find(cli, &context, argv[i], &elsewhere, &err);
 
-		status = r == 0 ? waited.status : cli_fail(cli, &err);
-		if (r == HF_E_TIMEOUT)
-			status = (int)late_status;
+		if (r < 0)
+			status = cli_fail(cli, &err);
+		if (r == 1)
+			status = elsewhere_wait(cli, &elsewhere, opts.wait_ns, (int)late_status);
+		if (r == 0) {
+			r = hf_session_wait(context.sessions, argv[i], &opts, tell_end, &waited, &err);
+			status = r == 0 ? waited.status : cli_fail(cli, &err);
+			if (r == HF_E_TIMEOUT)
+				status = (int)late_status;
+		}
 		if (first == HF_EXIT_DONE)
 			first = status;
 	}

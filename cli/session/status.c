@@ -4,6 +4,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/view/session/session.h"
+#include "session/fleet/elsewhere.h"
 #include "session/session.h"
 
 struct status {
@@ -272,8 +273,15 @@ int cmd_status(struct cli *cli, int argc, char **argv)
 	if (n == 0)
 		first = show_needing(&status, &context);
 	for (int i = 0; i < n; i++) {
+		AUTO(elsewhere_done) struct elsewhere elsewhere = { 0 };
 		struct hf_err err = HF_ERR_INIT;
-		int one = hf_session_look(context.sessions, argv[i], show, &status, &err) < 0 ? cli_fail(cli, &err) : HF_EXIT_DONE;
+		int one;
+
+		/* What is here can be told without the store. */
+		if (elsewhere_find(cli, &context, argv[i], &elsewhere, NULL) == 1)
+			one = elsewhere_status(cli, &elsewhere);
+		else
+			one = hf_session_look(context.sessions, argv[i], show, &status, &err) < 0 ? cli_fail(cli, &err) : HF_EXIT_DONE;
 
 		if (first == HF_EXIT_DONE)
 			first = one;

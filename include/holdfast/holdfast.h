@@ -13,6 +13,7 @@
 #include "holdfast/event.h"
 #include "holdfast/exit.h"
 #include "holdfast/file.h"
+#include "holdfast/fleet.h"
 #include "holdfast/hook.h"
 #include "holdfast/journal.h"
 #include "holdfast/land.h"

@@ -158,3 +158,67 @@ next_is_alone() { hf h2 run -w 30s "$1" -- bash -c "$alone" x "$W/alone" true; }
     [[ "$output" != *ran* ]]
     [[ "$output" == *n* ]]
 }
+
+@test "ps --all-hosts, status, why, wait and logs tell of a session on the other host" {
+    mkfifo "$W/go"
+    hf h1 run -d n -- sh -c 'echo begun >"$1"; read -r line <"$2"; exit 7' x "$W/up" "$W/go"
+    wait_until 20 test -s "$W/up"
+    wait_until 20 eval '[ "$(hf h2 ps --all-hosts --json | jq -r ".sessions[] | select(.name == \"n\") | .host + \" \" + .state")" = "h1 running" ]'
+    hf h2 ps --all-hosts | grep -q '^n  *h1  *running'
+    [ "$(of h2 n host)" = h1 ]
+    [ "$(of h2 n token)" = "$(of h1 n token)" ]
+    hf h2 status n | grep -q 'running on h1'
+    hf h2 why n | grep -q 'session: running on h1'
+    run hf h2 logs n
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"on h1"* ]]
+    run hf h2 wait -w 300ms -E 9 n
+    [ "$status" -eq 9 ]
+    hf h2 wait n &
+    waiter=$!
+    echo go >"$W/go"
+    run wait "$waiter"
+    [ "$status" -eq 7 ]
+    [ "$(of h2 n outcome)" = failed ]
+    run hf h2 wait n
+    [ "$status" -eq 7 ]
+    # What was run here last is told from here.
+    hf h2 run n -- true
+    [ "$(of h2 n outcome)" = succeeded ]
+    [ "$(of h1 n host)" = h2 ]
+    run cluster in h1 env HOLDFAST_DIR="$W/h1" "$HOLDFAST" ps --all-hosts
+    [ "$status" -eq 2 ]
+}
+
+@test "stop asks the keeper on the other host: TERM, the grace, KILL; the outcome is read back" {
+    hf h1 run -d n -- bash -c 'trap "echo term >\"$1\"; exit 3" TERM; echo up >"$1"; while :; do sleep 0.1; done' x "$W/said"
+    wait_until 20 test -s "$W/said"
+    wait_until 20 eval '[ "$(of h2 n state)" = running ]'
+    run hf h2 stop n
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"asked h1"* ]] && [[ "$output" == *stopped* ]]
+    [ "$(cat "$W/said")" = term ]
+    [ "$(of h1 n outcome)" = stopped ]
+    run hf h2 stop n
+    [ "$status" -eq 1 ]
+    [[ "$output" == *already-gone* ]]
+    # One that ignores TERM is killed after the grace that was asked for.
+    hf h1 run -d m --grace 1h -- bash -c 'trap "" TERM; echo up >"$1"; while :; do sleep 0.1; done' x "$W/up"
+    wait_until 20 test -s "$W/up"
+    wait_until 20 eval '[ "$(of h2 m state)" = running ]'
+    [ "$(hf h2 stop --grace 200ms m --json 2>/dev/null | jq -r '.host + " " + .outcome')" = "h1 stopped" ]
+    [ "$(of h1 m state)" = stopped ]
+    # A token that is another run's reaches nothing.
+    run hf h2 stop m --token 5
+    [ "$status" -ne 0 ]
+}
+
+@test "a host that died is shown as such; wait says that the outcome is not known" {
+    hf h1 run -d n -- sleep 1000
+    wait_until 20 eval '[ "$(of h2 n state)" = running ]'
+    cluster isolate h1
+    run hf h2 wait n
+    [ "$status" -eq 125 ]
+    [[ "$output" == *"look there"* ]]
+    [ "$(of h2 n state)" = dead-unreaped ]
+}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
+#include "session/fleet/elsewhere.h"
 #include "session/logs/log_show.h"
 
 #define LOOK_AGAIN_MS 50
@@ -246,6 +247,8 @@ int cmd_logs(struct cli *cli, int argc, char **argv)
 		if ((int)strlen(argv[i]) > f->name_width)
 			f->name_width = (int)strlen(argv[i]);
 	status = session_open(cli, &logs.context);
+	for (int i = 0; status == HF_EXIT_DONE && i < n; i++)
+		status = elsewhere_log(cli, &logs.context, argv[i]);
 	if (status == HF_EXIT_DONE)
 		status = show_all(&logs, argv, (size_t)n);
 	for (size_t i = 0; i < logs.n; i++) {

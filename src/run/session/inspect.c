@@ -18,9 +18,9 @@
 
 /* -- state ------------------------------------------------------------------------ */
 
-static enum hf_session_state ended_state(const struct hf_session_record *r)
+enum hf_session_state hf_session_state_of(enum hf_outcome outcome)
 {
-	switch (r->outcome) {
+	switch (outcome) {
 	case HF_OUTCOME_SUCCEEDED:
 		return HF_SESSION_DONE;
 	case HF_OUTCOME_VERIFY_FAILED:
@@ -218,7 +218,7 @@ static void show_ended(const struct hf_session_record *r, struct hf_session_info
 {
 	struct hf_session_end end = end_of(r);
 
-	info->state = ended_state(r);
+	info->state = hf_session_state_of(r->outcome);
 	info->outcome = end.outcome;
 	info->exit_status = end.exit_status;
 	info->cause = end.cause;

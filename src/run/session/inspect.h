@@ -5,6 +5,9 @@
 #include "hf/run/session/owner.h"
 #include "hf/run/session/record/store.h"
 
+/* What a session is that has ended like that. */
+enum hf_session_state hf_session_state_of(enum hf_outcome outcome);
+
 /* 1 while its keeper or supervisor lives, or may; with the evidence. */
 int hf_session_is_kept(const struct hf_sessions *sessions, const struct hf_session_record *record,
 		       char evidence[HF_EVIDENCE_MAX]);
