@@ -44,7 +44,8 @@ next_is_alone() { hf h2 run -w 30s "$1" -- bash -c "$alone" x "$W/alone" true; }
     wait_until 20 test -s "$W/alone"
     run hf h2 run n -- echo ran
     [ "$status" -eq 1 ]
-    [[ "$output" == *"on h1"* ]] && [[ "$output" != *"ran"* ]]
+    [[ "$output" == *"on h1"* ]]
+    [[ "$output" != *"ran"* ]]
     run hf h2 run -w 300ms n -- echo ran
     [ "$status" -eq 1 ]
     [ "$(of h1 n token)" = "$(cat "$W/alone")" ]
@@ -134,7 +135,8 @@ next_is_alone() { hf h2 run -w 30s "$1" -- bash -c "$alone" x "$W/alone" true; }
     hf h1 wait n
     wait "$waiter"
     hf h2 wait n
-    [ "$(sort -u "$W/alone" | wc -l)" -eq 1 ] && [ "$(wc -l <"$W/alone")" -eq 3 ]
+    [ "$(sort -u "$W/alone" | wc -l)" -eq 1 ]
+    [ "$(wc -l <"$W/alone")" -eq 3 ]
     run hf h1 run n -- test -e "$W/again"
     run cluster in h1 env HOLDFAST_DIR="$W/h1" "$HOLDFAST" run --resume n
     echo "$output"
@@ -147,7 +149,9 @@ next_is_alone() { hf h2 run -w 30s "$1" -- bash -c "$alone" x "$W/alone" true; }
     waiter=$!
     wait_until 20 eval 'hf h2 ps | grep -q starting'
     hf h2 stop n
-    run ! wait "$waiter"
+    status=0
+    wait "$waiter" || status=$?
+    [ "$status" -eq 143 ]
     hf h1 stop n
 }
 
@@ -177,7 +181,8 @@ next_is_alone() { hf h2 run -w 30s "$1" -- bash -c "$alone" x "$W/alone" true; }
     hf h2 wait n &
     waiter=$!
     echo go >"$W/go"
-    run wait "$waiter"
+    status=0
+    wait "$waiter" || status=$?
     [ "$status" -eq 7 ]
     [ "$(of h2 n outcome)" = failed ]
     run hf h2 wait n
@@ -196,7 +201,8 @@ next_is_alone() { hf h2 run -w 30s "$1" -- bash -c "$alone" x "$W/alone" true; }
     wait_until 20 eval '[ "$(of h2 n state)" = running ]'
     run hf h2 stop n
     [ "$status" -eq 0 ]
-    [[ "$output" == *"asked h1"* ]] && [[ "$output" == *stopped* ]]
+    [[ "$output" == *"asked h1"* ]]
+    [[ "$output" == *stopped* ]]
     [ "$(cat "$W/said")" = term ]
     [ "$(of h1 n outcome)" = stopped ]
     run hf h2 stop n

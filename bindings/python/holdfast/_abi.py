@@ -252,6 +252,81 @@ HF_STYLE_SLASH = 3
 HF_STYLE_DASH = 4
 HF_STYLE_C = 5
 
+# enum hf_log_stream
+HF_LOG_UNKNOWN = 0
+HF_LOG_OUT = 1
+HF_LOG_ERR = 2
+HF_LOG_BOTH = 3
+
+# enum hf_attach_flags
+HF_ATTACH_READ_ONLY = 1
+HF_ATTACH_TAKE = 2
+
+# enum hf_run_flags
+HF_RUN_RESUME = 1
+HF_RUN_LEAVE_RUNNING = 2
+HF_RUN_LOG = 4
+HF_RUN_LOOP = 8
+HF_RUN_NO_LOG = 16
+HF_RUN_TERMINAL = 32
+HF_RUN_REMOVE = 64
+HF_RUN_PRESERVE_STATUS = 128
+HF_RUN_FOREGROUND = 256
+
+# enum hf_run_tree
+HF_TREE_DEFAULT = 0
+HF_TREE_CGROUP = 1
+HF_TREE_WALK = 2
+HF_TREE_AUTO = 3
+
+# enum hf_run_term
+HF_TERM_DEFAULT = 0
+HF_TERM_LEADER = 1
+HF_TERM_TREE = 2
+
+# enum hf_outcome
+HF_OUTCOME_NONE = 0
+HF_OUTCOME_SUCCEEDED = 1
+HF_OUTCOME_FAILED = 2
+HF_OUTCOME_VERIFY_FAILED = 3
+HF_OUTCOME_TIMED_OUT = 4
+HF_OUTCOME_STOPPED = 5
+HF_OUTCOME_LOST_LOCK = 6
+HF_OUTCOME_ABANDONED = 7
+HF_OUTCOME_NOT_STARTED = 8
+HF_OUTCOME_INTERRUPTED = 9
+HF_OUTCOME_GAVE_UP = 10
+HF_OUTCOME_CONFLICT = 11
+HF_OUTCOME_DECLINED = 12
+
+# enum hf_session_state
+HF_SESSION_STARTING = 1
+HF_SESSION_RUNNING = 2
+HF_SESSION_HUNG = 3
+HF_SESSION_VERIFYING = 4
+HF_SESSION_WAITING = 5
+HF_SESSION_FAILING = 6
+HF_SESSION_STOPPING = 7
+HF_SESSION_DONE = 8
+HF_SESSION_FAILED = 9
+HF_SESSION_VERIFY_FAILED = 10
+HF_SESSION_STOPPED = 11
+HF_SESSION_DEAD_UNREAPED = 12
+HF_SESSION_UNREADABLE = 13
+HF_SESSION_LANDING = 14
+HF_SESSION_SUSPENDED = 15
+HF_SESSION_QUEUED = 16
+
+# enum hf_limited_by
+HF_LIMITED_MEMORY = 1
+HF_LIMITED_CPUS = 2
+HF_LIMITED_PIDS = 4
+
+# enum hf_stop
+HF_STOP_STOPPED = 0
+HF_STOP_KILLED = 1
+HF_STOP_ALREADY_GONE = 2
+
 # enum hf_client
 HF_CLIENT_UNKNOWN = 0
 HF_CLIENT_CLAUDE = 1
@@ -351,81 +426,6 @@ HF_LAND_BASE_WORKTREE = 1
 
 # enum hf_land_flags
 HF_LAND_KEEP_PLAN = 1
-
-# enum hf_log_stream
-HF_LOG_UNKNOWN = 0
-HF_LOG_OUT = 1
-HF_LOG_ERR = 2
-HF_LOG_BOTH = 3
-
-# enum hf_attach_flags
-HF_ATTACH_READ_ONLY = 1
-HF_ATTACH_TAKE = 2
-
-# enum hf_run_flags
-HF_RUN_RESUME = 1
-HF_RUN_LEAVE_RUNNING = 2
-HF_RUN_LOG = 4
-HF_RUN_LOOP = 8
-HF_RUN_NO_LOG = 16
-HF_RUN_TERMINAL = 32
-HF_RUN_REMOVE = 64
-HF_RUN_PRESERVE_STATUS = 128
-HF_RUN_FOREGROUND = 256
-
-# enum hf_run_tree
-HF_TREE_DEFAULT = 0
-HF_TREE_CGROUP = 1
-HF_TREE_WALK = 2
-HF_TREE_AUTO = 3
-
-# enum hf_run_term
-HF_TERM_DEFAULT = 0
-HF_TERM_LEADER = 1
-HF_TERM_TREE = 2
-
-# enum hf_outcome
-HF_OUTCOME_NONE = 0
-HF_OUTCOME_SUCCEEDED = 1
-HF_OUTCOME_FAILED = 2
-HF_OUTCOME_VERIFY_FAILED = 3
-HF_OUTCOME_TIMED_OUT = 4
-HF_OUTCOME_STOPPED = 5
-HF_OUTCOME_LOST_LOCK = 6
-HF_OUTCOME_ABANDONED = 7
-HF_OUTCOME_NOT_STARTED = 8
-HF_OUTCOME_INTERRUPTED = 9
-HF_OUTCOME_GAVE_UP = 10
-HF_OUTCOME_CONFLICT = 11
-HF_OUTCOME_DECLINED = 12
-
-# enum hf_session_state
-HF_SESSION_STARTING = 1
-HF_SESSION_RUNNING = 2
-HF_SESSION_HUNG = 3
-HF_SESSION_VERIFYING = 4
-HF_SESSION_WAITING = 5
-HF_SESSION_FAILING = 6
-HF_SESSION_STOPPING = 7
-HF_SESSION_DONE = 8
-HF_SESSION_FAILED = 9
-HF_SESSION_VERIFY_FAILED = 10
-HF_SESSION_STOPPED = 11
-HF_SESSION_DEAD_UNREAPED = 12
-HF_SESSION_UNREADABLE = 13
-HF_SESSION_LANDING = 14
-HF_SESSION_SUSPENDED = 15
-HF_SESSION_QUEUED = 16
-
-# enum hf_limited_by
-HF_LIMITED_MEMORY = 1
-HF_LIMITED_CPUS = 2
-HF_LIMITED_PIDS = 4
-
-# enum hf_stop
-HF_STOP_STOPPED = 0
-HF_STOP_KILLED = 1
-HF_STOP_ALREADY_GONE = 2
 
 # enum hf_tx_keep
 HF_TX_KEEP_DEFAULT = 0
@@ -681,6 +681,198 @@ class hf_block(Structure):
         ("start", c_char_p),
         ("end", c_char_p),
         ("style", c_int),
+    ]
+
+
+class hf_log_span(Structure):
+    _fields_ = [
+        ("at", hf_wall),
+        ("attempt", c_uint32),
+        ("stream", c_int),
+    ]
+
+
+class hf_attach_opts(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("flags", c_uint),
+        ("rows", c_uint32),
+        ("columns", c_uint32),
+    ]
+
+
+class hf_run_opts(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("argv", POINTER(c_char_p)),
+        ("flags", c_uint),
+        ("tree", c_int),
+        ("term", c_int),
+        ("cwd", c_char_p),
+        ("env", POINTER(c_char_p)),
+        ("deadline_ns", c_int64),
+        ("idle_ns", c_int64),
+        ("hang_ns", c_int64),
+        ("grace_ns", c_int64),
+        ("wait_ns", c_int64),
+        ("ttl_ns", c_int64),
+        ("verify", c_char_p),
+        ("verify_ns", c_int64),
+        ("every_ns", c_int64),
+        ("max_runs", c_uint32),
+        ("until", c_char_p),
+        ("backoff_ns", c_int64),
+        ("backoff_max_ns", c_int64),
+        ("notify", c_char_p),
+        ("max_depth", c_uint32),
+        ("group", c_char_p),
+        ("max_active", c_uint32),
+        ("log_max", c_uint64),
+        ("resumed", c_void_p),
+        ("resumed_arg", c_void_p),
+        ("stage", c_char_p),
+        ("start_ns", c_int64),
+        ("input_fd", c_int),
+        ("notify_on", c_char_p),
+        ("resume_token", c_uint64),
+        ("priority", c_uint32),
+        ("waiting", c_void_p),
+        ("waiting_arg", c_void_p),
+        ("stop_signal", c_uint32),
+        ("mem_max", c_uint64),
+        ("cpus_centi", c_uint32),
+        ("pids_max", c_uint32),
+        ("nice", c_uint32),
+        ("store", c_char_p),
+    ]
+
+
+class hf_run_report(Structure):
+    _fields_ = [
+        ("token", c_uint64),
+        ("attempt", c_uint32),
+        ("pid", c_int32),
+        ("supervisor", hf_proc_id),
+        ("outcome", c_int),
+        ("exit_status", c_int),
+        ("cause", c_char * 704),
+        ("resumed", c_char * 400),
+        ("outlived", c_uint32),
+        ("outlived_names", c_char * 120),
+        ("blocker", hf_holder),
+        ("command_status", c_int),
+        ("ran_ns", c_int64),
+        ("cpu_ns", c_int64),
+        ("memory_peak_bytes", c_int64),
+        ("output_bytes", c_int64),
+    ]
+
+
+class hf_session_end(Structure):
+    _fields_ = [
+        ("outcome", c_int),
+        ("exit_status", c_int),
+        ("cause", c_char_p),
+        ("ended", hf_wall),
+        ("ran_ns", c_int64),
+    ]
+
+
+class hf_session_limits(Structure):
+    _fields_ = [
+        ("mem_max", c_uint64),
+        ("cpus_centi", c_uint32),
+        ("pids_max", c_uint32),
+        ("nice", c_uint32),
+        ("by_cgroup", c_uint),
+    ]
+
+
+class hf_session_info(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("state", c_int),
+        ("outcome", c_int),
+        ("exit_status", c_int),
+        ("cause", c_char_p),
+        ("last", hf_session_end),
+        ("argv", POINTER(c_char_p)),
+        ("cwd", c_char_p),
+        ("group", c_char_p),
+        ("command", c_char_p),
+        ("token", c_uint64),
+        ("attempt", c_uint32),
+        ("failures", c_uint32),
+        ("loop", c_int),
+        ("pid", c_int32),
+        ("supervisor", hf_proc_id),
+        ("keeper", hf_proc_id),
+        ("leader", hf_proc_id),
+        ("tree", c_char_p),
+        ("age_ns", c_int64),
+        ("ran_ns", c_int64),
+        ("deadline_ns", c_int64),
+        ("outlived", c_uint32),
+        ("outlived_names", c_char_p),
+        ("deadline_left_ns", c_int64),
+        ("output_age_ns", c_int64),
+        ("processes", c_int64),
+        ("memory_bytes", c_int64),
+        ("cpu_ns", c_int64),
+        ("log_bytes", c_int64),
+        ("log_dropped_bytes", c_int64),
+        ("started", hf_wall),
+        ("ended", hf_wall),
+        ("evidence", c_char * 192),
+        ("idle_ns", c_int64),
+        ("silent_ns", c_int64),
+        ("next_in_ns", c_int64),
+        ("cpu_permille", c_int32),
+        ("memory_peak_bytes", c_int64),
+        ("output_bytes", c_int64),
+        ("last_line", c_char_p),
+        ("last_line_partial", c_int),
+        ("seen", c_int),
+        ("max_active", c_uint32),
+        ("priority", c_uint32),
+        ("limits", hf_session_limits),
+    ]
+
+
+class hf_wait_opts(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("wait_ns", c_int64),
+        ("cancel_fd", c_int),
+    ]
+
+
+class hf_prune_opts(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("older_ns", c_int64),
+        ("max_bytes", c_uint64),
+        ("keep", c_uint32),
+        ("dry_run", c_int),
+        ("removed", c_void_p),
+        ("arg", c_void_p),
+    ]
+
+
+class hf_fleet_session(Structure):
+    _fields_ = [
+        ("name", c_char * 81),
+        ("host", c_char * 65),
+        ("token", c_uint64),
+        ("state", c_int),
+        ("outcome", c_int),
+        ("exit_status", c_int),
+        ("cause", c_char * 704),
+        ("pid", c_int32),
+        ("attempt", c_uint32),
+        ("started", hf_wall),
+        ("ended", hf_wall),
+        ("command", c_char * 201),
     ]
 
 
@@ -1040,181 +1232,6 @@ class hf_land_info(Structure):
     ]
 
 
-class hf_log_span(Structure):
-    _fields_ = [
-        ("at", hf_wall),
-        ("attempt", c_uint32),
-        ("stream", c_int),
-    ]
-
-
-class hf_attach_opts(Structure):
-    _fields_ = [
-        ("size", c_size_t),
-        ("flags", c_uint),
-        ("rows", c_uint32),
-        ("columns", c_uint32),
-    ]
-
-
-class hf_run_opts(Structure):
-    _fields_ = [
-        ("size", c_size_t),
-        ("argv", POINTER(c_char_p)),
-        ("flags", c_uint),
-        ("tree", c_int),
-        ("term", c_int),
-        ("cwd", c_char_p),
-        ("env", POINTER(c_char_p)),
-        ("deadline_ns", c_int64),
-        ("idle_ns", c_int64),
-        ("hang_ns", c_int64),
-        ("grace_ns", c_int64),
-        ("wait_ns", c_int64),
-        ("ttl_ns", c_int64),
-        ("verify", c_char_p),
-        ("verify_ns", c_int64),
-        ("every_ns", c_int64),
-        ("max_runs", c_uint32),
-        ("until", c_char_p),
-        ("backoff_ns", c_int64),
-        ("backoff_max_ns", c_int64),
-        ("notify", c_char_p),
-        ("max_depth", c_uint32),
-        ("group", c_char_p),
-        ("max_active", c_uint32),
-        ("log_max", c_uint64),
-        ("resumed", c_void_p),
-        ("resumed_arg", c_void_p),
-        ("stage", c_char_p),
-        ("start_ns", c_int64),
-        ("input_fd", c_int),
-        ("notify_on", c_char_p),
-        ("resume_token", c_uint64),
-        ("priority", c_uint32),
-        ("waiting", c_void_p),
-        ("waiting_arg", c_void_p),
-        ("stop_signal", c_uint32),
-        ("mem_max", c_uint64),
-        ("cpus_centi", c_uint32),
-        ("pids_max", c_uint32),
-        ("nice", c_uint32),
-        ("store", c_char_p),
-    ]
-
-
-class hf_run_report(Structure):
-    _fields_ = [
-        ("token", c_uint64),
-        ("attempt", c_uint32),
-        ("pid", c_int32),
-        ("supervisor", hf_proc_id),
-        ("outcome", c_int),
-        ("exit_status", c_int),
-        ("cause", c_char * 704),
-        ("resumed", c_char * 400),
-        ("outlived", c_uint32),
-        ("outlived_names", c_char * 120),
-        ("blocker", hf_holder),
-        ("command_status", c_int),
-        ("ran_ns", c_int64),
-        ("cpu_ns", c_int64),
-        ("memory_peak_bytes", c_int64),
-        ("output_bytes", c_int64),
-    ]
-
-
-class hf_session_end(Structure):
-    _fields_ = [
-        ("outcome", c_int),
-        ("exit_status", c_int),
-        ("cause", c_char_p),
-        ("ended", hf_wall),
-        ("ran_ns", c_int64),
-    ]
-
-
-class hf_session_limits(Structure):
-    _fields_ = [
-        ("mem_max", c_uint64),
-        ("cpus_centi", c_uint32),
-        ("pids_max", c_uint32),
-        ("nice", c_uint32),
-        ("by_cgroup", c_uint),
-    ]
-
-
-class hf_session_info(Structure):
-    _fields_ = [
-        ("name", c_char_p),
-        ("state", c_int),
-        ("outcome", c_int),
-        ("exit_status", c_int),
-        ("cause", c_char_p),
-        ("last", hf_session_end),
-        ("argv", POINTER(c_char_p)),
-        ("cwd", c_char_p),
-        ("group", c_char_p),
-        ("command", c_char_p),
-        ("token", c_uint64),
-        ("attempt", c_uint32),
-        ("failures", c_uint32),
-        ("loop", c_int),
-        ("pid", c_int32),
-        ("supervisor", hf_proc_id),
-        ("keeper", hf_proc_id),
-        ("leader", hf_proc_id),
-        ("tree", c_char_p),
-        ("age_ns", c_int64),
-        ("ran_ns", c_int64),
-        ("deadline_ns", c_int64),
-        ("outlived", c_uint32),
-        ("outlived_names", c_char_p),
-        ("deadline_left_ns", c_int64),
-        ("output_age_ns", c_int64),
-        ("processes", c_int64),
-        ("memory_bytes", c_int64),
-        ("cpu_ns", c_int64),
-        ("log_bytes", c_int64),
-        ("log_dropped_bytes", c_int64),
-        ("started", hf_wall),
-        ("ended", hf_wall),
-        ("evidence", c_char * 192),
-        ("idle_ns", c_int64),
-        ("silent_ns", c_int64),
-        ("next_in_ns", c_int64),
-        ("cpu_permille", c_int32),
-        ("memory_peak_bytes", c_int64),
-        ("output_bytes", c_int64),
-        ("last_line", c_char_p),
-        ("last_line_partial", c_int),
-        ("seen", c_int),
-        ("max_active", c_uint32),
-        ("priority", c_uint32),
-        ("limits", hf_session_limits),
-    ]
-
-
-class hf_wait_opts(Structure):
-    _fields_ = [
-        ("size", c_size_t),
-        ("wait_ns", c_int64),
-        ("cancel_fd", c_int),
-    ]
-
-
-class hf_prune_opts(Structure):
-    _fields_ = [
-        ("size", c_size_t),
-        ("older_ns", c_int64),
-        ("max_bytes", c_uint64),
-        ("keep", c_uint32),
-        ("dry_run", c_int),
-        ("removed", c_void_p),
-        ("arg", c_void_p),
-    ]
-
-
 class hf_tx_opts(Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -1420,6 +1437,16 @@ STRUCTS: List[Any] = [
     hf_lock_info,
     hf_file_opts,
     hf_block,
+    hf_log_span,
+    hf_attach_opts,
+    hf_run_opts,
+    hf_run_report,
+    hf_session_end,
+    hf_session_limits,
+    hf_session_info,
+    hf_wait_opts,
+    hf_prune_opts,
+    hf_fleet_session,
     hf_hook_event,
     hf_keep_opts,
     hf_keep_info,
@@ -1448,15 +1475,6 @@ STRUCTS: List[Any] = [
     hf_land_path,
     hf_land_report,
     hf_land_info,
-    hf_log_span,
-    hf_attach_opts,
-    hf_run_opts,
-    hf_run_report,
-    hf_session_end,
-    hf_session_limits,
-    hf_session_info,
-    hf_wait_opts,
-    hf_prune_opts,
     hf_tx_opts,
     hf_tx_conflict,
     hf_tx_report,
@@ -1495,6 +1513,10 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "hf_file_token": (c_uint64, (c_void_p,)),
     "hf_file_update": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p,)),
     "hf_file_write": (c_int, (c_void_p, c_void_p, c_void_p,)),
+    "hf_fleet_list": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p,)),
+    "hf_fleet_look": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p,)),
+    "hf_fleet_stop": (c_int, (c_void_p, c_void_p, c_int64, c_void_p,)),
+    "hf_fleet_wait": (c_int, (c_void_p, c_void_p, c_int64, c_void_p,)),
     "hf_hook_client_process": (c_int, (c_int, c_char_p, c_void_p, c_void_p, c_void_p,)),
     "hf_hook_command": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
     "hf_hook_command_free": (None, (c_void_p,)),

@@ -1,5 +1,5 @@
 /*
- * lock/etcd/board.c - the notice board in etcd: "P s/NAME", without a lease, has what the holder says; "asked" in its place is what it is asked for.
+ * lock/etcd/record/board.c - the notice board in etcd: "P s/NAME", without a lease, has what the holder says; "asked" in its place is what it is asked for.
  *
  * A text is written in a transaction that compares the place of the holder: one whose lease has ended writes nothing any more. A request
  * changes the value of that place, which its renewer watches, and is gone with it.
