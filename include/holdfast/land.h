@@ -32,7 +32,8 @@
  *
  *   1  In the agent's sandbox: what is not committed is committed (trailers Holdfast-Session and
  *      Holdfast-Token). The new objects are brought into the real repository, checked, and
- *      refs/holdfast/NAME keeps them. From here on the work cannot be lost.
+ *      refs/holdfast/NAME keeps them. From here on the work cannot be lost. (A run with a verifier, tx.h, commits before its verifier runs in
+ *      that sandbox. While HEAD is at that commit, what is uncommitted beside it is the verifier's, and does not land.)
  *   2  The branch's lock is taken: candidates of one branch land first come, first served.
  *   3  In a new sandbox over the work tree: the candidate is rebased or merged onto the branch as it is
  *      now, and verified in that form (or was so while it waited: hf_land_opts.speculate). Build output that git ignores is there, so builds are warm.

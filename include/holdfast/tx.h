@@ -16,8 +16,9 @@
  *
  * What it is. A session (run.h) and a plan (plan.h) in one. Each attempt has a plan with a sandbox for each directory; command and
  * verifier work in it, at the directories' own paths (or, with clone and copy, in the copy, where its working directory is moved).
- * The verifier sees the targets as they are when it starts, with the attempt's changes on top. What it writes there is part of
- * the changes.
+ * The verifier sees the targets as they are when it starts, with the attempt's changes on top. Where files are committed, what it writes
+ * there is part of the changes: a verifier that leaves files behind writes them elsewhere. A landing is free of that: what the command left uncommitted
+ * is committed in the sandbox before the verifier runs, and that commit lands, whatever the verifier writes, removes or commits after it.
  *
  * The end. Success (L14) is exit 0 of the command, exit 0 of the verifier, and the commit of the plan under the session's
  * token (L5): if another holder has the name by then, nothing is committed. After anything else (failure, deadline, stop, kill of the

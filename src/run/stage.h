@@ -2,7 +2,7 @@
  * run/stage.h - the places of a session where a layer above acts: before, inside and after each attempt.
  *
  * The layer `tx` fills these with plans: run and plan do not know each other. A callback that is NULL
- * is not called. All but `enter` and `land` are called by the keeper, which holds the session's lock, in this order:
+ * is not called. All but `enter`, `seal` and `land` are called by the keeper, which holds the session's lock, in this order:
  *
  *     recover(token)   once, before anything else: the run of that token was the last one of this name.
  *                      Its tree is proven empty. It may have been killed anywhere, so this is to finish
@@ -14,6 +14,9 @@
  *     enter()          in the child, after it was let go and before its exec.
  *                      Only what is safe after fork; it may take on namespaces, mounts, a directory
  *     entered(...)     after that: it runs, or why not
+ *     seal()           in a child of its own, when the command has succeeded and a verifier is to follow: what the command made is set
+ *                      apart from what the verifier will write. Polled as land() is; only if is_sealed says 1
+ *     sealed(...)      that child has ended: may it be verified?
  *     land()           in a child of its own, when command and verifier have succeeded: what was made is put in its place.
  *                      Meanwhile the keeper polls: the lease is renewed, and a stop ends this child (TERM, grace, KILL)
  *     landed(...)      that child has ended, in whatever way: what is there now? It makes the result of the attempt
@@ -75,6 +78,10 @@ struct hf_stage {
 	int (*enter)(void *arg);
 	/* `result`: of hf_spawn_result. Processes that it brought into the tree are noted there. */
 	int (*entered)(void *arg, pid_t pid, int result, struct hf_tree *tree, struct hf_err *err);
+	int (*is_sealed)(void *arg);
+	void (*seal)(void *arg);
+	/* As landed(); less than 0: *result is that of the attempt, which is not verified. */
+	int (*sealed)(void *arg, enum hf_cause cause, struct hf_result *result);
 	/* Is there something to land? 1: its record is synced first. */
 	int (*is_landing)(void *arg);
 	void (*land)(void *arg);

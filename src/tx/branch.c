@@ -165,30 +165,48 @@ static enum hf_tx_step judge(struct hf_tx *tx, const struct hf_land_report *land
 	return landed->state == HF_LAND_CONFLICT ? HF_TX_STEP_FAILED : HF_TX_STEP_REFUSED;
 }
 
-enum hf_tx_step hf_tx_branch_land(struct hf_tx *tx, struct hf_plans *plans, struct hf_journal *journal)
+static struct hf_land_opts land_opts(const struct hf_tx *tx)
 {
-	struct hf_land_opts opts = { .size = sizeof(opts),
-				     .merge = tx->o.land_merge,
-				     .verify = tx->verify,
-				     .verify_ns = tx->verify_ns,
-				     .message = tx->o.message,
-				     .speculate = tx->o.speculate,
-				     .also = (const char *const *)tx->o.also,
-				     .session = tx->name,
-				     .token = tx->token,
-				     .wait_ns = -1 };
+	return (struct hf_land_opts){ .size = sizeof(struct hf_land_opts),
+				      .merge = tx->o.land_merge,
+				      .verify = tx->verify,
+				      .verify_ns = tx->verify_ns,
+				      .message = tx->o.message,
+				      .speculate = tx->o.speculate,
+				      .also = (const char *const *)tx->o.also,
+				      .session = tx->name,
+				      .token = tx->token,
+				      .wait_ns = -1 };
+}
+
+typedef int step_fn(struct hf_landings *landings, const char *name, const struct hf_land_opts *opts, struct hf_land_report *ret_report,
+		    struct hf_err *err);
+
+static enum hf_tx_step act(struct hf_tx *tx, struct hf_plans *plans, struct hf_journal *journal, step_fn *fn)
+{
+	struct hf_land_opts opts = land_opts(tx);
 	enum hf_tx_step step = HF_TX_STEP_FAILED;
 	struct hf_landings *landings = NULL;
 	struct hf_land_report landed;
 
 	if (hf_landings_open(tx->state, journal, plans, &landings, &tx->shared->err) < 0)
 		return step;
-	if (hf_land(landings, tx->name, &opts, &landed, &tx->shared->err) == 0) {
-		step = judge(tx, &landed);
+	if (fn(landings, tx->name, &opts, &landed, &tx->shared->err) == 0) {
+		step = landed.state == HF_LAND_WORKING ? HF_TX_STEP_SEALED : judge(tx, &landed);
 		hf_land_report_done(&landed);
 	}
 	hf_landings_free(landings);
 	return step;
+}
+
+enum hf_tx_step hf_tx_branch_seal(struct hf_tx *tx, struct hf_plans *plans, struct hf_journal *journal)
+{
+	return act(tx, plans, journal, hf_land_seal);
+}
+
+enum hf_tx_step hf_tx_branch_land(struct hf_tx *tx, struct hf_plans *plans, struct hf_journal *journal)
+{
+	return act(tx, plans, journal, hf_land);
 }
 
 /* -- after a kill ------------------------------------------------------------------------ */

@@ -13,6 +13,9 @@ int hf_tx_branch_begin(struct hf_tx *tx, struct hf_err *err);
 /* Gives up what the run before left, if it never came so far as to be kept in the repository. */
 int hf_tx_branch_forget(struct hf_tx *tx, struct hf_err *err);
 
+/* In the sealing child: what the command left is committed, before the verifier can add to it. */
+enum hf_tx_step hf_tx_branch_seal(struct hf_tx *tx, struct hf_plans *plans, struct hf_journal *journal);
+
 /* In the landing child: lands, and fills the report. */
 enum hf_tx_step hf_tx_branch_land(struct hf_tx *tx, struct hf_plans *plans, struct hf_journal *journal);
 

@@ -81,6 +81,30 @@ static int is_agreed(struct hf_tx *tx, struct hf_plans *plans)
 	return tx->o.commit != HF_TX_COMMIT_ASK || tx->shared->is_agreed;
 }
 
+/* The handles of the keeper are not for a forked child. 0: there are none, and shared->err says why. */
+static int open_own(struct hf_tx *tx, struct hf_journal **ret_journal, struct hf_plans **ret_plans)
+{
+	tx->shared->err = (struct hf_err)HF_ERR_INIT;
+	if (hf_journal_open(tx->state, NULL, ret_journal, NULL) < 0)
+		*ret_journal = NULL;
+	if (hf_plans_open(tx->state, *ret_journal, ret_plans, &tx->shared->err) < 0)
+		return 0;
+	hf_tx_confine(tx, *ret_plans);
+	return 1;
+}
+
+void hf_tx_seal(void *arg)
+{
+	struct hf_tx *tx = arg;
+	enum hf_tx_step step = HF_TX_STEP_FAILED;
+	struct hf_journal *journal = NULL;
+	struct hf_plans *plans = NULL;
+
+	if (open_own(tx, &journal, &plans))
+		step = hf_tx_branch_seal(tx, plans, journal);
+	atomic_store(&tx->shared->step, (int)step);
+}
+
 void hf_tx_land(void *arg)
 {
 	struct hf_tx *tx = arg;
@@ -88,12 +112,7 @@ void hf_tx_land(void *arg)
 	struct hf_journal *journal = NULL;
 	struct hf_plans *plans = NULL;
 
-	tx->shared->err = (struct hf_err)HF_ERR_INIT;
-	/* The keeper's are not for a forked child. */
-	if (hf_journal_open(tx->state, NULL, &journal, NULL) < 0)
-		journal = NULL;
-	if (hf_plans_open(tx->state, journal, &plans, &tx->shared->err) == 0) {
-		hf_tx_confine(tx, plans);
+	if (open_own(tx, &journal, &plans)) {
 		if (tx->o.commit == HF_TX_COMMIT_NEVER)
 			step = HF_TX_STEP_LEFT;
 		else if (!is_agreed(tx, plans))
@@ -154,6 +173,33 @@ static struct hf_result judge_refused(const struct hf_tx *tx)
 
 	return hf_result_make(report->commit[0] ? HF_OUTCOME_VERIFY_FAILED : HF_OUTCOME_FAILED, HF_EXIT_NO, "not landed on %.60s: %s",
 			      report->branch, tx->shared->err.detail);
+}
+
+/* What a verifier writes into a git work tree does not land: before it runs, what the command left is committed. */
+int hf_tx_is_sealed(void *arg)
+{
+	struct hf_tx *tx = arg;
+
+	atomic_store(&tx->shared->step, HF_TX_STEP_NONE);
+	return tx->lands;
+}
+
+int hf_tx_sealed(void *arg, enum hf_cause cause, struct hf_result *result)
+{
+	struct hf_tx *tx = arg;
+	int step = atomic_load(&tx->shared->step);
+
+	if (step == HF_TX_STEP_SEALED)
+		return 0;
+	if (step == HF_TX_STEP_REFUSED)
+		*result = judge_refused(tx);
+	else if (step == HF_TX_STEP_FAILED)
+		*result = judge_failed(tx);
+	else if (cause != HF_CAUSE_NONE)
+		*result = hf_judge_cause(cause, 0, " before it could be verified");
+	else
+		*result = hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "the process that was to commit what it left was killed");
+	return -EIO;
 }
 
 /* What was verified is not what is there. The result is for a target that never comes to rest. */
@@ -228,6 +274,7 @@ int hf_tx_landed(void *arg, enum hf_cause cause, struct hf_result *result)
 		return -EIO;
 	case HF_TX_STEP_MOVED:
 		return judge_moved(tx, result);
+	case HF_TX_STEP_SEALED:
 	case HF_TX_STEP_NONE:
 	default:
 		return judge_silent(tx, cause, result);

@@ -278,6 +278,7 @@ void hf_tx_fill_stage(struct hf_tx *tx, struct hf_stage *ret)
 	*ret = (struct hf_stage){
 		.merge = merge, .describe = describe, .admit = admit, .begin = begin, .environment = environment,
 		.ready = ready, .enter = enter, .entered = entered,
+		.is_sealed = hf_tx_is_sealed, .seal = hf_tx_seal, .sealed = hf_tx_sealed,
 		.is_landing = hf_tx_is_landing, .land = hf_tx_land, .landed = hf_tx_landed,
 		.end = end, .again = again, .done = done, .arg = tx,
 	};

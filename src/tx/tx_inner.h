@@ -33,6 +33,7 @@ enum hf_tx_step {
 	HF_TX_STEP_LEFT = 4,      /* HF_TX_COMMIT_NEVER */
 	HF_TX_STEP_MOVED = 5,     /* a target changed while it was verified: `moved` */
 	HF_TX_STEP_REFUSED = 6,   /* the candidate was rejected: `err` says why; its work is kept */
+	HF_TX_STEP_SEALED = 7,    /* what the command made is set apart from what the verifier writes */
 };
 
 /* Shared by supervisor, keeper and their children. */
@@ -114,6 +115,9 @@ void hf_tx_event(const struct hf_tx *tx, enum hf_event event, const struct hf_fi
 
 /* -- landing.c -------------------------------------------------------------------- */
 
+int hf_tx_is_sealed(void *arg);
+void hf_tx_seal(void *arg);
+int hf_tx_sealed(void *arg, enum hf_cause cause, struct hf_result *result);
 int hf_tx_is_landing(void *arg);
 void hf_tx_land(void *arg);
 int hf_tx_landed(void *arg, enum hf_cause cause, struct hf_result *result);

@@ -200,6 +200,9 @@ int hf_keeper_environment(struct hf_keeper *keeper);
 /* Verifies what the command made. Only exit 0 of the verifier lets a success be one. */
 struct hf_result hf_keeper_verify(struct hf_keeper *keeper);
 
+/* What the command made is set apart from what a verifier writes. The result that goes in, or why it is not to be verified. */
+struct hf_result hf_keeper_seal(struct hf_keeper *keeper, const struct hf_result *result);
+
 /* Lands what an attempt made that came to `result`, a success; what it came to then. landing.c */
 struct hf_result hf_keeper_land(struct hf_keeper *keeper, const struct hf_result *result);
 

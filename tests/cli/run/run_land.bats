@@ -146,6 +146,35 @@ is_clean() { [ -z "$(git status --porcelain)" ] || { git status --short; return 
     [ "$(cat made)" = 2 ]
 }
 
+@test "L14: what a verifier writes does not land, and what it removes is not lost: what lands is what the command made" {
+    VERIFY='[ -e made ] && echo r >report && echo x >>lines && git clean -fdqx && git commit -qam junk'
+    expect 0 land writes 'echo 1 >made; sed -i s/a/A/ lines'
+    [ "$(cat made)" = 1 ]
+    [ ! -e report ]
+    [ "$(tr -d '\n' <lines)" = Abcdefgh ]
+    [ "$(git log --format=%s | grep -c junk)" -eq 0 ]
+    [ "$(git rev-list --count main)" -eq 2 ]
+    is_clean
+    # One that says no, and then its work by hand: without what the verifier left. What is committed inside by hand comes, too.
+    VERIFY='echo r >report; false'
+    expect 1 land refused 'echo 2 >made'
+    hf -q land refused --verify true
+    [ "$(cat made)" = 2 ]
+    [ ! -e report ]
+    VERIFY='echo r >report; false'
+    expect 1 land again 'echo 3 >made'
+    hf -q plan enter run:again -- sh -ec 'echo 4 >made; git add made; git commit -qm four'
+    rm -f report
+    hf -q land again --verify true
+    [ "$(cat made)" = 4 ]
+    # Nothing was made: what the verifier writes is still nothing.
+    VERIFY='echo r >report2'
+    before=$(git rev-parse main)
+    expect 0 land none true
+    [ "$(git rev-parse main)" = "$before" ]
+    [ ! -e report2 ]
+}
+
 @test "a conflict lands nothing, lists the paths and keeps the work; an uncommitted edit of the user is never touched" {
     mkfifo "$BATS_TEST_TMPDIR/go"
     spawn timeout 120 "$HOLDFAST" run slow --in . --land HEAD --result "$BATS_TEST_TMPDIR/result" -- sh -c "touch $BATS_TEST_TMPDIR/in; sed -i s/a/X/ lines; cat $BATS_TEST_TMPDIR/go"

@@ -284,6 +284,8 @@ static struct hf_result finish(struct hf_keeper *k, const struct hf_watched *w)
 		result = hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "its output could not be written: %s",
 					strerrordesc_np(k->output.failed));
 	if (result.outcome == HF_OUTCOME_SUCCEEDED && k->o.verify)
+		result = hf_keeper_seal(k, &result);
+	if (result.outcome == HF_OUTCOME_SUCCEEDED && k->o.verify)
 		result = hf_keeper_verify(k);
 	return result;
 }

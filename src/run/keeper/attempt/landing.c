@@ -19,7 +19,7 @@
 /* What lies under a sandbox may go on changing; verifying for ever is not landing. */
 #define VERIFY_AGAIN_MAX 5
 
-static _Noreturn void land_main(struct hf_keeper *k, pid_t parent, int go)
+static _Noreturn void land_main(struct hf_keeper *k, void (*act)(void *arg), pid_t parent, int go)
 {
 	sigset_t none;
 	char byte;
@@ -35,12 +35,12 @@ static _Noreturn void land_main(struct hf_keeper *k, pid_t parent, int go)
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	if (hf_sys.read(go, &byte, 1) == 1)
-		k->stage->land(k->stage->arg);
+		act(k->stage->arg);
 	_exit(0);
 }
 
 /* 0 with *ret filled, or -errno. Without a pidfd it could not be looked after: then it does not start. */
-static int fork_landing(struct hf_keeper *k, struct hf_child *ret)
+static int fork_landing(struct hf_keeper *k, void (*act)(void *arg), struct hf_child *ret)
 {
 	pid_t parent = getpid();
 	AUTO_FD go = -1;
@@ -55,7 +55,7 @@ static int fork_landing(struct hf_keeper *k, struct hf_child *ret)
 	ret->pid = fork();
 	if (ret->pid == 0) {
 		(void)close(ret->go);
-		land_main(k, parent, go);
+		land_main(k, act, parent, go);
 	}
 	if (ret->pid < 0)
 		return -errno;
@@ -72,6 +72,33 @@ static int fork_landing(struct hf_keeper *k, struct hf_child *ret)
 static struct hf_result fail(int error)
 {
 	return hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "what it made was not committed: %s", strerrordesc_np(error));
+}
+
+static enum hf_cause cause_of(const struct hf_watched *w)
+{
+	return w->cause != HF_CAUSE_NONE ? w->cause : w->interrupted ? HF_CAUSE_INTERRUPT : HF_CAUSE_NONE;
+}
+
+struct hf_result hf_keeper_seal(struct hf_keeper *k, const struct hf_result *ended)
+{
+	AUTO(hf_child_done) struct hf_child child = HF_CHILD_INIT;
+	const struct hf_stage *stage = k->stage;
+	struct hf_limits none = { .has_deadline = 0 };
+	struct hf_result result = *ended;
+	struct hf_watched w;
+	int r;
+
+	if (!stage || !stage->seal || !stage->is_sealed(stage->arg) || k->over != HF_CAUSE_NONE)
+		return result;
+	memset(&k->record.leader, 0, sizeof(k->record.leader));
+	k->record.phase = HF_PHASE_VERIFYING;
+	(void)hf_keeper_note(k);
+	r = fork_landing(k, stage->seal, &child);
+	if (r < 0)
+		return fail(-r);
+	w = hf_keeper_watch(k, &child, &none);
+	(void)stage->sealed(stage->arg, cause_of(&w), &result);
+	return result;
 }
 
 /* Lands once. *ret_again: verify again, and then once more. */
@@ -93,11 +120,11 @@ static struct hf_result land_once(struct hf_keeper *k, const struct hf_result *v
 	if (r == HF_E_STALE)
 		return hf_judge_cause(HF_CAUSE_LOST, 0, "");
 	if (r == 0)
-		r = fork_landing(k, &child);
+		r = fork_landing(k, stage->land, &child);
 	if (r < 0)
 		return fail(r < -4095 ? EIO : -r);
 	w = hf_keeper_watch(k, &child, &none);
-	r = stage->landed(stage->arg, w.cause != HF_CAUSE_NONE ? w.cause : w.interrupted ? HF_CAUSE_INTERRUPT : HF_CAUSE_NONE, &result);
+	r = stage->landed(stage->arg, cause_of(&w), &result);
 	*ret_again = r == HF_STAGE_VERIFY;
 	k->landed = r == 0 && result.outcome == HF_OUTCOME_SUCCEEDED;
 	return result;

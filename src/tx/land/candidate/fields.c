@@ -45,6 +45,7 @@ static const struct {
 }, oids[] = {
 	{ "base", AT(base) }, { "tip", AT(tip) }, { "from", AT(from) }, { "commit", AT(commit) },
 	{ "forecast", AT(forecast) },
+	{ "sealed", AT(sealed) },
 }, numbers[] = {
 	{ "verify_limit_ns", AT(verify_limit_ns) }, { "verify_ns", AT(verify_ns) },
 	{ "since", AT(since) }, { "changed", AT(changed) },
@@ -266,7 +267,7 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 		const char *text = json_string_value(json_object_get(root, oids[i].key));
 
 		/* A record of an older build has none. */
-		if (!text && oids[i].at == AT(forecast))
+		if (!text && (oids[i].at == AT(forecast) || oids[i].at == AT(sealed)))
 			text = "";
 		if (!text || (text[0] && !hf_git_is_oid(text)))
 			return "an object name of it is none";

@@ -262,6 +262,32 @@ static int land(struct hf_land_work *work, struct hf_err *err)
 	return r < 0 ? r : land_on_branch(work, &forecast, err);
 }
 
+int hf_land_seal(struct hf_landings *landings, const char *name, const struct hf_land_opts *opts, struct hf_land_report *ret_report,
+		 struct hf_err *err)
+{
+	AUTO(hf_land_work_done) struct hf_land_work work = { .landings = landings, .opts = opts, HF_LAND_WORK_INIT };
+	AUTO(hf_land_unlock) struct hf_lock *lock = NULL;
+	char lock_name[HF_NAME_MAX + 1];
+	struct found found = { 0 };
+	int r;
+
+	*ret_report = (struct hf_land_report){ .verify_ns = -1 };
+	hf_land_lock_name(name, lock_name);
+	r = hf_land_lock(landings, lock_name, NULL, &lock, err);
+	if (r == 0)
+		r = open_record(&work, name, err);
+	if (r == 0)
+		r = look_at_plan(landings, work.landing.plan, &found, err);
+	if (r == 0)
+		r = hf_land_seal_work(&work, err);
+	if (r == 0)
+		r = hf_landing_save(landings, &work.landing, err);
+	if (r < 0)
+		return hf_err_wrap(err, r, "candidate", name);
+	tell_end(&work);
+	return fill_report(&work, ret_report, err);
+}
+
 int hf_land(struct hf_landings *landings, const char *name, const struct hf_land_opts *opts,
 	    struct hf_land_report *ret_report, struct hf_err *err)
 {

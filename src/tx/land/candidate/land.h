@@ -49,6 +49,7 @@ struct hf_landing {
 	char *checkout; /* LANDING: the work tree that has the branch checked out; "": none */
 	char base[HF_LAND_OID_MAX], tip[HF_LAND_OID_MAX];
 	char from[HF_LAND_OID_MAX], commit[HF_LAND_OID_MAX]; /* LANDING: the branch moves from, to */
+	char sealed[HF_LAND_OID_MAX]; /* HEAD of the sandbox before a verifier ran there: what it wrote beside that does not land; "": none did */
 	char forecast[HF_LAND_OID_MAX]; /* QUEUED: what it will be if those before it land; "": not known */
 	struct hf_forecast_result *forecasted; /* not NULL: this is a forecast; its states go there, and not on disk */
 	uint64_t token, dev, ino;
@@ -130,6 +131,16 @@ int hf_land_next_change(const struct hf_land_work *work, const char **at, struct
  * as its record says); less than 0 on an error.
  */
 int hf_land_collect(struct hf_land_work *work, struct hf_err *err);
+
+/*
+ * What the agent left is committed, in its sandbox, before a verifier runs there, and landing.sealed says where HEAD is. hf_land then takes that.
+ * Returns 0 with *ret_report filled: WORKING, or REJECTED; else an error, as hf_land.
+ */
+int hf_land_seal(struct hf_landings *landings, const char *name, const struct hf_land_opts *opts, struct hf_land_report *ret_report,
+		 struct hf_err *err);
+
+/* Its step, as those above. collect.c */
+int hf_land_seal_work(struct hf_land_work *work, struct hf_err *err);
 int hf_land_verify(struct hf_land_work *work, struct hf_err *err);
 
 /* Moves the branch from `head` to `commit`. -EAGAIN: the branch is no longer at `head`. */
