@@ -49,7 +49,9 @@
  * attributes and filters take effect there and nowhere else: outside, git runs with the real
  * repository's configuration, without hooks, fsmonitor, pager and prompts.
  *
- * Signed commits stay signed unless they are rebased.
+ * Signed commits stay signed unless they are rebased, which is reported. What the agent left uncommitted is committed without a signature, also
+ * with commit.gpgSign: its key may ask for a passphrase. Merge commits of the agent are made straight by a rebase. Only HEAD lands: tags and other
+ * branches that the agent made go with its sandbox, but when HEAD has nothing new and another branch does, that is rejected.
  *
  * Refused (HF_E_LAND, with the way out): git older than 2.38; a bare repository; one without a commit; a detached HEAD
  * when no branch is named; a change of a submodule or of a file that git LFS keeps elsewhere.
@@ -238,6 +240,7 @@ struct hf_land_report {
 	unsigned commits;         /* that landed; LANDED and 0: there was nothing to land, and `commit` is what it began with */
 	unsigned files;           /* that they change */
 	int rebased;              /* 1: onto commits that came meanwhile */
+	unsigned unsigned_commits; /* that were signed, and lost that by being rebased */
 	int64_t verify_ns;        /* what the last verification took; -1: there was none */
 	size_t n_paths;
 	const struct hf_land_path *paths; /* of a conflict; freed by hf_land_report_done */

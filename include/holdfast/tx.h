@@ -172,6 +172,8 @@ struct hf_tx_report {
 	char commit[HF_LAND_OID_MAX]; /* what is the branch's now, or part of it; else the tip that is kept; "": there is none yet */
 	unsigned commits;           /* that landed; committed and 0: there was nothing to land */
 	int rebased;                /* 1: onto commits that came meanwhile */
+	unsigned unsigned_commits;  /* that were signed, and lost that by being rebased */
+	int refused;                /* 1: the landing was refused, for what the verifier said or the command left; hf_run_report.cause says why */
 	size_t n_conflicts;         /* all of them */
 	size_t n_listed;            /* of them, here; what follows them is undefined */
 	struct hf_tx_conflict conflicts[HF_TX_CONFLICTS_MAX];

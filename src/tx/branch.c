@@ -156,6 +156,8 @@ static enum hf_tx_step judge(struct hf_tx *tx, const struct hf_land_report *land
 	report->commits = landed->commits;
 	report->changed = landed->files;
 	report->rebased = landed->rebased;
+	report->unsigned_commits = landed->unsigned_commits;
+	report->refused = landed->state == HF_LAND_REJECTED;
 	if (landed->state == HF_LAND_LANDED) {
 		report->committed = 1;
 		return HF_TX_STEP_COMMITTED;

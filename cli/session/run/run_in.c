@@ -116,13 +116,18 @@ static void say_conflicts(const struct run_in *in, const struct hf_tx_report *la
 		cli_say(in->cli, "and %zu more", landed->n_conflicts - landed->n_listed);
 }
 
-static void tell_landing(const struct run_in *in, const struct hf_tx_report *landed)
+static void tell_landing(const struct run_in *in, const struct hf_run_report *report, const struct hf_tx_report *landed)
 {
+	if (landed->refused && report->outcome == HF_OUTCOME_FAILED)
+		cli_say(in->cli, "session '%s': %s", in->name, report->cause);
+	if (landed->committed && landed->unsigned_commits > 0)
+		cli_say(in->cli, "session '%s': %u signed commit%s rebased, and not signed any more", in->name, landed->unsigned_commits,
+			landed->unsigned_commits == 1 ? " was" : "s were");
 	if (landed->committed && landed->commits == 0)
 		cli_say(in->cli, "session '%s': there was nothing to land on %s", in->name, landed->branch);
 	else if (landed->committed)
 		cli_say(in->cli, "session '%s': landed on %s as %.12s: %u commit%s%s", in->name, landed->branch, landed->commit,
-			landed->commits, landed->commits == 1 ? "" : "s", landed->rebased ? ", rebased and verified again" : "");
+			landed->commits, landed->commits == 1 ? "" : "s", landed->rebased ? ", rebased onto what came meanwhile" : "");
 	else if (!landed->commit[0] && landed->kept)
 		cli_say(in->cli, "session '%s': not landed on %s, kept as plan '%s' for a day: 'holdfast plan diff %s' shows it, --resume goes on "
 				 "in it, 'holdfast land %s' lands it as it is, 'holdfast land drop %s' drops it",
@@ -141,7 +146,7 @@ void run_in_tell(const struct run_in *in, const struct hf_run_report *report, co
 		return;
 	say_conflicts(in, landed);
 	if (landed->branch[0]) {
-		tell_landing(in, landed);
+		tell_landing(in, report, landed);
 		return;
 	}
 	if (landed->committed && n > 0)

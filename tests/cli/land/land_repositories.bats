@@ -98,3 +98,108 @@ AGENT
     git commit -qm merged
     sound
 }
+
+# fresh [OPTIONS OF INIT]: a repository of its own in the current directory's place
+fresh() {
+    cd "$BATS_TEST_TMPDIR" || return 1
+    chmod -R u+rwX "$HOLDFAST_DIR" && rm -rf "$HOLDFAST_DIR" q
+    git init -q "$@" q
+    make_repository q
+    cd q || return 1
+}
+
+@test "index and objects of every kind: SHA-256, index version 4, split index, untracked cache, fsmonitor, per-worktree configuration" {
+    fresh --object-format=sha256
+    lands one 'echo 1 >>b'
+    lands two 'echo 2 >>b; git commit -qam two'
+    [ "$(git log -1 --format=%s)" = two ]
+    clean
+    fresh
+    git config index.version 4
+    git config core.untrackedCache true
+    git config core.splitIndex true
+    git update-index --index-version 4
+    git update-index --untracked-cache
+    git update-index --split-index
+    [ -n "$(find .git -name 'sharedindex.*')" ]
+    printf '#!/bin/sh\ntouch %q\n' "$BATS_TEST_TMPDIR/monitor-ran" >"$BATS_TEST_TMPDIR/monitor"
+    chmod +x "$BATS_TEST_TMPDIR/monitor"
+    git config core.fsmonitor "$BATS_TEST_TMPDIR/monitor"
+    lands split 'echo 1 >>b; echo n >new'
+    [ ! -e "$BATS_TEST_TMPDIR/monitor-ran" ]
+    git config --unset core.fsmonitor
+    clean
+    git commit -q --allow-empty -m next
+    lands again 'echo 2 >>b; git commit -qam again'
+    clean
+    fresh
+    git config extensions.worktreeConfig true
+    git worktree add -q "$BATS_TEST_TMPDIR/linked" -b two
+    cd "$BATS_TEST_TMPDIR/linked"
+    git config --worktree user.name elsewhere
+    lands linked 'echo 1 >>b'
+    [ "$(git log -1 --format=%an two)" = elsewhere ]
+    [ -z "$(git status --porcelain)" ]
+}
+
+@test "filters, line ends, hooks elsewhere and odd messages: what is committed is what git makes of it, nothing runs outside" {
+    fresh
+    git config core.autocrlf true
+    git config filter.up.clean 'tr a-z A-Z'
+    git config filter.up.smudge 'tr A-Z a-z'
+    echo '*.u filter=up' >.gitattributes
+    echo abc >f.u
+    mkdir hooks
+    printf '#!/bin/sh\ntouch %q\n[ -w / ] || exit 0\n' hooked >hooks/pre-commit
+    chmod +x hooks/pre-commit
+    git add -A 2>/dev/null
+    git commit -qm kinds
+    git config core.hooksPath hooks
+    hl -q run crlf --in . --message '# no comment' -- sh -c 'printf "w\r\n" >new; echo def >>f.u'
+    [ "$(tr -d '\r' <f.u | tr '\n' ' ')" = "abc def " ]
+    [ "$(git show HEAD:f.u | tr '\n' ' ')" = "ABC DEF " ]
+    [ "$(git show HEAD:new | od -An -c | tr -d ' ')" = 'w\n' ]
+    [ "$(git log -1 --format=%s)" = '# no comment' ]
+    [ ! -e hooked ] # the hook ran in the sandbox
+    [ -z "$(git status --porcelain)" ]
+    git -c core.autocrlf=true fsck --strict
+}
+
+@test "signed commits stay signed by a fast-forward; a rebase takes that, and says so" {
+    command -v ssh-keygen >/dev/null || skip "NO SSH-KEYGEN HERE"
+    fresh
+    ssh-keygen -q -t ed25519 -N '' -f "$HOME/key"
+    git config gpg.format ssh
+    git config user.signingkey "$HOME/key"
+    git config commit.gpgsign true
+    echo "tester@example.org $(cat "$HOME/key.pub")" >"$HOME/allowed"
+    git config gpg.ssh.allowedSignersFile "$HOME/allowed"
+    lands forward 'echo 1 >>b; git commit -qam signed'
+    [ "$(git log -1 --format=%G?)" = G ]
+    lands left 'echo 2 >>b' # its key is not asked for
+    [ "$(git log -1 --format=%G?)" = N ]
+    git cat-file commit HEAD~1 | grep -q '^gpgsig '
+    hl -q run rebased --in . -- sh -euc "echo 3 >new; git add -A; git commit -qm three; touch '$BATS_TEST_TMPDIR/in'; while [ ! -e '$BATS_TEST_TMPDIR/go' ]; do sleep 0.05; done" 3>&- &
+    pid=$!
+    wait_until 30 test -e "$BATS_TEST_TMPDIR/in"
+    git commit -q --allow-empty -m user
+    touch "$BATS_TEST_TMPDIR/go"
+    wait "$pid"
+    [ "$(git log -1 --format='%s %G?')" = "three N" ]
+    [[ $(hl --json land show rebased | jq -r .text) == *"not signed any more"* ]]
+    clean
+}
+
+@test "a run that is refused says why; a repository of another owner is refused with what git says" {
+    fresh
+    run hl run nested --in . -- sh -euc 'git init -q in; echo x >in/x; git -C in add -A; git -C in commit -qm in'
+    [ "$status" -eq 1 ]
+    [[ $output == *"another repository"* ]]
+    hl -q land drop nested
+    [ "$(id -u)" -eq 0 ] || skip "not root: cannot give a repository away"
+    chown -R 65534:65534 .
+    run hl run foreign --in . -- true
+    [ "$status" -ne 0 ]
+    [[ $output == *ownership* ]]
+    [[ $output == *"--land off"* ]]
+}

@@ -18,6 +18,7 @@ struct hf_forecast_result {
 	atomic_int is_over;   /* 1: the rest is there as well */
 	enum hf_land_state state; /* REJECTED: the verifier said no; VERIFYING: it said yes */
 	int rebased;
+	unsigned commits;
 	int64_t verify_ns;
 	char commit[HF_LAND_OID_MAX];
 	char text[256];

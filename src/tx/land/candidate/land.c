@@ -80,16 +80,42 @@ static int open_record(struct hf_land_work *work, const char *name, struct hf_er
 
 /* -- the end ------------------------------------------------------------------------------- */
 
+/* Commits between base and tip that were signed, before a rebase made new ones of them. */
+static unsigned count_signed(const struct hf_landing *landing)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	struct hf_git git = { .dir = landing->common, .out = &out };
+	char range[2 * HF_LAND_OID_MAX + 4];
+	unsigned n = 0;
+
+	(void)snprintf(range, sizeof(range), "%s..%s", landing->base, landing->tip);
+	if (hf_git(&git, NULL, "rev-list", "--header", range, NULL) != 0)
+		return 0;
+	/* Each commit as it is stored, with a NUL; its header ends at an empty line. */
+	for (const char *at = out.s; at < out.s + out.len; at += strlen(at) + 1) {
+		const char *end = strstr(at, "\n\n"), *found = strstr(at, "\ngpgsig");
+
+		n += found && (!end || found < end);
+	}
+	return n;
+}
+
 int hf_land_prove(struct hf_land_work *work, struct hf_err *err)
 {
 	struct hf_landing *landing = &work->landing;
 	struct hf_git git = { .dir = landing->common };
+	char lost[80] = "";
 	int r = hf_git(&git, err, "merge-base", "--is-ancestor", landing->commit, landing->branch, NULL);
 
 	if (r != 0)
 		return r < 0 ? r : 0;
-	r = hf_landing_become(work->landings, landing, HF_LAND_LANDED, err, "%s%.12s is part of %.180s",
-			      landing->commits ? "" : "there was nothing to land; ", landing->commit, hf_land_short(landing->branch));
+	if (landing->rebased && landing->merge == HF_LAND_REBASE && landing->tip[0])
+		landing->unsigned_commits = count_signed(landing);
+	if (landing->unsigned_commits)
+		(void)snprintf(lost, sizeof(lost), "; rebased, so %u signed commit%s not signed any more", landing->unsigned_commits,
+			       landing->unsigned_commits == 1 ? " is" : "s are");
+	r = hf_landing_become(work->landings, landing, HF_LAND_LANDED, err, "%s%.12s is part of %.100s%s",
+			      landing->commits ? "" : "there was nothing to land; ", landing->commit, hf_land_short(landing->branch), lost);
 	if (r < 0)
 		return r;
 	struct hf_field fields[] = { HF_FIELD_TEXT("branch", hf_land_short(landing->branch)),
@@ -152,7 +178,8 @@ static int fill_report(struct hf_land_work *work, struct hf_land_report *ret, st
 	*paths = landing->paths;
 	landing->paths = (struct hf_land_paths){ 0 };
 	*ret = (struct hf_land_report){ .state = landing->state, .commits = landing->commits, .files = landing->files,
-					.rebased = landing->rebased, .verify_ns = landing->verify_ns, .n_paths = paths->n,
+					.rebased = landing->rebased, .unsigned_commits = landing->unsigned_commits, .verify_ns = landing->verify_ns,
+					.n_paths = paths->n,
 					.paths = paths->list, .memory = paths };
 	hf_copy_text(ret->branch, sizeof(ret->branch), hf_land_short(landing->branch));
 	hf_copy_text(ret->commit, sizeof(ret->commit), landing->state == HF_LAND_LANDED ? landing->commit : landing->tip);

@@ -56,6 +56,7 @@ struct hf_landing {
 	int64_t verify_limit_ns, verify_ns;
 	int rebased;
 	unsigned commits, files;
+	unsigned unsigned_commits; /* whose signatures a rebase took; of this landing, not on disk */
 	struct hf_wall since, changed;
 	struct hf_land_paths paths;
 	struct hf_land_paths outside; /* that its commits change, and its agent did not: they were seen through the sandbox */

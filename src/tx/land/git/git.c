@@ -216,8 +216,9 @@ int hf_git_words(const struct hf_git *git, const char *const *words, struct hf_e
 {
 	const char *argv[HF_GIT_WORDS_MAX + 16] = { "git",  "-c", "core.fsmonitor=false",  "-c", "gc.auto=0",
 						    "-c",   "maintenance.auto=false", "-c", "submodule.recurse=false",
-						    "-c",   "core.hooksPath=/dev/null" };
-	size_t n = 9;
+						    /* An index is one file: of what it would be split into, only that one is brought over. */
+						    "-c",   "core.splitIndex=false", "-c", "core.hooksPath=/dev/null" };
+	size_t n = 11;
 
 	if (!git->hooks || !git->plan)
 		n += 2;

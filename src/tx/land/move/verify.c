@@ -242,6 +242,7 @@ static int prepare(struct site *site, int moved, struct hf_err *err)
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	struct hf_land_work *work = site->work;
 	struct hf_landing *landing = &work->landing;
+	struct hf_land_came came = { 0 };
 	int r;
 
 	if (!moved) {
@@ -252,7 +253,10 @@ static int prepare(struct site *site, int moved, struct hf_err *err)
 	if (r != 0)
 		return r;
 	landing->commit[0] = '\0';
-	r = hf_land_export(work, site->plan, work->head, landing->commit, NULL, &said, err);
+	r = hf_land_export(work, site->plan, work->head, landing->commit, &came, &said, err);
+	/* Fewer than before, when a merge was made straight or a change was there already. */
+	if (r == 0 && came.is_known)
+		landing->commits = came.commits;
 	return r > 0 ? hf_git_failed(&said, landing->top, "index-pack", err) : r;
 }
 
