@@ -43,7 +43,8 @@
  *      now. Only then it is `landed` (L14).
  *
  * Uncommitted edits in the work tree are never touched: a path that the candidate changes as well is a
- * conflict `dirty`. If the branch moves meanwhile (a user commits), step 3 begins again.
+ * conflict `dirty`. If the branch moves meanwhile (a user commits), step 3 begins again. If its user
+ * took the candidate's base back, only the candidate's own commits are put onto the branch.
  *
  * What runs where. Hooks of the repository run in the agent's sandbox only. Its configuration,
  * attributes and filters take effect there and nowhere else: outside, git runs with the real

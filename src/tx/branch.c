@@ -128,7 +128,7 @@ int hf_tx_branch_forget(struct hf_tx *tx, struct hf_err *err)
 		r = hf_land_look(landings, tx->name, note_state, &state, err);
 	if (r == HF_E_NO_LANDING)
 		r = 0;
-	if (r == 0 && state == HF_LAND_WORKING)
+	if (r == 0 && (state == HF_LAND_WORKING || (state == HF_LAND_CONFLICT && tx->is_retried)))
 		r = hf_land_drop(landings, tx->name, err);
 	hf_landings_free(landings);
 	return r;

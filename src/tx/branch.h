@@ -10,7 +10,7 @@ int hf_tx_branch_choose(struct hf_tx *tx, const struct hf_stage_session *session
 /* Makes the sandboxes of a plan that is new, and the candidate. */
 int hf_tx_branch_begin(struct hf_tx *tx, struct hf_err *err);
 
-/* Gives up what the run before left, if it never came so far as to be kept in the repository. */
+/* Gives up what the run before left, if it never came so far as to be kept in the repository; or, in a retry, is in conflict. */
 int hf_tx_branch_forget(struct hf_tx *tx, struct hf_err *err);
 
 /* In the sealing child: what the command left is committed, before the verifier can add to it. */

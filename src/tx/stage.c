@@ -111,7 +111,7 @@ static int begin(void *arg, uint32_t attempt, struct hf_err *err)
 		if (r == 0)
 			r = hf_tx_make_plan(tx, err);
 	}
-	tx->is_made = 0;
+	tx->is_made = tx->is_retried = 0;
 	tx->shared->is_agreed = 0;
 	/* Without the list, which is large: it is empty. */
 	memset(&tx->shared->report, 0, offsetof(struct hf_tx_report, conflicts));
@@ -261,6 +261,7 @@ static int again(void *arg, enum hf_outcome outcome)
 	if (outcome != HF_OUTCOME_CONFLICT || tx->retries == 0)
 		return 0;
 	tx->retries--;
+	tx->is_retried = 1;
 	return 1;
 }
 

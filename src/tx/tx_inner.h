@@ -64,6 +64,7 @@ struct hf_tx {
 	uint64_t token;
 	uint32_t attempt;
 	uint32_t retries;               /* left */
+	int is_retried;                 /* the next attempt takes the place of one in conflict, whose work is given up */
 	struct hf_journal *journal;
 	struct hf_plans *plans;
 	struct hf_confine confine;      /* of all that enters, by these plans and those of the landing child */

@@ -176,6 +176,28 @@ setup() {
     clean
 }
 
+@test "commits that the user took back meanwhile do not come back with the candidate's work" {
+    echo secret >secret
+    git add secret
+    git commit -qm secret
+    agent one 'echo 1 >one'
+    agent two 'echo 2 >two'
+    agent three 'echo 3 >three'
+    git reset -q --hard HEAD~1
+    hl -q land one
+    [ -e one ]
+    [ ! -e secret ]
+    git commit -q --allow-empty -m user
+    hl -q land two --verify '[ ! -e secret ]'
+    [ "$(git log --format=%s | tr '\n' ' ')" = "Work of two user Work of one first " ]
+    # A merge would bring it back.
+    run hl land three --merge merge
+    [ "$status" -eq 1 ]
+    [[ $output == *"no longer has"* ]]
+    [ ! -e secret ]
+    clean
+}
+
 @test "nothing to land is said, proven and journalled, and is no failure; it is one when its base left the branch (L14)" {
     agent one 'true'
     expect 0 hl -q --json land one --verify false

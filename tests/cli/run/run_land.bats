@@ -196,6 +196,26 @@ is_clean() { [ -z "$(git status --porcelain)" ] || { git status --short; return 
     [ -e other ]
 }
 
+@test "--retry: after a conflict the command runs again on what is there now, in a new sandbox, and lands" {
+    cat >"$BATS_TEST_TMPDIR/agent" <<AGENT
+echo >>"$BATS_TEST_TMPDIR/tries"
+sed -i '1s/\$/ agent/' lines
+[ "\$(wc -l <"$BATS_TEST_TMPDIR/tries")" -gt 1 ] || cat "$BATS_TEST_TMPDIR/go"
+AGENT
+    mkfifo "$BATS_TEST_TMPDIR/go"
+    spawn timeout 120 "$HOLDFAST" -q run again --in . --retry 1 -- sh -e "$BATS_TEST_TMPDIR/agent"
+    wait_until 30 test -s "$BATS_TEST_TMPDIR/tries"
+    sed -i '1s/a/user/' lines
+    git commit -qam user
+    echo >"$BATS_TEST_TMPDIR/go"
+    wait "$spawned_pid"
+    [ "$(head -n1 lines)" = "user agent" ]
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/tries")" -eq 2 ]
+    [ -z "$(git for-each-ref refs/holdfast)" ]
+    [ "$(hf journal query --event land_dropped --name again | wc -l)" -eq 1 ]
+    is_clean
+}
+
 @test "--resume goes on in the kept sandbox and lands; what it must remember it does" {
     expect 4 land r 'echo 1 >one; exit 4'
     expect 0 hf run r --resume -- sh -c 'test -e one; echo 2 >two'

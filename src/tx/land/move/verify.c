@@ -17,6 +17,13 @@
 #include "hf/tx/land/candidate/land.h"
 #include "hf/tx/land/take/touched.h"
 
+/* What became of the branch since the agent began. */
+enum moved {
+	FORWARD,   /* the tip has all of it: the branch moves forward to the tip as it is, and signatures hold */
+	ONWARD,    /* it has commits that the tip does not have */
+	REWRITTEN, /* it lost what the agent began with: only the agent's own commits are put onto it */
+};
+
 struct site {
 	struct hf_land_work *work;
 	char plan[HF_NAME_MAX + 1];
@@ -115,7 +122,7 @@ static int identity(const struct site *site, const char *const **ret, struct hf_
 }
 
 /* Onto the branch as it is now. */
-static int put_on_top(struct site *site, struct hf_err *err)
+static int put_on_top(struct site *site, enum moved moved, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	struct hf_land_work *work = site->work;
@@ -127,6 +134,12 @@ static int put_on_top(struct site *site, struct hf_err *err)
 	if (landing->merge == HF_LAND_FF_ONLY) {
 		r = hf_landing_become(work->landings, landing, HF_LAND_CONFLICT, err,
 				      "the branch moved meanwhile, and only a fast-forward was asked for");
+		return r < 0 ? r : 1;
+	}
+	if (landing->merge == HF_LAND_MERGE && moved == REWRITTEN) {
+		r = hf_landing_become(work->landings, landing, HF_LAND_CONFLICT, err,
+				      "the branch no longer has %.12s, which it began with: a merge would bring that back, and a rebase does not",
+				      landing->base);
 		return r < 0 ? r : 1;
 	}
 	r = hf_landing_become(work->landings, landing, HF_LAND_REBASING, err, "onto %.12s", work->head);
@@ -141,7 +154,8 @@ static int put_on_top(struct site *site, struct hf_err *err)
 	(void)hf_name_sanitize(landing->name, strlen(landing->name), message + 6, sizeof(message) - 6);
 	if (landing->merge == HF_LAND_REBASE)
 		r = hf_git(&git, err, "-c", "rebase.autoSquash=false", "-c", "rebase.updateRefs=false", "-c", "rebase.autoStash=false",
-			   "-c", "commit.gpgSign=false", "rebase", "--quiet", "--no-gpg-sign", work->head, NULL);
+			   "-c", "commit.gpgSign=false", "rebase", "--quiet", "--no-gpg-sign", "--onto", work->head,
+			   moved == REWRITTEN ? landing->base : work->head, NULL);
 	else
 		r = hf_git(&git, err, "-c", "commit.gpgSign=false", "merge", "--quiet", "--no-ff", "--no-edit", "--no-gpg-sign",
 			   "-m", message, landing->tip, NULL);
@@ -237,7 +251,7 @@ static int run_verifier(struct site *site, struct hf_err *err)
 	return r < 0 ? r : judge(work, r, err);
 }
 
-static int prepare(struct site *site, int moved, struct hf_err *err)
+static int prepare(struct site *site, enum moved moved, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	struct hf_land_work *work = site->work;
@@ -245,11 +259,11 @@ static int prepare(struct site *site, int moved, struct hf_err *err)
 	struct hf_land_came came = { 0 };
 	int r;
 
-	if (!moved) {
+	if (moved == FORWARD) {
 		hf_copy_text(landing->commit, sizeof(landing->commit), landing->tip);
 		return check_out(site, landing->tip, err);
 	}
-	r = put_on_top(site, err);
+	r = put_on_top(site, moved, err);
 	if (r != 0)
 		return r;
 	landing->commit[0] = '\0';
@@ -260,21 +274,40 @@ static int prepare(struct site *site, int moved, struct hf_err *err)
 	return r > 0 ? hf_git_failed(&said, landing->top, "index-pack", err) : r;
 }
 
+/* Is `commit` an ancestor of `of`? 1, 0 or an error. */
+static int is_ancestor(const struct hf_land_work *work, const char *commit, const char *of, struct hf_err *err)
+{
+	struct hf_git git = { .dir = work->landing.common };
+	int r = strcmp(commit, of) == 0 ? 0 : hf_git(&git, err, "merge-base", "--is-ancestor", commit, of, NULL);
+
+	return r < 0 ? r : r == 0;
+}
+
+static int compare(const struct hf_land_work *work, enum moved *ret, struct hf_err *err)
+{
+	const struct hf_landing *landing = &work->landing;
+	int has_base = is_ancestor(work, landing->base, work->head, err);
+	/* The tip has all of its base. */
+	int has_head = has_base <= 0 || strcmp(landing->base, work->head) == 0 ? has_base : is_ancestor(work, work->head, landing->tip, err);
+
+	*ret = has_base == 0 ? REWRITTEN : has_head ? FORWARD : ONWARD;
+	return has_base < 0 ? has_base : has_head < 0 ? has_head : 0;
+}
+
 int hf_land_verify(struct hf_land_work *work, struct hf_err *err)
 {
 	AUTO(hf_land_place_done) struct hf_land_place place = { 0 };
 	AUTO(site_done) struct site site = { .work = work };
 	struct hf_landing *landing = &work->landing;
-	struct hf_git git = { .dir = landing->common };
-	int moved, r;
+	enum moved moved;
+	int r;
 
 	hf_land_paths_done(&landing->paths);
 	landing->rebased = 0;
-	/* Does the tip have all of the branch? Then the branch moves forward to it as it is, and signatures hold. */
-	moved = strcmp(work->head, landing->base) == 0 ? 0 : hf_git(&git, err, "merge-base", "--is-ancestor", work->head, landing->tip, NULL);
-	if (moved < 0)
-		return moved;
-	if (!moved && !landing->verify[0]) {
+	r = compare(work, &moved, err);
+	if (r < 0)
+		return r;
+	if (moved == FORWARD && !landing->verify[0]) {
 		hf_copy_text(landing->commit, sizeof(landing->commit), landing->tip);
 		return check_outside(work, err);
 	}

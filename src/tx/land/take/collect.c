@@ -287,7 +287,7 @@ int hf_land_seal_work(struct hf_land_work *work, struct hf_err *err)
 
 /*
  * The commit that was sealed. In the run that sealed it, whatever its verifier did to the repository since; later, by hand, while HEAD is
- * still there: who has committed more inside wants all of it. 1: it is in *ret; 0: look at what was left; or an error.
+ * still there: after a commit made inside by hand, all of it is wanted. 1: it is in *ret; 0: look at what was left; or an error.
  */
 static int find_sealed(struct hf_land_work *work, struct hf_left *ret, struct hf_err *err)
 {
