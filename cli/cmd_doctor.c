@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "hf/base/cleanup.h"
 #include "hf/view/doctor/doctor.h"
+#include "hf/view/doctor/store.h"
 
 struct doctor {
 	const struct cli *cli;
@@ -52,16 +53,34 @@ static void add_row(void *arg, const struct hf_checkup *c)
 		printf("%20sinstead: %s\n", "", c->instead);
 }
 
+static int examine_store(struct cli *cli, struct doctor *doctor, unsigned flags)
+{
+	int status = HF_EXIT_DONE;
+	struct hf_state *state = cli_state(cli, 0, &status);
+
+	return state ? hf_doctor_store(cli_store(cli), state, flags, add_row, doctor) : status;
+}
+
 int cmd_doctor(struct cli *cli, int argc, char **argv)
 {
 	struct doctor doctor = { .cli = cli };
-	int n = cli_options(cli, NULL, argc, argv, 0, 0);
+	int accept_cluster = 0, clean_store = 0;
+	const struct option_spec specs[] = {
+		{ "accept-cluster", 0, OPTION_FLAG, &accept_cluster, NULL, "the cluster of the store that answers now is the right one, also if it was made anew or restored" },
+		{ "clean-store", 0, OPTION_FLAG, &clean_store, NULL, "remove names from the store that nobody has used for a week" },
+		{ 0 },
+	};
+	int n = cli_options(cli, specs, argc, argv, 0, 0);
 	int status;
 
 	if (n < 0)
 		return cli_options_status(n);
+	if ((accept_cluster || clean_store) && !cli_store(cli))
+		return cli_usage(cli, "--accept-cluster and --clean-store are about a store: --store URL or HOLDFAST_STORE");
 	doctor.rows = json_array();
 	status = hf_doctor_examine(cli->dir, add_row, &doctor);
+	if (status == HF_EXIT_DONE && cli_store(cli))
+		status = examine_store(cli, &doctor, (accept_cluster ? HF_DOCTOR_ACCEPT : 0) | (clean_store ? HF_DOCTOR_CLEAN : 0));
 	if (status == HF_EXIT_DONE && doctor.worst == HF_FOUND_FAIL)
 		status = HF_EXIT_OS;
 	else if (status == HF_EXIT_DONE && doctor.worst == HF_FOUND_WARN)

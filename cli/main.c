@@ -82,7 +82,7 @@ const struct command cli_commands[] = {
 	{ "name",    "sanitize", "NAME", "the form for showing and storing", cmd_name_sanitize },
 	{ "name",    "key",      "NAME", "the form for file names: one name, one key", cmd_name_key },
 	{ "name",    "unkey",    "KEY", "the name of a key", cmd_name_unkey },
-	{ "doctor",  NULL,       "", "check the state directory and what this kernel offers", cmd_doctor },
+	{ "doctor",  NULL,       "[--accept-cluster] [--clean-store]", "check the state directory and what this kernel offers", cmd_doctor },
 	{ "version", NULL,       "", "print the version", cmd_version },
 	{ "completion", NULL,    "bash|zsh|fish", "print the completion for that shell", cmd_completion },
 	{ "help",    NULL,       "[COMMAND]", "all commands, or the options of one", cmd_help },

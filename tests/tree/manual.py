@@ -112,7 +112,7 @@ def differences(holdfast, pages):
             if not re.search(rf"\bholdfast {verb}\b", shown):
                 yield f"{page}: {verb} has no example"
         yield from (f"{page}: there is no command {verb}" for verb in short if verb not in mine)
-        true = GLOBAL if page == "holdfast" else set().union(*mine.values())
+        true = set().union(*mine.values(), GLOBAL if page == "holdfast" else ())
         told = options_explained("".join(parts[name] for name in parts if name != "SYNOPSIS"))
         yield from (f"{page}: --{o[1]} is not explained: {o}" for o in true - told)
         yield from (f"{page}: no verb has {o}" for o in told - true)

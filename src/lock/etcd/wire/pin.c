@@ -52,9 +52,9 @@ static int write_pin(struct hf_etcd *etcd, const char *cluster, struct hf_err *e
 static int refuse(const struct hf_etcd *etcd, const char *known, const char *cluster, struct hf_err *err)
 {
 	return FAIL(err, HF_E_UNTRUSTED, "cluster", etcd->config.endpoints[0],
-		    "its cluster id is %s, not %s: made anew, restored, or the servers of two clusters; to accept it, remove " ROOM
-		    "/%s of the state directory",
-		    cluster, known, etcd->series);
+		    "its cluster id is %s, not %s: made anew, restored, or the servers of two clusters; "
+		    "'holdfast doctor --accept-cluster' accepts it",
+		    cluster, known);
 }
 
 static int remember(struct hf_etcd *etcd, const char *cluster, struct hf_err *err)
@@ -87,4 +87,15 @@ int hf_pin_check(struct hf_etcd *etcd, const char *cluster, struct hf_err *err)
 		r = refuse(etcd, etcd->cluster, cluster, err);
 	(void)pthread_mutex_unlock(&etcd->mutex);
 	return r;
+}
+
+void hf_pin_forget(struct hf_etcd *etcd)
+{
+	AUTO_FD room = -1;
+
+	(void)pthread_mutex_lock(&etcd->mutex);
+	etcd->cluster[0] = '\0';
+	(void)pthread_mutex_unlock(&etcd->mutex);
+	if (hf_state_subdir(etcd->state, ROOM, 0, &room, NULL) == 0)
+		(void)unlinkat(room, etcd->series, 0);
 }

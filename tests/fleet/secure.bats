@@ -1,0 +1,98 @@
+#!/usr/bin/env bats
+# etcd that serves only clients with a certificate, and users with a password: the whole way, and no secret where others could read it.
+load helper
+
+secret='p4ss:w"ord\secret'
+
+setup_file() {
+    command -v openssl >/dev/null || skip "openssl is not installed"
+    command -v etcdctl >/dev/null || skip "etcdctl is not installed (Debian: etcd-client)"
+    export CERTS=$BATS_FILE_TMPDIR/certs
+    local tls=$fleet_tests/../../examples/fleet/tls.sh
+    "$tls" "$CERTS" ca
+    "$tls" "$CERTS" server server localhost 127.0.0.1
+    "$tls" "$CERTS" client client
+    openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$CERTS/named.key" -subj /CN=named -out "$CERTS/named.csr" 2>/dev/null
+    openssl x509 -req -in "$CERTS/named.csr" -CA "$CERTS/ca.crt" -CAkey "$CERTS/ca.key" -CAcreateserial -days 1 -out "$CERTS/named.crt" 2>/dev/null
+    start_cluster "$BATS_FILE_TMPDIR/fleet" 1 --loopback --tls "$CERTS" -- --auth-token-ttl 1
+    umask 077
+    printf '%s\n' "$secret" >"$BATS_FILE_TMPDIR/password"
+    printf 'wrong\n' >"$BATS_FILE_TMPDIR/wrong"
+}
+
+teardown_file() { [ -z "${FLEET_DIR:-}" ] || cluster stop; }
+
+setup() {
+    export HOLDFAST_DIR=$BATS_TEST_TMPDIR/state HOLDFAST_STORE="$(cluster url)/hf?ttl=2s"
+    export HOLDFAST_ETCD_CACERT=$CERTS/ca.crt HOLDFAST_ETCD_CERT=$CERTS/client.crt HOLDFAST_ETCD_KEY=$CERTS/client.key
+}
+
+ctl() {
+    ETCDCTL_API=3 timeout 20 etcdctl --endpoints "$(cluster endpoints)" --command-timeout 5s --cacert "$CERTS/ca.crt" --cert "$CERTS/client.crt" \
+        --key "$CERTS/client.key" "$@"
+}
+
+# Later tests find it enabled.
+with_users() {
+    if mkdir "$BATS_FILE_TMPDIR/users" 2>/dev/null; then
+        ctl user add root:root
+        ctl user grant-role root root
+        ctl role add hf
+        ctl role grant-permission --prefix=true hf readwrite /hf/
+        ctl user add "hf:$secret"
+        ctl user grant-role hf hf
+        ctl user add "stranger:$secret"
+        ctl auth enable
+    fi
+    export HOLDFAST_ETCD_USER=hf HOLDFAST_ETCD_PASSWORD_FILE=$BATS_FILE_TMPDIR/password
+}
+
+@test "with a certificate locks and sessions work over TLS; without one, or with another authority, they do not" {
+    token=$("$HOLDFAST" lock acquire x --ttl 30s)
+    "$HOLDFAST" lock check x --token "$token"
+    "$HOLDFAST" lock release x --token "$token"
+    "$HOLDFAST" lock run x -- true
+    "$HOLDFAST" run x -- sleep 3
+    run env -u HOLDFAST_ETCD_CERT -u HOLDFAST_ETCD_KEY "$HOLDFAST" lock run x -- echo ran
+    [ "$status" -ne 0 ]
+    [[ "$output" != ran* ]]
+    "$fleet_tests/../../examples/fleet/tls.sh" "$BATS_TEST_TMPDIR/other" ca
+    run env HOLDFAST_ETCD_CACERT="$BATS_TEST_TMPDIR/other/ca.crt" "$HOLDFAST" run x -- echo ran
+    [ "$status" -ne 0 ]
+    [[ "$output" == *certificate* ]]
+}
+
+@test "with a user the token of etcd is renewed while a session runs; the password is nowhere to be read" {
+    with_users
+    "$HOLDFAST" lock run x -- sh -c 'env >"$1"; tr "\0" "\n" <"/proc/$PPID/cmdline" >>"$1"' x "$BATS_TEST_TMPDIR/seen"
+    "$HOLDFAST" run -d s -- sh -c 'env >>"$1"; exec sleep 1000' x "$BATS_TEST_TMPDIR/seen"
+    for pid in $(pgrep -f 'holdfast-renew s session'); do
+        tr '\0' '\n' <"/proc/$pid/environ" >>"$BATS_TEST_TMPDIR/seen"
+        tr '\0' '\n' <"/proc/$pid/cmdline" >>"$BATS_TEST_TMPDIR/seen"
+    done
+    # Longer than a token lives (1 s) and a lease lasts (2 s).
+    run "$HOLDFAST" wait -w 5s s
+    [ "$status" -eq 1 ]
+    [ "$("$HOLDFAST" status --json s | jq -r .state)" = running ]
+    "$HOLDFAST" stop s
+    run ! grep -rF -- "$secret" "$BATS_TEST_TMPDIR/seen" "$HOLDFAST_DIR"
+    run env HOLDFAST_ETCD_PASSWORD_FILE="$BATS_FILE_TMPDIR/wrong" "$HOLDFAST" run x -- echo ran
+    [ "$status" -ne 0 ]
+    echo "$output"
+    [[ "$output" == *"authentication failed"* ]]
+    [[ "$output" != *wrong* ]]
+    run env HOLDFAST_ETCD_USER=stranger "$HOLDFAST" lock run x -- echo ran
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"permission denied"* ]]
+    chmod 644 "$BATS_FILE_TMPDIR/wrong"
+    run env HOLDFAST_ETCD_PASSWORD_FILE="$BATS_FILE_TMPDIR/wrong" "$HOLDFAST" lock run x -- echo ran
+    chmod 600 "$BATS_FILE_TMPDIR/wrong"
+    [ "$status" -eq 3 ] || [ "$status" -eq 125 ]
+}
+
+@test "a certificate with a CommonName is refused where there are users, and the message names it" {
+    with_users
+    run env HOLDFAST_ETCD_CERT="$CERTS/named.crt" HOLDFAST_ETCD_KEY="$CERTS/named.key" "$HOLDFAST" lock run x -- echo ran
+    [ "$status" -ne 0 ]
+    [[ "$output" == *CommonName* ]]
+}
