@@ -48,7 +48,8 @@
  * written there in the seconds before a power cut may be lost, and a commit does not know of it; sync it (sync -f) first.
  * A file of it that lost its content and that the sandbox had not touched is left out of the commit.
  * A plan is on disk at the latest when it was settled for the first time, or when a clone or copy was added; a power cut before
- * that may lose a plan that was just made, with what a command wrote in an overlay that it had not left yet.
+ * that may lose a plan that was just made, with what a command wrote in an overlay that it had not left yet. What is left of it is
+ * shown by hf_plan_gc, is never committed, and goes by hf_plan_rm with HF_PLAN_RM_DISCARD; until then its name is taken.
  *
  * Killed. Nothing of a command outlives its hf_plan_enter: if the caller is killed, a process that stays inside with the command kills
  * all that it started. If that one is killed as well, the plan is in use as long as one of them lives, every function says so, and
@@ -159,7 +160,7 @@ struct hf_plan_new_opts {
 
 /*
  * Makes an empty plan. A name that begins with HF_PLAN_OF_RUN needs a session. Returns 0; HF_E_PLAN_STATE when there is one of
- * that name; HF_E_NAME; -errno.
+ * that name, or what is left of one whose record is lost; HF_E_NAME; -errno.
  */
 HF_API int hf_plan_new(struct hf_plans *plans, const char *plan,
 		       const struct hf_plan_new_opts *opts, struct hf_err *err) HF_MUST_CHECK;

@@ -29,6 +29,7 @@ void hf_enter_free(struct hf_enter *enter)
 	hf_auto_close(&enter->channel[1]);
 	hf_auto_close(&enter->report[0]);
 	hf_auto_close(&enter->report[1]);
+	hf_auto_close(&enter->go);
 	hf_auto_close(&enter->inside.join_user);
 	hf_auto_close(&enter->inside.join_mnt);
 	hf_auto_close(&enter->helper.in_fd);
@@ -63,7 +64,7 @@ static struct hf_enter *new_entry(struct hf_plans *plans, unsigned flags)
 	enter->plans = plans;
 	enter->flags = flags;
 	enter->plan_fd = enter->channel[0] = enter->channel[1] = -1;
-	enter->report[0] = enter->report[1] = -1;
+	enter->report[0] = enter->report[1] = enter->go = -1;
 	enter->inside.join_user = enter->inside.join_mnt = -1;
 	enter->helper.in_fd = enter->helper.parent = enter->helper.listener = -1;
 	for (size_t i = 0; i < HF_PLAN_SANDBOXES_MAX; i++) {

@@ -16,6 +16,7 @@ struct hf_enter {
 	int plan_fd;
 	int channel[2];   /* ours, the helper's */
 	int report[2];    /* what the child says about the helper: one struct hf_enter_told */
+	int go;           /* closed when the plan's lock was given back; -1: nobody waits for that */
 	char *cwd;
 	char *paths[HF_PLAN_SANDBOXES_MAX]; /* of the sandboxes' directories */
 	int targets[HF_PLAN_SANDBOXES_MAX]; /* for the census; -1: none needed */

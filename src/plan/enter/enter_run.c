@@ -34,6 +34,7 @@ static void command_done(struct command *command)
 	hf_auto_close(&command->report[1]);
 	hf_auto_close(&command->signals);
 	hf_auto_close(&command->watched.caller);
+	hf_auto_close(&command->watched.go[0]);
 }
 
 static void block_signals(struct command *command)
@@ -90,11 +91,15 @@ static int start(struct command *command, struct hf_err *err)
 	command->watched.caller = hf_sys.pidfd_open(getpid(), 0);
 	if (command->watched.caller < 0)
 		return FAIL_SYS(err, "pidfd_open", command->watched.argv[0]);
+	if (pipe2(command->watched.go, O_CLOEXEC) < 0)
+		return FAIL_SYS(err, "pipe", command->watched.argv[0]);
+	command->enter->go = command->watched.go[1];
 	(void)sigaction(SIGCHLD, NULL, &command->watched.child);
 	r = hf_watch_start(&command->watched);
 	hf_auto_close(&command->report[1]);
-	/* Its end must be seen. */
+	/* Their end must be seen. */
 	hf_auto_close(&command->enter->channel[1]);
+	hf_auto_close(&command->enter->report[1]);
 	return r < 0 ? hf_fail_sys(err, -r, "fork", command->watched.argv[0]) : 0;
 }
 
@@ -121,16 +126,25 @@ static int run(struct command *command, const struct hf_plan_enter_opts *opts,
 	       struct hf_plan_entered *ret, struct hf_err *err)
 {
 	struct hf_watch_failed failed = { 0 };
+	struct pollfd told = { .fd = command->enter->report[0], .events = POLLIN };
 	struct hf_watch_end end;
 	ssize_t n;
 	int r = start(command, err);
 
 	if (r < 0)
 		return r;
+	/* Inside, or not: the command waits for the plan's lock to be given back. */
+	while (hf_sys.poll(&told, 1, -1) < 0 && errno == EINTR)
+		continue;
+	if (told.revents & POLLIN)
+		r = hf_enter_mounted(command->enter, 0, NULL, err);
 	do {
 		n = hf_sys.read(command->report[0], &failed, sizeof(failed));
 	} while (n < 0 && errno == EINTR);
-	r = hf_enter_mounted(command->enter, 0, n == sizeof(failed) && !failed.exec ? &failed.fail : NULL, err);
+	if (n == sizeof(failed) && !failed.exec)
+		r = hf_inside_error(&failed.fail, command->enter->record.name, err);
+	else if (!(told.revents & POLLIN))
+		r = FAIL(err, -ECHILD, "plan", command->enter->record.name, "the process that starts its command was killed");
 	/* The lock is the watcher's alone from here on. */
 	hf_auto_close(&command->enter->helper.in_fd);
 	ret->flags = hf_enter_flags(command->enter, ret->why);
@@ -167,7 +181,7 @@ static char *make_mark(const struct hf_enter *enter)
 int hf_plan_enter(struct hf_plans *plans, const char *plan, const struct hf_plan_enter_opts *opts,
 		  struct hf_plan_entered *ret_entered, struct hf_err *err)
 {
-	AUTO(command_done) struct command command = { .report = { -1, -1 }, .signals = -1, .watched = { .caller = -1 } };
+	AUTO(command_done) struct command command = { .report = { -1, -1 }, .signals = -1, .watched = { .caller = -1, .go = { -1, -1 } } };
 	static const char *const unset[] = { "HOLDFAST_PLAN", "HOLDFAST_DIR", HF_MARK_VARIABLE, NULL };
 	struct hf_plan_entered entered = { 0 };
 	struct hf_err why = HF_ERR_INIT;

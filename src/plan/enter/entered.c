@@ -75,13 +75,15 @@ int hf_enter_mounted(struct hf_enter *enter, pid_t pid, const struct hf_inside_f
 	if (fail)
 		return hf_inside_error(fail, enter->record.name, err);
 	note_told(enter);
+	/* The command may use the plan at once. */
+	hf_plan_unlock(&enter->lock);
+	hf_auto_close(&enter->go);
 	struct hf_field fields[] = { HF_FIELD_INT("leader", pid > 0 ? pid : enter->command_pid),
 				     HF_FIELD_BOOL("joined", enter->entered & HF_ENTERED_JOINED),
 				     HF_FIELD_TEXT("without", "directory renames") };
 	if (!(enter->flags & HF_PLAN_ENTER_QUIET))
 		hf_plan_event(enter->plans, HF_EV_PLAN_ENTERED, enter->record.name, fields,
 			      enter->entered & HF_ENTERED_NO_RENAME ? 3 : 2);
-	hf_plan_unlock(&enter->lock);
 	start_census(enter);
 	return 0;
 }

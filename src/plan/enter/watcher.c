@@ -45,13 +45,17 @@ static _Noreturn void failed(const struct hf_watched *watched, const struct hf_w
 static _Noreturn void command_main(struct hf_watched *watched, int channel, pid_t watcher)
 {
 	struct hf_watch_failed said = { 0 };
+	char byte;
 
 	(void)sigaction(SIGCHLD, &watched->child, NULL);
+	(void)close(watched->go[1]);
 	if (hf_enter_finish(watched->enter, channel, watcher, &said.fail) == 0) {
 		/* Last: new credentials take it away. */
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != watcher)
 			_exit(127);
+		while (read(watched->go[0], &byte, 1) < 0 && errno == EINTR)
+			continue;
 		(void)sigprocmask(SIG_SETMASK, &watched->mask, NULL);
 		(void)execvpe(watched->argv[0], watched->argv, watched->envp);
 		said.exec = 1;

@@ -33,6 +33,7 @@ struct hf_watched {
 	struct sigaction child;  /* the same of SIGCHLD */
 	int caller;              /* pidfd of the process that called hf_plan_enter */
 	int report;              /* one struct hf_watch_failed; closed: the command runs */
+	int go[2];               /* the command waits until the caller has closed the second */
 };
 
 /* To the watcher, over the entry's channel. */

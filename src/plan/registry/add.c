@@ -37,6 +37,11 @@ int hf_plan_new(struct hf_plans *plans, const char *plan, const struct hf_plan_n
 	if (r == 0)
 		return FAIL(err, HF_E_PLAN_STATE, "plan", plan, "there is one of that name, and it is %s",
 			    hf_plan_state_word(old.state));
+	/* What is left of another must not be taken for work of this one, nor be lost. */
+	if (r == HF_E_NO_PLAN && hf_plan_is_headless(plans, plan))
+		return FAIL(err, HF_E_PLAN_STATE, "plan", plan,
+			    "there was one of that name whose record is lost; its sandboxes are in %s/plans: "
+			    "'holdfast plan rm --discard' removes them", hf_state_path(plans->state));
 	if (r != HF_E_NO_PLAN) {
 		if (err)
 			*err = ignored;

@@ -140,7 +140,7 @@ int hf_plan_load(struct hf_plans *plans, const char *plan, struct hf_plan_record
 	}
 	if (r == -ENOENT)
 		return FAIL(err, HF_E_NO_PLAN, "plan", plan,
-			    "its directory has no record; 'holdfast plan gc' removes what is left");
+			    "its record is lost; 'holdfast plan gc' says what is left of it");
 	return r < 0 ? FAIL(err, r, "plan", plan, "its record is missing, and the one before cannot be read") : r;
 }
 

@@ -165,6 +165,9 @@ int hf_plan_forget_older(int plan_fd);
 int hf_plan_save_guarded(struct hf_plans *plans, struct hf_plan_record *record, unsigned flags,
 			 struct hf_err *err);
 
+/* 1 when its record is lost, and its sandboxes are not. rm.c */
+int hf_plan_is_headless(struct hf_plans *plans, const char *plan);
+
 /* Calls `fn` with the name of each plan there is, sorted, until it returns less than 0. */
 int hf_plan_each(struct hf_plans *plans, int (*fn)(void *arg, const char *plan), void *arg,
 		 struct hf_err *err);

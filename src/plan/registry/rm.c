@@ -137,6 +137,32 @@ static int remove_locked(struct hf_plans *plans, struct hf_plan_record *record, 
 	return r;
 }
 
+int hf_plan_is_headless(struct hf_plans *plans, const char *plan)
+{
+	AUTO_FD fd = -1;
+	struct stat st;
+
+	return hf_plan_dir(plans, plan, 0, &fd, NULL) == 0 && hf_sys.fstatat(fd, "s", &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* No record: it was lost in a power cut, or put away. */
+static int remove_headless(struct hf_plans *plans, const char *plan, unsigned flags, struct hf_err *err)
+{
+	struct hf_field fields[] = { HF_FIELD_TEXT("state", "unknown"), HF_FIELD_BOOL("discarded", 1) };
+	AUTO(hf_plan_unlock) struct hf_lock *lock = NULL;
+	int r;
+
+	if (!(flags & HF_PLAN_RM_DISCARD))
+		return FAIL(err, HF_E_DIRTY, "plan", plan,
+			    "its record is lost, and its sandboxes may hold work; remove it with --discard");
+	r = hf_plan_lock(plans, plan, 0, &lock, err);
+	if (r == 0)
+		r = remove_tree(plans, plan, NULL, err);
+	if (r == 0)
+		hf_plan_event(plans, HF_EV_PLAN_REMOVED, plan, fields, 2);
+	return r;
+}
+
 int hf_plan_rm(struct hf_plans *plans, const char *plan, unsigned flags, struct hf_err *err)
 {
 	AUTO(hf_plan_record_done) struct hf_plan_record record = HF_PLAN_RECORD_INIT;
@@ -148,6 +174,8 @@ int hf_plan_rm(struct hf_plans *plans, const char *plan, unsigned flags, struct 
 	if (flags & ~(unsigned)HF_PLAN_RM_DISCARD)
 		return FAIL(err, -EINVAL, "arguments", plan, "unknown flag");
 	r = hf_plan_heal(plans, plan, 0, err);
+	if (r == HF_E_NO_PLAN && hf_plan_is_headless(plans, plan))
+		return remove_headless(plans, plan, flags, err);
 	if (r == 0)
 		r = hf_plan_lock(plans, plan, 0, &lock, err);
 	if (r == 0)
@@ -218,13 +246,8 @@ static const char *stays(const struct collection *c, const struct hf_plan_record
 /* A directory without a record: made, or removed, by a process that died. Only sandboxes count as work. */
 static int collect_bare(struct collection *c, const char *plan)
 {
-	AUTO_FD fd = -1;
-	struct stat st;
-
-	if (hf_plan_dir(c->plans, plan, 0, &fd, NULL) < 0)
-		return 0;
-	if (hf_sys.fstatat(fd, "s", &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		tell(c, plan, 0, "it has no record, but sandboxes; look into quarantine/");
+	if (hf_plan_is_headless(c->plans, plan)) {
+		tell(c, plan, 0, "it has no record, but sandboxes; 'plan rm --discard' removes them");
 		return 0;
 	}
 	if (!(c->flags & HF_PLAN_GC_DRY_RUN) && remove_tree(c->plans, plan, NULL, NULL) < 0)

@@ -26,6 +26,7 @@
 #include "hf/sys/mode.h"
 
 #define ENTRIES_MAX 500000
+#define LOOK_DIRS 16 /* how often it looks whether its file is still there */
 #define DEPTH_MAX   400               /* each level has a descriptor */
 #define ARENA       ((size_t)64 << 20) /* names that wait for their turn; only touched pages count */
 #define LISTING     32768
@@ -151,6 +152,9 @@ static void walk(struct writer *w, int fd, int depth)
 	size_t start = w->used, end;
 	int64_t count;
 
+	/* A plan that was removed needs none. */
+	if (!w->error && w->head.n_dirs % LOOK_DIRS == 1 && hf_sys.fstat(w->fd, &before) == 0 && before.st_nlink == 0)
+		w->error = -ENOENT;
 	if (w->error || hf_sys.fstat(fd, &before) < 0)
 		return;
 	count = list(w, fd);

@@ -152,6 +152,12 @@ landed() { [ "$(ls -A "$T" | tr '\n' ' ')$(cat "$T/a")" = 'a n A' ]; }
     cat "$ROOM/said"
     [ "$(grep -c 'still in the sandbox' "$ROOM/said")" -eq 3 ]
     [ "$(cat "$T/a")" = a ]
+    # also by a command that does so at once: it does not start before the plan's lock is given back
+    for ((i = 0; i < 20; i++)); do
+        run hp -q plan enter p -- "$HOLDFAST" plan commit p
+        [ "$status" -eq 1 ]
+        [[ $output == *"still in the sandbox"* ]]
+    done
     hp -q plan commit p
     [ "$(cat "$T/a")" = A ]
     hp -q plan rm p

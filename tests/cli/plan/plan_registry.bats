@@ -208,3 +208,26 @@ copies_know_their_work() {
         expect 0 hp plan rm p
     done
 }
+
+# strategies in turn: what is left of a plan whose record a power cut took
+record_lost() {
+    needs_overlay; echo o >T/f; own T
+    for strategy in overlay copy; do
+        hp -q plan new p
+        hp -q plan add p s T --strategy "$strategy"
+        hp -q plan enter p -- sh -c 'echo n >"$1/f"' sh "$(hp plan path p s)"
+        rm "$HOLDFAST_DIR"/plans/p/plan.*
+        expect 1 hp plan commit p
+        says "record is lost"
+        # it is neither taken for work of the next plan, nor lost
+        expect 1 hp plan new p
+        says "plan rm --discard"
+        run hp plan gc; says "no record, but sandboxes"
+        expect 1 hp plan rm p
+        [ "$(cat "$HOLDFAST_DIR"/plans/p/s/s/[uc]/f)" = n ]
+        hp -q plan rm p --discard
+        [ ! -e "$HOLDFAST_DIR/plans/p" ]; [ "$(cat T/f)" = o ]
+    done
+    hp -q plan new p
+}
+@test "a plan whose record is lost is never committed, keeps its name and its work until it is discarded" { both record_lost; }
