@@ -114,12 +114,12 @@ load helper
     output=$(grep -vE '"hf/(view/[^"]+|exec/[a-z]+|lock/lease/renew(al|er)|base/(buf|cleanup|parse))\.h"' <<<"$output") || true
     [ -z "$output" ] || { echo "$output"; return 1; }
     # Its include path has no others.
-    grep -A3 '^build cli/holdfast.p/main.c.o:' "$BUILD/build.ninja" | grep -q -- '-Isrc/layer/cli'
+    grep -A3 '^build cli/holdfast.p/main.c.o:' "$BUILD/build.ninja" | grep -q -- '-Isrc/client/cli'
     run ! grep -q -- '-Isrc/layer/run' <(grep -A3 '^build cli/holdfast.p/main.c.o:' "$BUILD/build.ninja")
     for header in hf/run/keeper/keeper.h hf/sys/io.h hf/lock/context.h hf/base/fail.h hf/plan/commit/commit.h; do
-        run ! gcc -D_GNU_SOURCE -I"$BUILD/src/layer/cli" -fsyntax-only -x c - <<<"#include \"$header\""
+        run ! gcc -D_GNU_SOURCE -I"$BUILD/src/client/cli" -fsyntax-only -x c - <<<"#include \"$header\""
     done
-    gcc -D_GNU_SOURCE -I"$BUILD/src/layer/cli" -fsyntax-only -x c - <<<'#include "hf/view/session/session.h"'
+    gcc -D_GNU_SOURCE -I"$BUILD/src/client/cli" -fsyntax-only -x c - <<<'#include "hf/view/session/session.h"'
 }
 
 @test "each law has its row in docs/ARCHITECTURE.md, whose functions stand in the files named; every file that a document names exists" {
