@@ -38,8 +38,8 @@
  *
  * A process that does not lock, an editor for example, is noticed: what it saved since
  * hf_file_read() is never overwritten (HF_E_CHANGED; read again, and write again). The
- * file is exchanged, not overwritten, so that even a version that was saved by rename in the last
- * microsecond is found in hand and put back. Nothing is ever removed but what this library made
+ * file is exchanged, not overwritten, and what comes out is looked at: a version that an editor saved by
+ * rename in the last microsecond is put back. The library removes only what it made
  * and the version that was read. A version that cannot be put back, because a later one
  * stands in its place, becomes "<leaf>.~c~" (then ".~c2~", …), with an event; hf_file_kept()
  * names it.
@@ -206,8 +206,8 @@ HF_API int hf_file_update(struct hf_file *file,
 			  unsigned *ret_attempts, struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * Name (in the file's directory) of the last foreign version that a commit or the recovery
- * in hf_file_read found in hand and kept; NULL: none.
+ * Name (in the file's directory) of the last version of another program that a commit, or the recovery
+ * in hf_file_read, took out and kept; NULL: none.
  */
 HF_API const char *hf_file_kept(const struct hf_file *file);
 

@@ -244,8 +244,7 @@ HF_API int hf_lock_renew(struct hf_lock *lock, int64_t ttl_ns, struct hf_err *er
 
 /*
  * Gives it back; the next waiter is woken. Blocks while a process is stopped inside the guard.
- * HF_E_STALE when it was lost meanwhile: the
- * successor is untouched (L3). The handle remains to be freed.
+ * HF_E_STALE when it was lost meanwhile: the successor is untouched (L3). The caller still frees the handle.
  */
 HF_API int hf_lock_release(struct hf_lock *lock, struct hf_err *err);
 

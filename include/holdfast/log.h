@@ -107,13 +107,13 @@ HF_API int hf_session_attach(struct hf_sessions *sessions, const char *name, con
 /* A descriptor that poll calls readable when there is something to hear, and writable when more can be typed. It is the attach's. */
 HF_API int hf_attach_fd(const struct hf_attach *attach);
 
-/* Takes what the keeper says. 1: whether it may type has been said, perhaps anew; 0: nothing; HF_E_GONE: the session has ended, or let it go. */
+/* Takes what the keeper says. 1: the keeper said whether it may type, for the first time or again; 0: nothing; HF_E_GONE: the session has ended, or let it go. */
 HF_API int hf_attach_hear(struct hf_attach *attach) HF_MUST_CHECK;
 
 /* 1 when it may type; 0 when it may not, with the pid of the viewer that does (0: none) in *ret_writer, which may be NULL. */
 HF_API int hf_attach_types(const struct hf_attach *attach, int32_t *ret_writer);
 
-/* Types. Returns how many bytes were taken; -EAGAIN: none now; HF_E_GONE. What a viewer types that may not is dropped. */
+/* Types. Returns how many bytes were taken; -EAGAIN: none now; HF_E_GONE. The input of a viewer that may not type is dropped. */
 HF_API int hf_attach_type(struct hf_attach *attach, const void *keys, size_t n) HF_MUST_CHECK;
 
 /* The viewer's terminal has another size. 0; -EAGAIN; HF_E_GONE. */

@@ -42,14 +42,14 @@
  * killed before did not succeed, although its last attempt may have.
  *
  * Ending. TERM (and CONT) goes to the command; the rest of the tree gets TERM when the command has gone, or
- * after a third of the grace; KILL comes at the end of the grace. The first cause stays: a stop during the
- * grace of a deadline hastens nothing but the end, and the outcome is timed-out; one after an interrupt leaves
- * it interrupted. The clock waits for no disk: while
+ * after a third of the grace; KILL comes at the end of the grace. The first cause stays: after a stop during the
+ * grace of a deadline the session ends sooner, and its outcome is still timed-out; after a stop that follows an interrupt
+ * it is interrupted. The clock waits for no disk: while
  * a command runs, nothing is synced, and signals are sent before anything is recorded. What outlived a
  * command that ended by itself is ended, and told: in the report, in the session's info and as an event.
  *
- * Signals. TERM and HUP end the session. INT and QUIT go to the command, which makes of it what it wants;
- * the attempt is then interrupted, and the last one of its loop. All others that would end the supervisor go to the
+ * Signals. TERM and HUP end the session. INT and QUIT go to the command, which may handle them;
+ * whatever it does, the attempt is interrupted, and is the last one of its loop. All others that would end the supervisor go to the
  * command's process group, TSTP, TTIN and TTOU stop both. Only those of a fault (SEGV, BUS, …), KILL and
  * STOP are as always. With a controlling terminal the command is in the caller's process group, as a shell expects; without
  * one it has a group of its own, so that `kill 0` in it reaches nobody else.
@@ -263,7 +263,7 @@ enum hf_outcome {
 	X(FAILED,        9, "failed")        /* ended: any other way */                         \
 	X(VERIFY_FAILED, 10, "verify-failed")                                                   \
 	X(STOPPED,       11, "stopped")                                                         \
-	X(DEAD_UNREAPED, 12, "dead-unreaped") /* its keepers are gone, nobody looked yet */      \
+	X(DEAD_UNREAPED, 12, "dead-unreaped") /* supervisor and keeper are gone, and no reap came yet */      \
 	X(UNREADABLE,    13, "unreadable")   /* its keeper lives, its record is damaged */       \
 	X(LANDING,       14, "landing")      /* command and verifier succeeded; what it made is being committed */ \
 	X(SUSPENDED,     15, "suspended")    /* its command or keeper was stopped by a signal, as by Ctrl-Z */ \

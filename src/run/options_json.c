@@ -1,4 +1,4 @@
-/* run/options_json.c - options as JSON: writing them, and reading them as if an enemy had. */
+/* run/options_json.c - options as JSON: writing them, and reading them without trust in what stands there. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -92,7 +92,7 @@ static void note_state(void *arg, const struct hf_session_info *info)
 	look->supervisor = info->supervisor;
 }
 
-/* Shows what there is of it, and notes its end. *ret_pidfd is that of a process that ends with it; -1: none can be told now. */
+/* Shows what there is of it, and notes its end. *ret_pidfd is that of a process that ends with it; -1: none is known now. */
 static int follow_one(struct logs *logs, struct log_source *source, int *ret_pidfd, int *ret_gone)
 {
 	struct look look = { 0 };

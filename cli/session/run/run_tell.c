@@ -65,7 +65,7 @@ static int say_busy(struct run *run, const struct hf_run_report *report, const s
 		return skip(run, report, err);
 	if (run->cli->json)
 		busy.object = hf_view_conflict(HF_LOCK_KIND_NAME, run->name, &report->blocker, err, status);
-	/* No holder is known: others were here first, or a process is stopped with the record in its hand. */
+	/* No holder is known: others were here first, or a process was stopped while it had the record locked. */
 	if (report->blocker.id.pid == 0) {
 		cli_say(run->cli, "session '%s': %s; wait with -w 30s, or see 'holdfast why %s'", run->name,
 			err->detail, run->name);

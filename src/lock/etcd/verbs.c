@@ -86,7 +86,7 @@ int hf_etcd_check(struct hf_store *store, const struct hf_lock_ref *lock, uint64
 	return FAIL(err, HF_E_NOT_HELD, "check", lock->name, "nobody has it");
 }
 
-/* Each slot that may still be taken keeps its place among those that can be told. */
+/* 1 when a second owner fits: each slot that is still free must be able to have one owner. */
 static int has_room(const struct hf_etcd_found *f, const struct hf_etcd_hold *hold)
 {
 	unsigned owners = 0, holds = 0;

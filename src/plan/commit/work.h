@@ -168,8 +168,8 @@ int hf_is_written(int dirfd, const char *name);
 
 /*
  * Merges text files that both sides changed: takes the verdict off each delta that merges cleanly
- * and notes where the result is. Nothing of the sandbox or the target changes. 0 or an error; that
- * something cannot be merged is none.
+ * and notes where the result is. Nothing of the sandbox or the target changes. 0 or an error; a file
+ * that cannot be merged keeps its verdict and is no error.
  */
 int hf_merge(struct hf_work *work, struct hf_err *err);
 

@@ -306,7 +306,7 @@ static const char *check_head(const struct head *head, const char *bytes, size_t
 		return "it has more parts than it can have";
 	if (memchr(head->boot_id, '\0', sizeof(head->boot_id)) == NULL ||
 	    strlen(head->boot_id) > HF_BOOT_ID_LEN)
-		return "its boot id is none";
+		return "its boot id has the wrong form";
 	return NULL;
 }
 

@@ -137,24 +137,22 @@ static int is_copy_changed(int sandbox_fd)
 
 int hf_sandbox_is_dirty(int sandbox_fd, const struct hf_sandbox_record *sandbox)
 {
-	int fd, found = 0;
+	AUTO_DIR dir = NULL;
+	AUTO_FD fd = -1;
 	struct dirent *entry;
-	DIR *dir;
+	int r, found = 0;
 
 	if (sandbox->strategy != HF_STRATEGY_OVERLAY)
 		return is_copy_changed(sandbox_fd);
 	if (!sandbox->entered)
 		return 0;
 	fd = hf_open_at(sandbox_fd, HF_SANDBOX_UPPER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		hf_auto_close(&fd);
-		return fd == -ENOENT ? 0 : -1;
-	}
+	r = fd < 0 ? fd : hf_open_dir(fd, ".", &dir);
+	if (r < 0)
+		return r == -ENOENT ? 0 : -1;
 	while (!found && (entry = readdir(dir)))
 		found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 	if (!found)
 		found = is_root_changed(fd, &sandbox->target);
-	(void)closedir(dir);
 	return found;
 }

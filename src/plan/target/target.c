@@ -284,10 +284,10 @@ static void say_foreign(char why[HF_PLAN_WHY_MAX], const char *path, const struc
 
 int hf_target_unfit(int fd, const struct hf_target *target, char why[HF_PLAN_WHY_MAX])
 {
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
 	struct stat st;
-	int found = 0, dirfd;
-	DIR *dir;
+	int found = 0;
 
 	if (!has_true_times(target->fs_type)) {
 		(void)snprintf(why, HF_PLAN_WHY_MAX,
@@ -302,20 +302,15 @@ int hf_target_unfit(int fd, const struct hf_target *target, char why[HF_PLAN_WHY
 		say_foreign(why, target->path, &st);
 		return 1;
 	}
-	dirfd = hf_open_at(fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	dir = dirfd < 0 ? NULL : fdopendir(dirfd);
-	if (!dir) {
-		hf_auto_close(&dirfd);
+	if (hf_open_dir(fd, ".", &dir) < 0)
 		return 0;
-	}
 	for (int i = 0; !found && i < SAMPLE_MAX && (entry = readdir(dir)); i++) {
 		if (strcmp(entry->d_name, "..") == 0 ||
-		    hf_sys.fstatat(dirfd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		    hf_sys.fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
-		found = is_foreign(dirfd, entry->d_name, &st);
+		found = is_foreign(dirfd(dir), entry->d_name, &st);
 		if (found)
 			say_foreign(why, entry->d_name, &st);
 	}
-	(void)closedir(dir);
 	return found;
 }

@@ -221,7 +221,7 @@ static void first_waiter_that_is_none_is_refused(void **state)
 	record.front.state = HF_ENTRY_GONE;
 	n = hf_lock_record_encode(&record, bytes);
 	assert_int_equal(hf_lock_record_decode(bytes, (size_t)n, &into, &why), HF_E_FORMAT);
-	assert_string_equal(why, "its first waiter is none");
+	assert_string_equal(why, "its first waiter does not wait");
 	/* One that has had its turn is not written. */
 	record.front.state = HF_ENTRY_WAITING;
 	record.first++;

@@ -95,19 +95,12 @@ static int add_key(struct keys *keys, const char *channel)
 /* The keys of all channels, sorted; some more than once. */
 static int read_keys(const struct hf_kind_dir *of, struct keys *keys)
 {
-	int fd = hf_open_at(of->wait_fd, ".", O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	AUTO_DIR dir = NULL;
 	struct dirent *entry;
-	int r = 0;
+	int r = hf_open_dir(of->wait_fd, ".", &dir);
 
-	if (!dir) {
-		r = fd < 0 ? fd : -errno;
-		hf_auto_close(&fd);
-		return r;
-	}
 	while (r == 0 && (entry = readdir(dir)))
 		r = add_key(keys, entry->d_name);
-	(void)closedir(dir);
 	if (keys->n > 0)
 		qsort(keys->list, keys->n, sizeof(*keys->list), by_name);
 	return r;

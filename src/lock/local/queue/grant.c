@@ -128,8 +128,8 @@ static void tell(struct hf_guard *guard, struct grants *grants, uint32_t base, u
 }
 
 /*
- * Of waiters that are let in out of their turn, each may be what the one behind it watches; and the first in the queue
- * watches holders that are none any more.
+ * Wakes those that watch the wrong process now: the waiter behind one that was let in out of its turn, and the first in the
+ * queue, if it watches a process that no longer holds the lock.
  */
 static void nudge_ranked(struct hf_guard *guard, uint32_t base, uint32_t given)
 {

@@ -368,7 +368,7 @@ int hf_lock_record_decode(const uint8_t *bytes, size_t len, struct hf_lock_recor
 	if (!*ret_why && n_front > 0 &&
 	    (hf_lock_entry_decode(at, record->first, &record->front) < 0 ||
 	     record->front.state != HF_ENTRY_WAITING || record->first >= record->next))
-		*ret_why = "its first waiter is none";
+		*ret_why = "its first waiter does not wait";
 	if (!*ret_why)
 		*ret_why = check_sense(record);
 	return *ret_why ? HF_E_FORMAT : 0;

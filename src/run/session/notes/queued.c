@@ -1,4 +1,4 @@
-/* run/session/notes/queued.c - queued.json: writing it, and reading it as if an enemy had. */
+/* run/session/notes/queued.c - queued.json: writing it, and reading it without trust in what stands there. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>

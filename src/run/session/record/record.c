@@ -155,7 +155,7 @@ static uint64_t take_mark(struct hf_object *reader, const char *key)
 		return 0;
 	mark = (uint64_t)hf_object_take_number(reader, key, INT64_MAX);
 	if (!hf_limit_mark_in(mark))
-		hf_object_wrong(reader, "a limit mark is none");
+		hf_object_wrong(reader, "a limit mark is out of its range");
 	return mark;
 }
 

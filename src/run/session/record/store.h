@@ -86,7 +86,7 @@ void hf_session_conclude(struct hf_sessions *sessions, struct hf_session_record 
 /*
  * Brings a run whose keeper is dead to its end: what its own event says, where it came to
  * write one; else what it landed, if it was killed while it did (stage.h); else abandoned; with the event. The caller has
- * set ended and ran_ns for that, and saves. An error: what it landed cannot be told now, and nothing is to be saved.
+ * set ended and ran_ns for that, and saves. An error: whether it landed is not known now, and nothing is to be saved.
  */
 int hf_session_complete(struct hf_sessions *sessions, struct hf_session_record *record, int exit_status,
 			const char *cause, struct hf_err *err);

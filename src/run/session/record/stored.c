@@ -1,4 +1,4 @@
-/* run/session/record/stored.c - command.json: writing it, and reading it as if an enemy had. */
+/* run/session/record/stored.c - command.json: writing it, and reading it without trust in what stands there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* tx/land/candidate/fields.c - the fields of a candidate, as JSON and back. It is read as if an enemy had written it. */
+/* tx/land/candidate/fields.c - the fields of a candidate, as JSON and back. Nothing in it is trusted. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -249,7 +249,7 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 	if (!name || strcmp(name, ret->name) != 0)
 		return "it is the record of another candidate";
 	if (state < 0 || merge < 0)
-		return "its state or way to merge is none";
+		return "its state or its way to merge is not known";
 	ret->state = (enum hf_land_state)state;
 	ret->merge = (enum hf_land_merge)merge;
 	ret->rebased = json_integer_value(json_object_get(root, "rebased")) != 0;
@@ -261,7 +261,7 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 		free(*at);
 		*at = unpacked(json_object_get(root, texts[i].key));
 		if (!*at)
-			return "a text of it is missing";
+			return "one of its texts is missing";
 	}
 	EACH(i, oids) {
 		const char *text = json_string_value(json_object_get(root, oids[i].key));
@@ -270,7 +270,7 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 		if (!text && (oids[i].at == AT(forecast) || oids[i].at == AT(sealed)))
 			text = "";
 		if (!text || (text[0] && !hf_git_is_oid(text)))
-			return "an object name of it is none";
+			return "one of its object names has the wrong form";
 		hf_copy_text(field(ret, oids[i].at), HF_LAND_OID_MAX, text);
 	}
 	EACH(i, numbers)
@@ -279,11 +279,11 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 		const char *text = json_string_value(json_object_get(root, bits[i].key));
 
 		if (!text || hf_parse_hex64(text, strlen(text), field(ret, bits[i].at)) < 0)
-			return "a number of it is none";
+			return "one of its numbers has the wrong form";
 	}
 	if (strncmp(ret->branch, "refs/heads/", 11) != 0 || ret->top[0] != '/' || ret->common[0] != '/' ||
 	    ret->git_dir[0] != '/' || (ret->checkout[0] && ret->checkout[0] != '/'))
-		return "a path or branch of it is none";
+		return "one of its paths or its branch has the wrong form";
 	why = decode_paths(json_object_get(root, "paths"), &ret->paths);
 	return why ? why : decode_paths(json_object_get(root, "outside"), &ret->outside);
 }

@@ -18,6 +18,7 @@
 #include "hf/sys/io.h"
 #include "hf/tx/land/git/git.h"
 #include "holdfast/clock.h"
+#include "holdfast/exit.h"
 
 #define LIMIT_NS (10 * 60 * HF_SEC)
 #define GRACE_NS (2 * HF_SEC)
@@ -154,7 +155,7 @@ static int judge(const struct hf_git *git, struct way *way, const struct hf_comm
 		return FAIL(err, HF_E_CANCELLED, "signal", word, "ended by signal %d", result->signal);
 	if (result->timed_out)
 		return HF_GIT_TIMED_OUT;
-	return result->code == CLD_EXITED ? result->status : 128 + result->status;
+	return result->code == CLD_EXITED ? result->status : HF_EXIT_SIGNAL + result->status;
 }
 
 /* Without `argv` only git->before is called. */

@@ -16,6 +16,7 @@
 #include "hf/tx/land/git/git.h"
 #include "hf/tx/land/candidate/land.h"
 #include "hf/tx/land/take/touched.h"
+#include "holdfast/exit.h"
 
 /* What became of the branch since the agent began. */
 enum moved {
@@ -216,8 +217,8 @@ static int judge(struct hf_land_work *work, int status, struct hf_err *err)
 		return 0;
 	if (status == HF_GIT_TIMED_OUT)
 		(void)snprintf(text, sizeof(text), "the verifier took too long and was ended");
-	else if (status > 128)
-		(void)snprintf(text, sizeof(text), "the verifier was killed by signal %d", status - 128);
+	else if (status > HF_EXIT_SIGNAL)
+		(void)snprintf(text, sizeof(text), "the verifier was killed by signal %d", status - HF_EXIT_SIGNAL);
 	else
 		(void)snprintf(text, sizeof(text), "the verifier said no: exit %d", status);
 	r = hf_landing_become(work->landings, &work->landing, HF_LAND_REJECTED, err, "%s (on top of %.12s)", text, work->head);
