@@ -9,7 +9,7 @@
 #   make check-clients  our hooks in the real Claude Code, Codex, Copilot and Gemini, offline (npm, 1 GB; not part of check)
 #   make chaos      a fleet of three etcd members and three hosts under faults, CHAOS_SECONDS long (600)
 #   make wheel      the Python module with the library inside, in build/wheel
-#   make bench      ratios to the real peers, side by side
+#   make bench      on Debian: the same for the benchmarks; ratios to the real peers, side by side
 
 BUILD ?= build/release
 PREFIX ?= /usr/local
@@ -59,8 +59,8 @@ wheel:
 	@tools/wheel
 
 bench:
-	@tools/deps check
-	@tools/deps bench
+	@tools/deps check --install
+	@tools/deps bench --install
 	@tests/run --build-only bench
 	@bench/run build/bench
 

@@ -17,6 +17,9 @@ extern char **environ;
 /* What the commands of a comparison get on their standard input; NULL: ours. */
 static const char *bench_input;
 
+/* Where they are run; NULL: here. */
+static const char *bench_place;
+
 /* Microseconds from start to exit, or -1 when it cannot be started. */
 static inline double bench_spawn(const char *const argv[])
 {
@@ -27,6 +30,8 @@ static inline double bench_spawn(const char *const argv[])
 	int r;
 
 	posix_spawn_file_actions_init(&actions);
+	if (bench_place)
+		posix_spawn_file_actions_addchdir_np(&actions, bench_place);
 	if (bench_input)
 		posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, bench_input, 0, 0);
 	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1, 0);

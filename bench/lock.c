@@ -27,6 +27,7 @@
 #define ROUNDS 41  /* hand-offs in one process */
 #define STARTS 15  /* processes */
 #define MANY   1000
+#define MANY_ROUNDS 11
 
 struct shared {
 	volatile int ready;
@@ -161,6 +162,15 @@ static void wait_for_waiters(struct hf_locks *locks, const char *name, size_t n)
 	settle();
 }
 
+/* The first one counts: the next may have it before anybody has read this. */
+static void note_taken(void)
+{
+	double now = bench_now_us();
+
+	if (shared->taken <= 0)
+		shared->taken = now;
+}
+
 static pid_t our_waiter(const char *name, int cpu)
 {
 	pid_t pid;
@@ -171,44 +181,49 @@ static pid_t our_waiter(const char *name, int cpu)
 	if (pid == 0) {
 		struct hf_locks *locks = open_locks();
 		struct hf_lock *lock;
-		double now;
 
 		pin(cpu);
 		lock = take(locks, name, -1);
-		now = bench_now_us();
-
-		/* The first one counts: the next may have it before anybody has read this. */
-		if (shared->taken <= 0)
-			shared->taken = now;
+		note_taken();
 		give(lock);
 		_exit(0);
 	}
 	return pid;
 }
 
-/* `n` waiters in the queue; each release is one hand-off, measured at the first. */
-static double our_handoff(struct hf_locks *locks, size_t n, int cpu)
+/* Queues `n` more behind those that wait for `name`; `pids` has room for them. */
+static void queue_waiters(struct hf_locks *locks, const char *name, pid_t *pids, size_t before, size_t n)
 {
-	struct hf_lock *lock = take(locks, "handoff", -1);
-	pid_t first = our_waiter("handoff", cpu);
-	pid_t *others = calloc(n, sizeof(*others));
+	for (size_t i = 0; i < n; i++)
+		pids[i] = our_waiter(name, -1);
+	if (n > 0)
+		wait_for_waiters(locks, name, before + n);
+}
+
+/*
+ * `n` waiters in the queue, and `elsewhere` in that of another lock: a machine on which as many processes were started and
+ * sleep, so that its caches are as cold. Each release is one hand-off, measured at the first.
+ */
+static double our_handoff(struct hf_locks *locks, size_t n, size_t elsewhere, int cpu)
+{
+	struct hf_lock *lock = take(locks, "handoff", -1), *other = take(locks, "elsewhere", -1);
+	pid_t *pids = calloc(n + elsewhere, sizeof(*pids));
 	double start, taken;
 
+	pids[0] = our_waiter("handoff", cpu);
 	wait_for_waiters(locks, "handoff", 1);
-	for (size_t i = 1; i < n; i++)
-		others[i] = our_waiter("handoff", -1);
-	if (n > 1)
-		wait_for_waiters(locks, "handoff", n);
+	queue_waiters(locks, "handoff", pids + 1, 1, n - 1);
+	queue_waiters(locks, "elsewhere", pids + n, 0, elsewhere);
 	shared->taken = 0;
 	start = bench_now_us();
 	give(lock);
 	while (shared->taken <= 0)
 		sched_yield();
 	taken = shared->taken;
-	waitpid(first, NULL, 0);
-	for (size_t i = 1; i < n; i++)
-		waitpid(others[i], NULL, 0);
-	free(others);
+	give(other);
+	for (size_t i = 0; i < n + elsewhere; i++)
+		waitpid(pids[i], NULL, 0);
+	free(pids);
 	return taken - start;
 }
 
@@ -255,32 +270,38 @@ static pid_t peer_waiter(int cpu)
 		pin(cpu);
 		shared->ready = 1;
 		flock(fd, LOCK_EX);
-		shared->taken = bench_now_us();
+		note_taken();
 		_exit(0);
 	}
 	return pid;
 }
 
-static double peer_handoff(int cpu)
+/* The same for `n` that sleep in flock(2); each lets go when it ends. */
+static double peer_handoff(size_t n, int cpu)
 {
 	int fd = peer_open();
-	pid_t waiter;
+	pid_t *waiters = calloc(n, sizeof(*waiters));
 	double start;
 
 	flock(fd, LOCK_EX);
-	shared->ready = 0;
-	waiter = peer_waiter(cpu);
-	while (!shared->ready)
-		nap(200);
+	for (size_t i = 0; i < n; i++) {
+		shared->ready = 0;
+		waiters[i] = peer_waiter(i == 0 ? cpu : -1);
+		while (!shared->ready)
+			nap(200);
+	}
 	settle();
 	shared->taken = 0;
 	start = bench_now_us();
 	flock(fd, LOCK_UN);
 	while (shared->taken <= 0)
 		sched_yield();
-	waitpid(waiter, NULL, 0);
+	start = shared->taken - start;
+	for (size_t i = 0; i < n; i++)
+		waitpid(waiters[i], NULL, 0);
+	free(waiters);
 	close(fd);
-	return shared->taken - start;
+	return start;
 }
 
 static double peer_death(void)
@@ -303,6 +324,7 @@ static double peer_death(void)
 	while (!shared->ready)
 		nap(200);
 	settle();
+	shared->taken = 0;
 	start = bench_now_us();
 	kill(holder, SIGKILL);
 	waitpid(waiter, NULL, 0);
@@ -316,9 +338,9 @@ static int print_handoffs(struct hf_locks *locks)
 	pin(0);
 	for (int i = 0; i < ROUNDS; i++)
 		for (int cpu = 0; cpu < n_cpus; cpu++) {
-			double us = our_handoff(locks, 1, cpu);
+			double us = our_handoff(locks, 1, 0, cpu);
 
-			printf("%.2f %.2f\n", us, peer_handoff(cpu));
+			printf("%.2f %.2f\n", us, peer_handoff(1, cpu));
 		}
 	return 0;
 }
@@ -340,13 +362,41 @@ static void sample_handoffs(double a[2][STARTS * ROUNDS], double b[2][STARTS * R
 	}
 }
 
+/*
+ * What the length of a queue costs. Beside it, where the same number of processes waits elsewhere, and flock(2): what the machine
+ * does with a thousand processes that were started and went to sleep is in all of them.
+ */
+static void compare_queues(FILE *json, int *rows, struct hf_locks *locks)
+{
+	double two[MANY_ROUNDS], many[MANY_ROUNDS], apart[MANY_ROUNDS], peer_two[MANY_ROUNDS], peer_many[MANY_ROUNDS];
+	double two_us, many_us;
+
+	pin(0);
+	for (int i = 0; i < MANY_ROUNDS; i++) {
+		/* The first one comes after a thousand of before. */
+		(void)our_handoff(locks, 2, 0, 0);
+		two[i] = our_handoff(locks, 2, 0, 0);
+		peer_two[i] = peer_handoff(2, 0);
+		many[i] = our_handoff(locks, MANY, 0, 0);
+		apart[i] = our_handoff(locks, 2, MANY - 2, 0);
+		peer_many[i] = peer_handoff(MANY, 0);
+	}
+	two_us = bench_median(two, MANY_ROUNDS);
+	many_us = bench_median(many, MANY_ROUNDS);
+	bench_row(json, rows, "hand-off at 1,000 waiters", many_us, "the same at 2", two_us, 1.5);
+	bench_row(json, rows, "hand-off at 1,000 waiters", many_us, "at 2, 998 waiting elsewhere",
+		  bench_median(apart, MANY_ROUNDS), 0);
+	bench_row(json, rows, "flock(2) at 1,000 waiters", bench_median(peer_many, MANY_ROUNDS), "flock(2) at 2",
+		  bench_median(peer_two, MANY_ROUNDS), 0);
+	pin(-1);
+}
+
 int main(int argc, char **argv)
 {
 	FILE *json = bench_json_open(&argc, &argv);
 	static double a[STARTS * ROUNDS], b[STARTS * ROUNDS];
 	static double ours[2][STARTS * ROUNDS], peers[2][STARTS * ROUNDS];
 	struct hf_locks *locks;
-	double two, many;
 	char clean[96];
 	int rows = 0, n;
 
@@ -378,14 +428,7 @@ int main(int argc, char **argv)
 	}
 	bench_row(json, &rows, "holder SIGKILLed until the next holds", bench_median(a, 41),
 		  "flock(2)", bench_median(b, 41), 1.75);
-	pin(0);
-	for (n = 0; n < 41; n++)
-		a[n] = our_handoff(locks, 2, 0);
-	two = bench_median(a, 41);
-	for (n = 0; n < 9; n++)
-		a[n] = our_handoff(locks, MANY, 0);
-	many = bench_median(a, 9);
-	bench_row(json, &rows, "hand-off at 1,000 waiters", many, "the same at 2", two, 1.5);
+	compare_queues(json, &rows, locks);
 	bench_json_close(json);
 	return system(clean) != 0;
 }

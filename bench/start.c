@@ -3,7 +3,7 @@
  *
  *     bench-start [--json FILE] HOLDFAST [servers]
  *
- * A peer that is not installed, or whose server does not answer, is left out.
+ * HOLDFAST by its whole path: some are run in other directories. A peer that is not installed, or whose server does not answer, is left out.
  */
 #include <string.h>
 
@@ -22,11 +22,12 @@ static void write_stop(const char *path, int n)
 	}
 }
 
-/* One after the other in turn, so that both see the same machine. */
-static void compare(FILE *json, int *rows, const char *what, const char *const ours[],
-		    const char *peer_name, const char *const peer[], double bar)
+/* One after the other in turn, so that both see the same machine. The bar is `bar` times the peer, and `plus_us` more. */
+static void compare_plus(FILE *json, int *rows, const char *what, const char *const ours[],
+			 const char *peer_name, const char *const peer[], double bar, double plus_us)
 {
 	static double a[ROUNDS], b[ROUNDS];
+	double peer_us;
 
 	if (bench_spawn(peer) < 0) {
 		printf("  %-44s %-28s is not available here\n", what, peer_name);
@@ -42,7 +43,14 @@ static void compare(FILE *json, int *rows, const char *what, const char *const o
 			exit(1);
 		}
 	}
-	bench_row(json, rows, what, bench_median(a, ROUNDS), peer_name, bench_median(b, ROUNDS), bar);
+	peer_us = bench_median(b, ROUNDS);
+	bench_row(json, rows, what, bench_median(a, ROUNDS), peer_name, peer_us, bar > 0 ? bar + plus_us / peer_us : 0);
+}
+
+static void compare(FILE *json, int *rows, const char *what, const char *const ours[],
+		    const char *peer_name, const char *const peer[], double bar)
+{
+	compare_plus(json, rows, what, ours, peer_name, peer, bar, 0);
 }
 
 /* Those that need a server: bench/run starts them, where they are installed. */
@@ -69,6 +77,53 @@ static void compare_hooks(FILE *json, int *rows, const char *hf)
 	}
 	compare(json, rows, "hook stop, blocked", ARGV(hf, "hook", "stop"), "true", ARGV("true"), 2);
 	bench_input = NULL;
+}
+
+static void must_run(const char *command)
+{
+	if (system(command) != 0) {
+		fprintf(stderr, "failed: %s\n", command);
+		exit(1);
+	}
+}
+
+/* `files` of them, 100 in a directory; with `repository`, all in one commit. */
+static void grow_tree(const char *name, int files, int repository)
+{
+	char command[400];
+
+	snprintf(command, sizeof(command),
+		 "mkdir %s && cd %s && seq 0 %d | while read -r n; do "
+		 "mkdir -p d$((n / 100)) && echo \"$n\" >d$((n / 100))/f$n || exit; done", name, name, files - 1);
+	must_run(command);
+	snprintf(command, sizeof(command),
+		 "cd %s && git init -q && git add . && git -c user.name=bench -c user.email=bench@localhost commit -q -m bench", name);
+	if (repository)
+		must_run(command);
+}
+
+/* A sandbox, nothing changed in it, and its end: over a few files and over many, which must cost the same. */
+static void compare_inside(FILE *json, int *rows, const char *hf)
+{
+	static const struct {
+		const char *what, *tree;
+		int files, repository;
+	} trees[] = {
+		{ "run X --in ., 10 files", "bench.few", 10, 0 },
+		{ "run X --in ., 20,000 files", "bench.many", 20000, 0 },
+		{ "run X --in ., git, 10 files", "bench.few.git", 10, 1 },
+		{ "run X --in ., git, 20,000 files", "bench.many.git", 20000, 1 },
+	};
+
+	for (size_t i = 0; i < sizeof(trees) / sizeof(*trees); i++) {
+		grow_tree(trees[i].tree, trees[i].files, trees[i].repository);
+		/* What was just written is on its way to the disk; that is none of the command's time. */
+		sync();
+		bench_place = trees[i].tree;
+		compare_plus(json, rows, trees[i].what, ARGV(hf, "-q", "run", "bench", "--in", ".", "--", "true"),
+			     "run X -- true", ARGV(hf, "run", "bench", "--", "true"), 2, 3000);
+		bench_place = NULL;
+	}
 }
 
 int main(int argc, char **argv)
@@ -113,6 +168,7 @@ int main(int argc, char **argv)
 		ARGV("setsid", "-w", "true"), 0);
 	compare(json, &rows, "run X -- true", ARGV(hf, "run", "bench", "--", "true"),
 		"systemd-run --scope true", ARGV("systemd-run", "--scope", "-q", "true"), 0);
+	compare_inside(json, &rows, hf);
 	/* sponge neither locks nor syncs; the others do both. */
 	compare(json, &rows, "file edit F -- date", ARGV(hf, "file", "edit", "bench.txt", "--create", "--", "date", "+%N"),
 		"sh -c 'date | sponge F'", ARGV("sh", "-c", "date +%N | sponge bench.txt"), 0);
