@@ -50,10 +50,9 @@ static int guess_mount(char *mount, size_t mount_cap, char *root, size_t root_ca
 	static const char *const usual[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
 
 	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
-		AUTO_FD fd = hf_open_at(AT_FDCWD, usual[i], O_PATH | O_DIRECTORY, 0);
 		struct statfs fs;
 
-		if (fd < 0 || hf_sys.fstatfs(fd, &fs) < 0 || (unsigned long)fs.f_type != CGROUP2_MAGIC)
+		if (statfs(usual[i], &fs) < 0 || (unsigned long)fs.f_type != CGROUP2_MAGIC)
 			continue;
 		/* Its root need not be the hierarchy's, but then our group is not found below it. */
 		(void)snprintf(mount, mount_cap, "%s", usual[i]);

@@ -1,5 +1,6 @@
 /* lock/open.c - opening a store by its URL, and the handles of the kinds. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,7 +53,9 @@ int hf_locks_open_over(struct hf_store *store, const struct hf_store_args *args,
 			return r;
 	}
 	context->patience_ns = HF_STORE_PATIENCE_NS;
-	context->fences = (struct hf_fences){ args->state, store->series };
+	context->fences.state = args->state;
+	context->fences.series = store->series;
+	atomic_init(&context->fences.dirfd, -1);
 	for (int i = 0; i < HF_LOCK_KINDS; i++)
 		context->kinds[i] = (struct hf_locks){ context, (enum hf_lock_kind)i };
 	*ret_locks = ptr_take(&context)->kinds;
@@ -119,6 +122,7 @@ void hf_locks_free(struct hf_locks *locks)
 
 	if (!context)
 		return;
+	hf_fences_done(&context->fences);
 	context->store->ops->free(context->store);
 	free(context->url);
 	free(context);

@@ -1,10 +1,12 @@
 /* lock/fence/fence.c - the highest token that has acted on a resource of this machine. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
@@ -30,14 +32,32 @@ struct note {
 	uint64_t inverted;
 };
 
-static int open_series(const struct hf_fences *fences, int *ret_fd, struct hf_err *err)
+/* Opens the directory of the series, and keeps it: a session acts on its record several times. */
+static int open_series(struct hf_fences *fences, struct hf_err *err)
 {
 	AUTO_FD all = -1;
+	AUTO_FD fd = -1;
 	char shown[64];
-	int r = hf_state_subdir(fences->state, DIR_NAME, 1, &all, err);
+	int kept = -1, r = hf_state_subdir(fences->state, DIR_NAME, 1, &all, err);
 
 	(void)snprintf(shown, sizeof(shown), DIR_NAME "/%.40s", fences->series);
-	return r < 0 ? r : hf_private_subdir(all, fences->series, shown, 1, ret_fd, err);
+	if (r == 0)
+		r = hf_private_subdir(all, fences->series, shown, 1, &fd, err);
+	if (r < 0)
+		return r;
+	if (atomic_compare_exchange_strong(&fences->dirfd, &kept, fd))
+		(void)fd_take(&fd);
+	/* There is one, and other threads may be using its number: the new directory comes to stand under that. */
+	else if (dup3(fd, kept, O_CLOEXEC) < 0)
+		return hf_fail_sys(err, errno, "dup3", shown);
+	return 0;
+}
+
+void hf_fences_done(struct hf_fences *fences)
+{
+	int fd = atomic_exchange(&fences->dirfd, -1);
+
+	hf_auto_close(&fd);
 }
 
 static int file_name(const struct hf_lock_ref *lock, char out[FILE_NAME_MAX], struct hf_err *err)
@@ -150,21 +170,23 @@ static int try_take(const struct hf_fences *fences, struct hf_journal *journal, 
 	return 1;
 }
 
-int hf_fence_take(const struct hf_fences *fences, struct hf_journal *journal,
+int hf_fence_take(struct hf_fences *fences, struct hf_journal *journal,
 		  const struct hf_lock_ref *lock, int create, struct hf_mono deadline,
 		  struct hf_fence *ret, struct hf_err *err)
 {
 	char file[FILE_NAME_MAX];
-	AUTO_FD dirfd = -1;
 	int r = file_name(lock, file, err);
 
 	*ret = (struct hf_fence)HF_FENCE_INIT;
-	if (r == 0)
-		r = open_series(fences, &dirfd, err);
+	if (r == 0 && atomic_load(&fences->dirfd) < 0)
+		r = open_series(fences, err);
 	if (r < 0)
 		return r;
 	for (int try = 0; try < MAX_TRIES; try++) {
-		r = try_take(fences, journal, dirfd, file, lock, create, deadline, ret, err);
+		r = try_take(fences, journal, atomic_load(&fences->dirfd), file, lock, create, deadline, ret, err);
+		/* The directory was deleted by hand since it was opened. */
+		if (r == -ENOENT)
+			r = open_series(fences, err);
 		if (r != 0)
 			return r < 0 ? r : 0;
 	}

@@ -15,11 +15,15 @@
 
 #include "hf/lock/store.h"
 
-/* The fences of one series of tokens: one store. */
+/* The fences of one series of tokens: one store. For many threads. */
 struct hf_fences {
 	const struct hf_state *state;
 	const char *series;
+	_Atomic int dirfd; /* fences/<series>, opened when it is needed first; -1: not yet */
 };
+
+/* Closes what it opened. */
+void hf_fences_done(struct hf_fences *fences);
 
 /* The fence of one lock, under its flock. */
 struct hf_fence {
@@ -34,7 +38,7 @@ struct hf_fence {
  * has none, and that is no error. A file that is damaged is moved to quarantine, with an event, and
  * remembers nothing. Blocks while another action on the resource goes on: until `deadline`, -ETIMEDOUT.
  */
-int hf_fence_take(const struct hf_fences *fences, struct hf_journal *journal,
+int hf_fence_take(struct hf_fences *fences, struct hf_journal *journal,
 		  const struct hf_lock_ref *lock, int create, struct hf_mono deadline,
 		  struct hf_fence *ret, struct hf_err *err);
 

@@ -106,6 +106,8 @@ static int settle(struct hf_keeper *k, struct hf_err *err)
 	k->record.failures = old.failures;
 	k->record.same = old.same;
 	k->options_before = old.options;
+	/* Read under our lock: nobody has written since. */
+	k->record.tail = old.tail;
 	k->record.outcome = old.outcome;
 	k->record.exit_status = old.exit_status;
 	k->record.ran_ns = old.ran_ns;

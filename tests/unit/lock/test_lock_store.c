@@ -132,6 +132,20 @@ static void what_is_no_fence_is_put_away_untouched_L8_L12(void **state)
 	give_back(lock);
 }
 
+static void fences_that_were_deleted_by_hand_are_made_anew_L5(void **state)
+{
+	struct hf_lock *lock = take("x", NULL);
+
+	(void)state;
+	assert_int_equal(act(hf_lock_token(lock)), 7);
+	assert_int_equal(unlink(hf_test_path(FENCE)), 0);
+	assert_int_equal(rmdir(hf_test_path("state/fences/local")), 0);
+	assert_int_equal(rmdir(hf_test_path("state/fences")), 0);
+	assert_int_equal(act(hf_lock_token(lock)), 7);
+	assert_int_equal(access(hf_test_path(FENCE), F_OK), 0);
+	give_back(lock);
+}
+
 /* A kind is part of the file's name, so that no two locks share a fence. */
 static void fences_of_two_kinds_are_two_L5(void **state)
 {
@@ -333,6 +347,7 @@ int main(void)
 		LOCK_TEST(token_of_an_older_record_that_was_put_back_is_refused_L5_L8),
 		LOCK_TEST(token_that_is_not_current_leaves_no_fence_L5),
 		LOCK_TEST(what_is_no_fence_is_put_away_untouched_L8_L12),
+		LOCK_TEST(fences_that_were_deleted_by_hand_are_made_anew_L5),
 		LOCK_TEST(fences_of_two_kinds_are_two_L5),
 		LOCK_TEST(fence_alone_keeps_actions_apart_and_refuses_what_is_late_L5),
 		LOCK_TEST(store_that_sees_no_death_needs_leases),

@@ -436,6 +436,35 @@ static void after_a_torn_line_the_next_one_counts_and_the_torn_one_never_does(vo
 	store_close(&s);
 }
 
+/* Of a long record only the end is read; unless what counts stands before that. */
+static void last_whole_line_is_found_behind_any_number_of_lines_and_before_any_of_torn_ones(void **state)
+{
+	struct hf_session_record got;
+	struct store s;
+	uint32_t attempt = 1;
+	int fd;
+
+	(void)state;
+	store_open(&s);
+	for (; attempt == 1 || size_of(s.path) < 20 * 1024; attempt++)
+		ASSERT_OK(store_save(&s, attempt));
+	ASSERT_OK(hf_session_load(s.sessions, "fix-160", &got, ERR));
+	assert_int_equal(got.attempt, attempt - 1);
+	/* What was read says where the next line goes. */
+	assert_int_equal(got.tail.end, size_of(s.path));
+	s.record.tail = got.tail;
+	ASSERT_OK(store_save(&s, attempt));
+	ASSERT_OK(hf_session_load(s.sessions, "fix-160", &got, ERR));
+	assert_int_equal(got.attempt, attempt);
+	fd = open(s.path, O_WRONLY | O_CLOEXEC);
+	while (size_of(s.path) < 50 * 1024)
+		assert_int_equal(pwrite(fd, "{\"v\":1,\"torn!\n", 14, size_of(s.path)), 14);
+	close(fd);
+	ASSERT_OK(hf_session_load(s.sessions, "fix-160", &got, ERR));
+	assert_int_equal(got.attempt, attempt);
+	store_close(&s);
+}
+
 /* A power cut may leave a later part of a line and not its beginning. */
 static void what_stands_behind_the_zeros_is_neither_read_nor_kept(void **state)
 {
@@ -579,6 +608,7 @@ int main(void)
 		HF_TEST(missing_extra_and_doubled_keys_are_refused),
 		HF_TEST(cut_at_any_byte_the_file_gives_the_line_before),
 		HF_TEST(after_a_torn_line_the_next_one_counts_and_the_torn_one_never_does),
+		HF_TEST(last_whole_line_is_found_behind_any_number_of_lines_and_before_any_of_torn_ones),
 		HF_TEST(what_stands_behind_the_zeros_is_neither_read_nor_kept),
 		HF_TEST(a_damaged_last_line_is_put_away_once_and_then_there_is_none),
 		HF_TEST(session_from_a_clock_that_was_ahead_is_shown_and_not_put_away_L4),

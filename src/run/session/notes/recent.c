@@ -27,7 +27,10 @@ static int touch(int dirfd, const char *name)
 
 	if (r < 0)
 		return r;
-	fd = hf_open_or_create_at(dirfd, key, O_WRONLY | O_NONBLOCK, 0600);
+	/* Nearly always it is there: the name was run before. */
+	fd = hf_open_at(dirfd, key, O_WRONLY | O_NONBLOCK | O_NOFOLLOW, 0);
+	if (fd < 0)
+		fd = hf_open_or_create_at(dirfd, key, O_WRONLY | O_NONBLOCK, 0600);
 	if (fd >= 0)
 		(void)close(fd);
 	return fd < 0 ? fd : 0;

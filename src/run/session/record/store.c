@@ -205,14 +205,78 @@ static int read_lines(int fd, struct hf_buf *out)
 	return out->err;
 }
 
+/* The end of the lines, as much as has their last one nearly always; and where they end in the file. */
+struct last_part {
+	size_t len;
+	off_t end;
+	int is_all; /* from the beginning of the file */
+	char text[2 * HF_SESSION_PART_BYTES];
+};
+
+/* The same without memory for all of it: new for each run, that would cost more than the reading. */
+static int read_last_part(int fd, struct last_part *ret)
+{
+	ret->len = 0;
+	ret->end = 0;
+	ret->is_all = 1;
+	for (off_t at = 0; at < HF_SESSION_RECORD_BYTES; at += HF_SESSION_PART_BYTES) {
+		size_t len;
+		ssize_t n;
+
+		if (ret->len == sizeof(ret->text)) {
+			memcpy(ret->text, ret->text + HF_SESSION_PART_BYTES, HF_SESSION_PART_BYTES);
+			ret->len = HF_SESSION_PART_BYTES;
+			ret->is_all = 0;
+		}
+		n = hf_pread_all(fd, ret->text + ret->len, HF_SESSION_PART_BYTES, at);
+		if (n < 0)
+			return (int)n;
+		len = strnlen(ret->text + ret->len, (size_t)n);
+		ret->len += len;
+		ret->end += (off_t)len;
+		if (len < HF_SESSION_PART_BYTES)
+			break;
+	}
+	return 0;
+}
+
+static int decode_last(const char *text, size_t len, struct hf_session_record *ret, const char **ret_why)
+{
+	size_t line_len = 0;
+	const char *line = len > 0 ? last_line(text, len, &line_len) : NULL;
+
+	/* Empty, or only a torn first line: the intent was never on disk, nothing was started. */
+	return line ? hf_session_decode(line, line_len, ret, ret_why) : HF_E_NO_SESSION;
+}
+
+static int decode_file(int fd, const struct stat *st, struct hf_session_record *ret, const char **ret_why)
+{
+	AUTO(hf_buf_done) struct hf_buf all = HF_BUF_INIT;
+	struct last_part part;
+	const char *line;
+	size_t line_len;
+	int r = read_last_part(fd, &part);
+
+	if (r < 0)
+		return r;
+	line = last_line(part.text, part.len, &line_len);
+	/* Torn ones only, or one that may begin before what was kept. */
+	if (!part.is_all && (!line || line == part.text)) {
+		r = read_lines(fd, &all);
+		return r < 0 ? r : decode_last(all.s, all.len, ret, ret_why);
+	}
+	r = decode_last(part.text, part.len, ret, ret_why);
+	/* A writer that has the lock since before this was read need not look for the end again. */
+	if (r == 0 && part.text[part.len - 1] == '\n')
+		ret->tail = (struct hf_session_tail){ (uint64_t)st->st_ino, part.end };
+	return r;
+}
+
 static int read_record(int dirfd, const char *name, struct hf_session_record *ret,
 		       const char **ret_why, struct hf_err *err)
 {
-	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
 	AUTO_FD fd = -1;
-	const char *line;
 	struct stat st;
-	size_t len = 0;
 	int r;
 
 	*ret_why = "not a regular file of this user's";
@@ -222,19 +286,12 @@ static int read_record(int dirfd, const char *name, struct hf_session_record *re
 	*ret_why = "it is too large";
 	if (st.st_size > HF_SESSION_RECORD_BYTES)
 		return HF_E_FORMAT;
-	r = read_lines(fd, &text);
-	if (r < 0)
-		return hf_fail_sys(err, -r, "pread", name);
-	line = text.len > 0 ? last_line(text.s, text.len, &len) : NULL;
-	/* Empty, or only a torn first line: the intent was never on disk, nothing was started. */
-	if (!line)
-		return HF_E_NO_SESSION;
-	r = hf_session_decode(line, len, ret, ret_why);
+	r = decode_file(fd, &st, ret, ret_why);
 	if (r == 0 && strcmp(ret->name, name) != 0) {
 		*ret_why = "it is the record of another session";
 		r = HF_E_FORMAT;
 	}
-	return r;
+	return r < 0 && r != HF_E_NO_SESSION && r != HF_E_FORMAT ? hf_fail_sys(err, -r, "pread", name) : r;
 }
 
 static int is_damage(int r)
