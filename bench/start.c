@@ -10,6 +10,7 @@
 #include "command.h"
 
 #define ROUNDS 301
+#define ROUNDS_INSIDE 41 /* of what takes many milliseconds */
 
 /* A stop that is none of those before it, so that it is decided and not only answered again. */
 static void write_stop(const char *path, int n)
@@ -24,7 +25,7 @@ static void write_stop(const char *path, int n)
 
 /* One after the other in turn, so that both see the same machine. The bar is `bar` times the peer, and `plus_us` more. */
 static void compare_plus(FILE *json, int *rows, const char *what, const char *const ours[],
-			 const char *peer_name, const char *const peer[], double bar, double plus_us)
+			 const char *peer_name, const char *const peer[], int rounds, double bar, double plus_us)
 {
 	static double a[ROUNDS], b[ROUNDS];
 	double peer_us;
@@ -33,7 +34,7 @@ static void compare_plus(FILE *json, int *rows, const char *what, const char *co
 		printf("  %-44s %-28s is not available here\n", what, peer_name);
 		return;
 	}
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < rounds; i++) {
 		if (bench_input)
 			write_stop(bench_input, i);
 		a[i] = bench_spawn(ours);
@@ -43,14 +44,14 @@ static void compare_plus(FILE *json, int *rows, const char *what, const char *co
 			exit(1);
 		}
 	}
-	peer_us = bench_median(b, ROUNDS);
-	bench_row(json, rows, what, bench_median(a, ROUNDS), peer_name, peer_us, bar > 0 ? bar + plus_us / peer_us : 0);
+	peer_us = bench_median(b, (size_t)rounds);
+	bench_row(json, rows, what, bench_median(a, (size_t)rounds), peer_name, peer_us, bar > 0 ? bar + plus_us / peer_us : 0);
 }
 
 static void compare(FILE *json, int *rows, const char *what, const char *const ours[],
 		    const char *peer_name, const char *const peer[], double bar)
 {
-	compare_plus(json, rows, what, ours, peer_name, peer, bar, 0);
+	compare_plus(json, rows, what, ours, peer_name, peer, ROUNDS, bar, 0);
 }
 
 /* Those that need a server: bench/run starts them, where they are installed. */
@@ -121,7 +122,7 @@ static void compare_inside(FILE *json, int *rows, const char *hf)
 		sync();
 		bench_place = trees[i].tree;
 		compare_plus(json, rows, trees[i].what, ARGV(hf, "-q", "run", "bench", "--in", ".", "--", "true"),
-			     "run X -- true", ARGV(hf, "run", "bench", "--", "true"), 2, 3000);
+			     "run X -- true", ARGV(hf, "run", "bench", "--", "true"), ROUNDS_INSIDE, 2, 3000);
 		bench_place = NULL;
 	}
 }

@@ -17,6 +17,7 @@
 #include "hf/exec/spawn.h"
 #include "hf/proc/blocked.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/clone.h"
 #include "hf/sys/io.h"
 
 extern char **environ;
@@ -111,6 +112,57 @@ static _Noreturn void child_main(const struct hf_spawn *spawn, pid_t parent, int
 	child_fail(report, errno);
 }
 
+/* -- a child that shares our memory ------------------------------------------------ */
+
+/*
+ * What it needs while it waits, when hf_spawn has returned; and its stack. The C library searches PATH and hands the words of a script
+ * without "#!" to a shell on that: a few KiB, and a pointer for each word.
+ */
+#define SHARED_WORDS_MAX 1024
+
+static struct {
+	const struct hf_spawn *spawn;
+	pid_t parent;
+	int go, report, parents_go;
+	_Alignas(16) char stack[64 * 1024];
+} shared;
+
+static void shared_main(void *arg)
+{
+	(void)arg;
+	/* What is flocked among our descriptors it has no longer than it waits, and it does not outlive us (PDEATHSIG). */
+	(void)close(shared.parents_go);
+	child_main(shared.spawn, shared.parent, shared.go, shared.report);
+}
+
+static size_t count(char *const *list)
+{
+	size_t n = 0;
+
+	while (list && list[n])
+		n++;
+	return n;
+}
+
+/* As clone_into; -1 when it has to be a copy. */
+static pid_t start_sharing(const struct hf_spawn *spawn, int group, int go, int report, struct hf_child *child)
+{
+	const struct hf_clone clone = { shared_main, NULL, shared.stack, sizeof(shared.stack) };
+	pid_t pid;
+
+	if (!spawn->shares_memory || spawn->enter || count(spawn->argv) > SHARED_WORDS_MAX)
+		return -1;
+	shared.spawn = spawn;
+	shared.parent = getpid();
+	shared.go = go;
+	shared.report = report;
+	shared.parents_go = child->go;
+	pid = hf_sys.clone_sharing(group, &child->pidfd, &clone);
+	if (pid > 0)
+		child->environ_before = environ;
+	return pid;
+}
+
 /* -- ours ----------------------------------------------------------------------- */
 
 /* fork() and then a move into the group, for kernels and sandboxes without clone3. */
@@ -155,19 +207,22 @@ static int is_stillborn(pid_t pid)
 }
 
 /* As fork(). The child is in its group when it is let go at the latest. */
-static pid_t start(const struct hf_spawn *spawn, struct hf_child *child)
+static pid_t start(const struct hf_spawn *spawn, int go, int report, struct hf_child *child)
 {
 	struct hf_cgroup *group = spawn->cgroup;
 	int in_group = group->fd >= 0 && !group->is_killed;
 
-	child->pid = hf_sys.clone_into(in_group ? group->fd : -1, &child->pidfd);
+	child->pid = start_sharing(spawn, in_group ? group->fd : -1, go, report, child);
+	if (child->pid < 0)
+		child->pid = hf_sys.clone_into(in_group ? group->fd : -1, &child->pidfd);
 	if (child->pid > 0 && in_group && !group->is_tried) {
 		group->is_tried = 1;
 		if (is_stillborn(child->pid)) {
 			group->is_killed = 1;
 			(void)waitid(P_PID, (id_t)child->pid, &(siginfo_t){ 0 }, WEXITED);
 			hf_auto_close(&child->pidfd);
-			return start(spawn, child);
+			child->environ_before = NULL;
+			return start(spawn, go, report, child);
 		}
 	}
 	if (child->pid < 0)
@@ -194,7 +249,7 @@ int hf_spawn(const struct hf_spawn *spawn, struct hf_child *ret)
 	child.report = ends[0];
 	report = ends[1];
 
-	if (start(spawn, &child) == 0) {
+	if (start(spawn, go, report, &child) == 0) {
 		(void)close(child.go);
 		child_main(spawn, parent, go, report);
 	}
@@ -229,6 +284,10 @@ int hf_spawn_result(struct hf_child *child)
 	do {
 		n = hf_sys.read(child->report, &error, sizeof(error));
 	} while (n < 0 && errno == EINTR);
+	/* Its memory is its own by now. */
+	if (child->environ_before)
+		environ = child->environ_before;
+	child->environ_before = NULL;
 	hf_auto_close(&child->report);
 	return n == sizeof(error) ? -error : 0;
 }
@@ -257,15 +316,6 @@ static int is_unset(const char *entry, const char *const *unset)
 		if (is_named(entry, unset[i], strlen(unset[i])))
 			return 1;
 	return 0;
-}
-
-static size_t count(char *const *list)
-{
-	size_t n = 0;
-
-	while (list && list[n])
-		n++;
-	return n;
 }
 
 char **hf_spawn_environment(char *const *set, char *const *more, const char *const *unset)

@@ -30,6 +30,12 @@ struct hf_spawn {
 	int (*enter)(void *arg);
 	void *enter_arg;
 	const struct hf_spawn_limits *limits; /* NULL: none */
+	/*
+	 * 1: the child shares our memory until its exec: none is copied, and none has to be copied back. For a process
+	 * with one thread and one such child at a time. `spawn` and all it points to stay as they are until hf_spawn_result,
+	 * which follows hf_spawn_go immediately. Where that is not possible, or with `enter`, it is a copy as always.
+	 */
+	int shares_memory;
 };
 
 /* What the child is bounded by, and all that it starts. */
@@ -46,9 +52,10 @@ struct hf_child {
 	int pidfd;
 	int go;     /* writing a byte starts it; closing it does not */
 	int report; /* what exec said */
+	char **environ_before; /* of ours, for after its exec, if it shares our memory; else NULL */
 };
 
-#define HF_CHILD_INIT { 0, -1, -1, -1 }
+#define HF_CHILD_INIT { 0, -1, -1, -1, NULL }
 
 void hf_child_done(struct hf_child *child);
 

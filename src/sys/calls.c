@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "hf/sys/calls.h"
+#include "hf/sys/clone.h"
 #include "hf/sys/fd/noinherit.h"
 
 static int sys_setlk(int fd, struct flock *range)
@@ -139,6 +140,11 @@ static pid_t sys_clone_into(int cgroup_fd, int *ret_pidfd)
 	else
 		hf_noinherit_after_fork();
 	return pid;
+}
+
+static pid_t sys_clone_sharing(int cgroup_fd, int *ret_pidfd, const struct hf_clone *clone)
+{
+	return hf_clone_sharing(cgroup_fd, ret_pidfd, clone);
 }
 
 /*

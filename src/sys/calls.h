@@ -18,6 +18,8 @@
 #include <sys/types.h>
 #include <sys/vfs.h>
 
+struct hf_clone;
+
 struct hf_sys {
 #define HF_SYS_CALL(result, name, params, args) result(*name) params;
 #include "hf/sys/calls.def"

@@ -165,6 +165,17 @@ static int note_running(struct hf_keeper *k)
 	return hf_keeper_note(k);
 }
 
+/* It shares our memory until it has become its command: we sleep until then. */
+static int let_go(struct hf_keeper *k, struct hf_child *child)
+{
+	int r = hf_spawn_go(child), result = r < 0 ? r : hf_spawn_result(child);
+
+	/* While the command begins, which takes longer. */
+	if (r == 0 && !saves_first(k))
+		(void)note_running(k);
+	return result;
+}
+
 /*
  * Makes the child, writes its identity down, and only then lets it go. 0 or -errno; *ret_ours:
  * it failed here, and not in the command's exec; -ECANCELED: the session is to end, and nothing was let go.
@@ -184,6 +195,7 @@ static int start(struct hf_keeper *k, struct hf_child *child, struct hf_mono *re
 	if (r < 0)
 		return r;
 	spawn = hf_keeper_spawn(k, k->o.argv, 1);
+	spawn.shares_memory = 1;
 	r = hf_spawn(&spawn, child);
 	hf_output_close_child(&k->output);
 	if (r < 0)
@@ -199,12 +211,7 @@ static int start(struct hf_keeper *k, struct hf_child *child, struct hf_mono *re
 	*ret_ours = r < 0;
 	*ret_begun = hf_mono_now();
 	if (r == 0)
-		r = hf_spawn_go(child);
-	/* While the child becomes its command, which takes longer. */
-	if (r == 0 && !saves_first(k))
-		(void)note_running(k);
-	if (r == 0)
-		r = hf_spawn_result(child);
+		r = let_go(k, child);
 	if (r < 0)
 		hf_child_done(child); /* one that was not let go ends now */
 	r = hf_keeper_entered(k, child, r);
