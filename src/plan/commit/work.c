@@ -141,9 +141,11 @@ static int read_base(struct hf_unit *unit, struct hf_err *err)
 		return r;
 	}
 	unit->base.threshold_ns = hf_base_threshold(&unit->sandbox->t0, &now);
-	r = hf_census_load(unit->sandbox_fd, &unit->sandbox->t0, CENSUS_WAIT_NS, &unit->census, err);
-	unit->base.census = r < 0 ? NULL : unit->census;
-	return r == -ENOENT ? 0 : r;
+	unit->census = (struct hf_census_source){ .sandbox_fd = unit->sandbox_fd,
+						  .t0 = &unit->sandbox->t0,
+						  .wait_ns = CENSUS_WAIT_NS };
+	unit->base.census = &unit->census;
+	return 0;
 }
 
 static int open_unit(struct hf_work *work, struct hf_unit *unit, struct hf_err *err)
@@ -239,7 +241,7 @@ const char *hf_work_string(struct hf_work *work, const char *format, ...)
 static void unit_done(struct hf_unit *unit)
 {
 	hf_deltas_done(&unit->deltas);
-	hf_census_free(unit->census);
+	hf_census_free(unit->census.census);
 	hf_restored_done(&unit->restored);
 	if (unit->base.manifest)
 		hf_manifest_done(&unit->manifest);

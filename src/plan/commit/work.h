@@ -26,7 +26,7 @@ struct hf_unit {
 	int sandbox_fd, target_fd, stage_fd;
 	int merged_fd; /* HF_STAGE_MERGED, while files are merged; -1 */
 	int in_target; /* the stage is in the target: it is on another mount than the sandbox */
-	struct hf_census *census;
+	struct hf_census_source census;
 	struct hf_manifest manifest;
 	struct hf_restored restored;
 	struct hf_base base;

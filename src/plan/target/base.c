@@ -75,6 +75,14 @@ static int parent_is_old(const struct hf_base *base, const char *path, const str
 	return dir && hf_restored_is(base->restored, dir, parent);
 }
 
+/* What the census knows of that directory, or NULL. */
+static const struct hf_census_dir *known_dir(const struct hf_base *base, const char *path)
+{
+	const struct hf_census *census = hf_census_ask(base->census);
+
+	return census ? hf_census_find(census, path, strlen(path)) : NULL;
+}
+
 int hf_base_same_dir(const struct hf_base *base, const char *path, const struct stat *st,
 		     const struct stat *parent)
 {
@@ -88,7 +96,7 @@ int hf_base_same_dir(const struct hf_base *base, const char *path, const struct 
 	/* A rename into this place would have set its ctime, and that of its new parent. */
 	if (is_old(base, path, st) || parent_is_old(base, path, parent))
 		return 1;
-	dir = base->census ? hf_census_find(base->census, path, strlen(path)) : NULL;
+	dir = known_dir(base, path);
 	return dir && dir->ino == (uint64_t)st->st_ino;
 }
 
@@ -108,8 +116,8 @@ int hf_base_had(const struct hf_base *base, const char *dir, const struct stat *
 	}
 	if (is_old(base, dir, st))
 		return now;
-	known = base->census ? hf_census_find(base->census, dir, strlen(dir)) : NULL;
-	return known ? hf_census_entry(base->census, known, name) != NULL : -1;
+	known = known_dir(base, dir);
+	return known ? hf_census_entry(base->census->census, known, name) != NULL : -1;
 }
 
 mode_t hf_base_dir_mode(const struct hf_base *base, const char *path, const struct stat *st)
@@ -123,7 +131,7 @@ mode_t hf_base_dir_mode(const struct hf_base *base, const char *path, const stru
 	}
 	if (is_old(base, path, st))
 		return st->st_mode;
-	dir = base->census ? hf_census_find(base->census, path, strlen(path)) : NULL;
+	dir = known_dir(base, path);
 	return dir ? dir->mode : 0;
 }
 

@@ -26,7 +26,7 @@
 
 struct hf_base {
 	int64_t threshold_ns;               /* a ctime below this is older than the sandbox */
-	const struct hf_census *census;     /* NULL: none */
+	struct hf_census_source *census;    /* NULL: none */
 	const struct hf_restored *restored; /* NULL: none */
 	const struct hf_manifest *manifest; /* not NULL: clone or copy; then the others are unused */
 	int other_boot;                     /* the sandbox is of another boot than this one */

@@ -57,6 +57,20 @@ int hf_census_load(int sandbox_fd, const struct hf_t0 *t0, int64_t wait_ns,
 		   struct hf_census **ret_census, struct hf_err *err);
 void hf_census_free(struct hf_census *census);
 
+/*
+ * A census that is read when it is asked for first. Most questions are answered by times, so a commit neither reads it nor waits for
+ * one that is being taken, which takes as long as the target is large.
+ */
+struct hf_census_source {
+	int sandbox_fd;
+	const struct hf_t0 *t0;
+	int64_t wait_ns;
+	int is_read;
+	struct hf_census *census; /* freed by the caller; NULL: there is none, or it cannot be read: the answers are more careful then */
+};
+
+const struct hf_census *hf_census_ask(struct hf_census_source *source);
+
 /* The directory of that path (relative, "" for the target), or NULL: not known. */
 const struct hf_census_dir *hf_census_find(const struct hf_census *census, const char *path,
 					   size_t len);

@@ -158,6 +158,16 @@ int hf_census_load(int sandbox_fd, const struct hf_t0 *t0, int64_t wait_ns,
 	return 0;
 }
 
+const struct hf_census *hf_census_ask(struct hf_census_source *source)
+{
+	if (!source)
+		return NULL;
+	if (!source->is_read)
+		(void)hf_census_load(source->sandbox_fd, source->t0, source->wait_ns, &source->census, NULL);
+	source->is_read = 1;
+	return source->census;
+}
+
 const struct hf_census_dir *hf_census_find(const struct hf_census *census, const char *path,
 					   size_t len)
 {

@@ -36,6 +36,14 @@ tree() { (cd "$1" && find . -mindepth 1 -printf '%P %M %l\n' | sort; cd "$1" && 
     [ "$(hf --json plan show p | grep -o '"state":"[A-Z]*"')" = '"state":"COMMITTED"' ]
 }
 
+@test "where times answer everything, a commit neither reads the census nor waits for it" {
+    command -v strace >/dev/null || skip "needs strace"
+    inside 'echo A >a; echo new >n'
+    ASAN_OPTIONS=detect_leaks=0 strace -f -o "$D/log" -e trace=openat "$HOLDFAST" plan commit p
+    grep -q plan.json "$D/log"
+    ! grep census "$D/log"
+}
+
 @test "L8: a commit leaves exactly one event, and so do a conflict and an undo" {
     inside 'echo A >a'
     echo mine >"$T/a"
