@@ -108,7 +108,7 @@ int hf_tx_make_plan(struct hf_tx *tx, struct hf_err *err)
 /* A helper that was told its end may still be on its way out of the namespaces. */
 int hf_tx_remove_plan(struct hf_tx *tx, struct hf_err *err)
 {
-	struct hf_mono until = hf_mono_in(2 * HF_SEC);
+	struct hf_mono until = hf_mono_in(HF_TX_LEAVE_NS);
 	int r;
 
 	while ((r = hf_plan_rm(tx->plans, tx->plan, HF_PLAN_RM_DISCARD, err)) == HF_E_IN_USE && hf_mono_left(until) > 0)

@@ -83,7 +83,8 @@ void hf_tx_fill_stage(struct hf_tx *tx, struct hf_stage *ret);
 
 /* -- plan.c -------------------------------------------------------------------------- */
 
-#define HF_TX_PLAN_NS (10 * HF_SEC) /* for the plan's lock: another process may be looking at it */
+#define HF_TX_PLAN_NS  (10 * HF_SEC) /* for the plan's lock: another process may be looking at it */
+#define HF_TX_LEAVE_NS (15 * HF_SEC) /* for the helper of a sandbox to see that its last process has ended, on a loaded machine */
 
 /* Makes the plan of the next attempt. */
 int hf_tx_make_plan(struct hf_tx *tx, struct hf_err *err);

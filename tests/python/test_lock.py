@@ -200,12 +200,14 @@ def handle(*_):
         inside = False
         raise KeyboardInterrupt
 
+# One lock for all: an interrupt that comes while the one before is freed is Python's to swallow, and then none is left for the wait.
+lock = holdfast.Lock("x", wait=60)
 signal.signal(signal.SIGINT, handle)
 print("go")
 while n < 200:
     try:
         inside = True
-        holdfast.Lock("x", wait=60).acquire()
+        lock.acquire()
     except KeyboardInterrupt:
         n += 1
 signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -13,7 +13,7 @@
 #include "hf/tx/land/candidate/lock.h"
 
 #define ROUNDS_MAX 100         /* of a branch that its user moves again and again */
-#define ENDED_NS   (5 * HF_SEC) /* for the gits of a try that was killed to be gone */
+#define ENDED_NS   (30 * HF_SEC) /* for the gits of a try that was killed, or the helper of the sandbox, to be gone; a machine may be loaded */
 
 /* -- the candidate ------------------------------------------------------------------------ */
 
