@@ -69,6 +69,8 @@ int cmd_lock_acquire(struct cli *cli, int argc, char **argv)
 	if (r == 0) {
 		status = print_token(cli, argv[0], hf_lock_token(lock));
 		hf_lock_free(lock);
+		if (!pid)
+			lock_warn_short_lived(cli, argv[0]);
 		return status;
 	}
 	if (o.on_timeout == ON_TIMEOUT_PROCEED && r != HF_E_NAME && context.journal) {

@@ -108,4 +108,7 @@ int lock_settle(struct cli *cli, const struct lock_context *context, const struc
 /* Identity of the process of that pid, or of our parent when it is NULL. Status as above. */
 int lock_owner(const struct cli *cli, const char *pid_word, struct hf_proc_id *ret);
 
+/* Says so when the parent, which has just got the lock, is a shell that ends after this command (short_lived.c). */
+void lock_warn_short_lived(const struct cli *cli, const char *name);
+
 #endif

@@ -108,6 +108,7 @@ HF_C_BEGIN
 #define HF_LOCK_TTL_MAX   (INT64_C(30) * 24 * 3600 * HF_SEC) /* longer leases are refused */
 #define HF_LOCK_TURN_NS   (2 * HF_SEC)
 #define HF_LOCK_PRIORITY_MAX 1000
+#define HF_LOCK_PRIORITY_NS (60 * HF_SEC) /* of waiting, that each step of a priority counts for */
 
 #define HF_LOCK_CLAIMS_MAX 256
 #define HF_HOST_NAME_MAX   64
@@ -170,7 +171,9 @@ struct hf_lock_opts {
 	void (*waiting)(void *arg, const struct hf_lock_waiting *waiting);
 	void *waiting_arg;
 	int64_t waiting_ns;
-	unsigned priority;      /* of waiters, the highest is first; at most HF_LOCK_PRIORITY_MAX. A store may take it for 0 */
+	/* A waiter stands as if it had come priority * HF_LOCK_PRIORITY_NS earlier, so a high one is let in first and a low one
+	 * does not starve; at most HF_LOCK_PRIORITY_MAX. A store may take it for 0. */
+	unsigned priority;
 };
 
 /* One holder, as others see it. */

@@ -7,6 +7,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/exec/marks.h"
 #include "hf/run/session/inspect.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/fd/poll.h"
@@ -194,6 +195,15 @@ int hf_session_wait(struct hf_sessions *sessions, const char *name,
 	return hf_err_wrap(err, wait_for(sessions, name, opts, fn, arg, err), "session", name);
 }
 
+/* Does this process run in that session? By the mark that it has of it; the proof was the keeper, an ancestor. */
+static int is_inside(const struct hf_sessions *sessions, const struct hf_session_record *record)
+{
+	char prefix[HF_MARK_MAX];
+
+	(void)hf_mark_prefix(sessions->dir_inode, record->name, prefix);
+	return hf_mark_found((int32_t)getpid(), prefix, record->token, 0);
+}
+
 static int refuse(struct hf_sessions *sessions, const char *name, const struct hf_err *err)
 {
 	char text[HF_ERR_TEXT_MAX];
@@ -213,6 +223,10 @@ static int ask(struct hf_sessions *sessions, const struct hf_session_record *rec
 
 	/* Not ourselves, nor those around us. */
 	r = hf_proc_signal(&record->keeper, 0, sessions->judge_flags, err);
+	/* Said of the session, and not of a pid that nobody has heard of. */
+	if (r == HF_E_PROTECTED && is_inside(sessions, record))
+		r = FAIL(err, HF_E_PROTECTED, "stop", record->name,
+			 "it is the session that this command runs in, and cannot stop itself; let its command exit, or stop it from outside");
 	if (r < 0)
 		return r;
 	if (hf_sys.pidfd_queue(pidfd, SIGTERM, ms > INT_MAX ? INT_MAX : (int)ms) < 0)

@@ -563,3 +563,18 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
         [[ "$(jq -r .error.message <<<"$output")" == "lock 'x': "* ]] || { echo "$verb: $output"; return 1; }
     done
 }
+
+@test "acquire: in a -c shell that ends at once it says so; not in scripts, nor where the shell goes on" {
+    for text in 'cd .; "$HOLDFAST" lock acquire x' 'cd . && "$HOLDFAST" lock acquire x -n 2>&1;'; do
+        run -0 sh -c "$text"
+        says "a shell that ends right after this command"
+        says "holdfast lock run x -- CMD"
+    done
+    echo 'cd .; "$HOLDFAST" lock acquire y' >script
+    for text in 'cd .; "$HOLDFAST" lock acquire x && :' 't=$("$HOLDFAST" lock acquire x); "$HOLDFAST" lock release x' \
+        'cd .; "$HOLDFAST" lock acquire x --pid '$$ '. ./script' 'cd .; sh ./script; :'; do
+        run -0 sh -c "$text"
+        [[ $output != *"ends right after"* ]]
+        "$HOLDFAST" -q lock release x --pid $$ || true
+    done
+}

@@ -11,6 +11,7 @@
 
 #include "helper/lock_workers.h"
 #include "helper/test.h"
+#include "hf/lock/local/queue/queue.h"
 #include "hf/lock/local/record/record.h"
 #include "holdfast/lock.h"
 
@@ -168,6 +169,25 @@ static void a_waiter_is_told_its_place_by_priority_and_the_holder(void **state)
 		finish(&sh->workers[i]);
 }
 
+/* Nobody starves: a step of priority is worth a minute of waiting, and no more. */
+static void a_waiter_of_low_priority_stands_before_those_that_come_long_after_it(void **state)
+{
+	const int64_t now = 7200 * HF_SEC;
+	struct hf_lock_entry queue[] = {
+		{ .ticket = 4, .priority = 10, .since_ns = now },
+		{ .ticket = 1, .priority = 0, .since_ns = now - 11 * HF_LOCK_PRIORITY_NS },
+		{ .ticket = 3, .priority = 10, .since_ns = now },
+		{ .ticket = 2, .priority = 0, .since_ns = now - 9 * HF_LOCK_PRIORITY_NS },
+		{ .ticket = 5, .priority = HF_LOCK_PRIORITY_MAX, .since_ns = now + HF_LOCK_PRIORITY_MAX * HF_LOCK_PRIORITY_NS },
+	};
+	const uint64_t in_turn[] = { 1, 3, 4, 2, 5 };
+
+	(void)state;
+	hf_queue_rank(queue, 5);
+	for (size_t i = 0; i < 5; i++)
+		assert_int_equal(queue[i].ticket, in_turn[i]);
+}
+
 static void a_priority_that_is_none_is_refused(void **state)
 {
 	struct hf_lock_opts opts = { .size = sizeof(opts), .priority = HF_LOCK_PRIORITY_MAX + 1 };
@@ -188,6 +208,7 @@ int main(void)
 		WAIT_TEST(a_waiter_of_high_priority_that_was_killed_is_passed_over),
 		WAIT_TEST(after_the_last_of_them_the_queue_is_a_plain_one),
 		WAIT_TEST(a_waiter_is_told_its_place_by_priority_and_the_holder),
+		WAIT_TEST(a_waiter_of_low_priority_stands_before_those_that_come_long_after_it),
 		WAIT_TEST(a_priority_that_is_none_is_refused),
 	};
 

@@ -296,11 +296,21 @@ int hf_queue_snapshot(struct hf_guard *guard, struct hf_lock_entry **ret_entries
 	return 0;
 }
 
+/* When it would have come without its priority: each step of that counts as a minute of waiting. */
+static int64_t rank(const struct hf_lock_entry *entry)
+{
+	return entry->since_ns - (int64_t)entry->priority * HF_LOCK_PRIORITY_NS;
+}
+
+/*
+ * By a time that does not change while they wait, so that all processes find the same order at any moment, and no waiter
+ * starves: those that come later than its priority's worth stand behind it.
+ */
 static int by_rank(const void *a, const void *b)
 {
-	const struct hf_lock_entry *x = a, *y = b;
+	int64_t x = rank(a), y = rank(b);
 
-	return x->priority != y->priority ? (x->priority > y->priority ? -1 : 1) : by_ticket(a, b);
+	return x != y ? (x < y ? -1 : 1) : by_ticket(a, b);
 }
 
 void hf_queue_rank(struct hf_lock_entry *entries, size_t n)

@@ -35,7 +35,7 @@ int hf_queue_first(struct hf_guard *guard, uint64_t from, struct hf_lock_entry *
  */
 int hf_queue_snapshot(struct hf_guard *guard, struct hf_lock_entry **ret_entries, size_t *ret_n);
 
-/* Sorts them as they are let in: the highest priority first, and within it the one that came first. */
+/* Sorts them as they are let in: by the time they have waited, to which each step of priority adds HF_LOCK_PRIORITY_NS. */
 void hf_queue_rank(struct hf_lock_entry *entries, size_t n);
 
 /* Of all that wait, the one whose turn it is by that order. 1; 0: none; -errno. */
