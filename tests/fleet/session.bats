@@ -29,6 +29,8 @@ on() { cluster in "$1" env HOLDFAST_STORE="$store" HOLDFAST_DIR="$W/$1" "${@:2}"
 of() { hf "$1" status --json "$2" | jq -r ".$3"; }
 # alone FILE: the command of a session that must be the only one: exit 9 when another one runs
 alone='exec 9>>"$1"; flock -n 9 || exit 9; echo "$HOLDFAST_TOKEN" >>"$1"; shift; "$@"'
+# here HOST NAME KEY: the same of what that host has on record; with the store it is the newest one of the fleet
+here() { cluster in "$1" env HOLDFAST_DIR="$W/$1" "$HOLDFAST" status --json "$2" | jq -r ".$3"; }
 # parts HOST NAME: sets supervisor, keeper (pids on that host)
 parts() {
     supervisor=$(of "$1" "$2" supervisor.pid)
@@ -64,7 +66,8 @@ next_is_alone() { hf h2 run -w 30s "$1" -- bash -c "$alone" x "$W/alone" true; }
     cluster isolate h1
     next_is_alone n
     cluster heal
-    [ "$(of h1 n outcome)" = lost-lock ]
+    [ "$(here h1 n outcome)" = lost-lock ]
+    [ "$(of h1 n host)" = h2 ]
     sort -cn "$W/alone"
 }
 
@@ -107,7 +110,7 @@ next_is_alone() { hf h2 run -w 30s "$1" -- bash -c "$alone" x "$W/alone" true; }
     parts h1 m
     signal h1 KILL "$keeper"
     next_is_alone m
-    [ "$(of h1 m outcome)" = abandoned ]
+    [ "$(here h1 m outcome)" = abandoned ]
 }
 
 @test "a session outlives its lease many times; its renewer is replaced when it is killed" {
@@ -133,7 +136,8 @@ next_is_alone() { hf h2 run -w 30s "$1" -- bash -c "$alone" x "$W/alone" true; }
     hf h2 lock break n --reason test
     run hf h1 wait n
     [ "$status" -eq 125 ]
-    [ "$(of h1 n outcome)" = lost-lock ]
+    [ "$(here h1 n outcome)" = lost-lock ]
+    [ "$(of h1 n host)" = h2 ]
     [ ! -e "$W/tree/file" ]
     hf h1 run n -C "$W/tree" --in "$W/tree" -- sh -c 'echo new >file'
     [ "$(cat "$W/tree/file")" = new ]

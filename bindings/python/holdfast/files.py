@@ -179,7 +179,8 @@ def file_lock(path: Path, wait: Optional[Duration] = WAIT, *, on_timeout: str = 
     begun = time.monotonic()
     file: Optional[SharedFile] = None
     try:
-        file = SharedFile(path, wait, create=create, **{"sidecar": True, **options})
+        options.setdefault("sidecar", True)
+        file = SharedFile(path, wait, create=create, **options)
     except (Busy, Timeout) as error:
         if on_timeout != "proceed":
             raise
