@@ -48,7 +48,6 @@ static _Noreturn void command_main(struct hf_watched *watched, int channel, pid_
 	char byte;
 
 	(void)sigaction(SIGCHLD, &watched->child, NULL);
-	(void)close(watched->go[1]);
 	if (hf_enter_finish(watched->enter, channel, watcher, &said.fail) == 0) {
 		/* Last: new credentials take it away. */
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -225,6 +224,8 @@ static _Noreturn void start(struct hf_watched *watched)
 	pid_t watcher = getpid();
 	int ends[2];
 
+	/* The caller's alone: without a listener to wait for, the command is let go before we close what is not ours. */
+	(void)close(watched->go[1]);
 	(void)prctl(PR_SET_NAME, "hf-sandbox");
 	(void)prctl(PR_SET_PDEATHSIG, 0);
 	watch.signals = watch_signals();
