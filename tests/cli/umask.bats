@@ -55,7 +55,7 @@ every_verb='
     hf lock list >/dev/null
     hf file edit f -- sed s/a/b/
     hf file block f id --text text
-    hf file edit f --backup 2 -- cat
+    hf file edit f --sidecar --backup 2 -- cat
     hf file with f -- true
     hf file edit new-$UMASK-$RANDOM --create -- echo new
     hf run s --log -- echo hello
@@ -117,7 +117,7 @@ every_verb='
 @test "what an earlier version left without the owner's bits is repaired" {
     (umask 022; echo a >f)
     own f
-    under 022 'hf journal emit note text=x; hf lock run a -- true; hf run s --log -- true; hf file edit f -- cat'
+    under 022 'hf journal emit note text=x; hf lock run a -- true; hf run s --log -- true; hf file edit f --sidecar -- cat'
     for mode in 0 0400 0200; do
         chmod "$mode" deep/er/state/FORMAT deep/er/state/locks/name/a deep/er/state/journal/counters .f.lock
         find deep/er/state/sessions -type f -exec chmod "$mode" {} +

@@ -131,11 +131,14 @@ static void work(struct shared *shared)
 	if (hf_locks_open(hf_test_state(), NULL, &own, NULL) < 0)
 		_exit(1);
 	while (hf_mono_left(until) > 0) {
+		struct hf_err err = HF_ERR_INIT;
 		struct hf_lock *lock;
 		uint64_t before;
 
-		if (hf_lock_acquire(own, "x", &opts, &lock, NULL, NULL) < 0)
+		if (hf_lock_acquire(own, "x", &opts, &lock, NULL, &err) < 0) {
+			fprintf(stderr, "acquire: %s\n", err.detail);
 			_exit(2);
+		}
 		/* Alone (L1), with a token above all before (L2). */
 		if (atomic_fetch_add(&shared->inside, 1) != 0)
 			shared->wrong++;
