@@ -52,7 +52,7 @@ struct hf_child {
 	int pidfd;
 	int go;     /* writing a byte starts it; closing it does not */
 	int report; /* what exec said */
-	char **environ_before; /* of ours, for after its exec, if it shares our memory; else NULL */
+	char **environ_before; /* the parent's environ, put back after the child's exec; NULL: the child has memory of its own */
 };
 
 #define HF_CHILD_INIT { 0, -1, -1, -1, NULL }
