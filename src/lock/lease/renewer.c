@@ -82,6 +82,26 @@ static int send_order(int fd, const struct hf_renewer_order *order)
 	return send(fd, text.s, text.len, MSG_NOSIGNAL) == (ssize_t)text.len ? 0 : -errno;
 }
 
+int hf_renewer_spawn(char *const *argv, const char *why, int *ret_socket, pid_t *ret_pid, struct hf_err *err)
+{
+	AUTO_FD program = -1, ours = -1, theirs = -1;
+	char path[64];
+	int ends[2], r;
+
+	r = hf_program_open(HF_RENEW_PROGRAM, why, &program, err);
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+		return FAIL_SYS(err, "socketpair", HF_RENEW_PROGRAM);
+	ours = ends[0];
+	theirs = ends[1];
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", program);
+	if (hf_sys.spawn_session(path, argv, theirs, ret_pid) < 0)
+		return FAIL_SYS(err, "spawn", HF_RENEW_PROGRAM);
+	*ret_socket = fd_take(&ours);
+	return 0;
+}
+
 int hf_renewer_start(struct hf_renewer *renewer, const struct hf_proc_id *owner, int kill_owner, struct hf_err *err)
 {
 	char *argv[] = { (char[]){ HF_RENEW_PROGRAM }, (char *)(uintptr_t)hf_lock_name(renewer->lock), NULL };
@@ -91,22 +111,14 @@ int hf_renewer_start(struct hf_renewer *renewer, const struct hf_proc_id *owner,
 						.owner = owner, .token = hf_lock_token(renewer->lock),
 						.since = renewer->since.ns, .ttl_ns = renewer->ttl_ns,
 						.margin_ns = renewer->margin_ns, .kill_owner = kill_owner };
-	AUTO_FD program = -1, ours = -1, theirs = -1;
-	char path[64];
-	int ends[2], r;
+	AUTO_FD ours = -1;
+	int r;
 
 	if (renewer->fd >= 0)
 		return 0;
-	r = hf_program_open(HF_RENEW_PROGRAM, "a lock in a store of several machines needs this program", &program, err);
+	r = hf_renewer_spawn(argv, "a lock in a store of several machines needs this program", &ours, &renewer->pid, err);
 	if (r < 0)
 		return r;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
-		return FAIL_SYS(err, "socketpair", HF_RENEW_PROGRAM);
-	ours = ends[0];
-	theirs = ends[1];
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", program);
-	if (hf_sys.spawn_session(path, argv, theirs, &renewer->pid) < 0)
-		return FAIL_SYS(err, "spawn", HF_RENEW_PROGRAM);
 	r = send_order(ours, &order);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "send", HF_RENEW_PROGRAM);

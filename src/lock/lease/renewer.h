@@ -86,6 +86,9 @@ struct hf_renewer {
 /* Begins with the lease of a lock that was acquired just now. `grace_ns`: how long the work may take to end. Returns 0 or -errno. */
 int hf_renewer_begin(struct hf_renewer *renewer, struct hf_lock *lock, int64_t grace_ns, int64_t ttl_ns);
 
+/* Starts holdfast-renew with `argv`; `why` it is needed is said when it is missing. Its standard input is the other end of *ret_socket. */
+int hf_renewer_spawn(char *const *argv, const char *why, int *ret_socket, pid_t *ret_pid, struct hf_err *err);
+
 /* Starts the process for a lock whose owner is `owner`; nothing when it runs. With `kill`, it kills the owner at the end of the lease, too. */
 int hf_renewer_start(struct hf_renewer *renewer, const struct hf_proc_id *owner, int kill, struct hf_err *err);
 

@@ -30,21 +30,12 @@ int hf_fleet_is_store(const char *url)
 int hf_fleet_spawn(const char *name, int *ret_socket, struct hf_err *err)
 {
 	char *argv[] = { (char[]){ HF_RENEW_PROGRAM }, (char *)(uintptr_t)name, (char[]){ "session" }, NULL };
-	AUTO_FD program = -1, ours = -1, theirs = -1;
-	char path[64];
-	int ends[2], r;
+	AUTO_FD ours = -1;
 	pid_t pid;
+	int r = hf_renewer_spawn(argv, "a session in a store of several machines needs this program", &ours, &pid, err);
 
-	r = hf_program_open(HF_RENEW_PROGRAM, "a session in a store of several machines needs this program", &program, err);
 	if (r < 0)
 		return r;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
-		return FAIL_SYS(err, "socketpair", HF_RENEW_PROGRAM);
-	ours = ends[0];
-	theirs = ends[1];
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", program);
-	if (hf_sys.spawn_session(path, argv, theirs, &pid) < 0)
-		return FAIL_SYS(err, "spawn", HF_RENEW_PROGRAM);
 	/* It forks the watcher and exits. */
 	while (waitid(P_PID, (id_t)pid, &(siginfo_t){ 0 }, WEXITED) < 0 && errno == EINTR)
 		continue;
