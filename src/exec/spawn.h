@@ -31,9 +31,11 @@ struct hf_spawn {
 	void *enter_arg;
 	const struct hf_spawn_limits *limits; /* NULL: none */
 	/*
-	 * 1: the child shares our memory until its exec: none is copied, and none has to be copied back. For a process
+	 * 1: the child shares our memory until its exec, so that no page is copied. For a process
 	 * with one thread and one such child at a time. `spawn` and all it points to stay as they are until hf_spawn_result,
 	 * which follows hf_spawn_go immediately. Where that is not possible, or with `enter`, it is a copy as always.
+	 * Until the exec the kernel may end both for one: the OOM killer does, and before Linux 5.16 so does a signal that dumps core. The
+	 * supervisor then ends the session as after any death of its keeper.
 	 */
 	int shares_memory;
 };
