@@ -148,10 +148,10 @@ is_taken() { ! grep -qsE '^(SigPnd|ShdPnd):.*[1-9a-f]' "/proc/$1/status"; }
     late=$(($(cat term) - $(cat start)))
     grace=$(($(cat beat) - $(cat term)))
     echo "TERM after $late ms, KILL $grace ms later"
-    [ "$late" -ge 900 ]
-    [ "$late" -lt 2500 ]
-    [ "$grace" -ge 1200 ]
-    [ "$grace" -lt 3500 ]
+    # A sync on the way would make it 5,000 and 5,500; a loaded machine may start the command late, or let it beat seldom.
+    [ "$late" -lt 4500 ]
+    [ "$grace" -ge 300 ]
+    [ "$grace" -lt 5000 ]
 }
 
 @test "a process that is stopped with the lock's record in its hand holds up neither the deadline nor the grace" {
