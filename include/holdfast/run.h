@@ -113,7 +113,7 @@ HF_C_BEGIN
 #define HF_RUN_OUTLIVED_MAX 120               /* bytes of the names of what outlived a command */
 #define HF_RUN_NONE        (-1)               /* with HF_RUN_RESUME: not the stored duration, but none */
 #define HF_RUN_LOG_MAX     (64 << 20)         /* bytes of a run's log */
-#define HF_RUN_INPUT_MAX   (16 << 20)         /* bytes of standard input that `run --detach` keeps for its command */
+#define HF_RUN_INPUT_MAX   (16 << 20)         /* bytes of standard input that are kept for a command in the background and its resumes */
 #define HF_RUN_LOG_MIN     (64 << 10)         /* the least that may be asked for */
 #define HF_RUN_LOG_UNLIMITED UINT64_MAX
 #define HF_RUN_START_NS    (30 * HF_SEC)      /* for holdfast-supervise to answer hf_run_start */
@@ -199,7 +199,9 @@ struct hf_run_opts {
 	 * The wait for the lock is not part of it. 0: HF_RUN_START_NS. Not stored. */
 	int64_t start_ns;
 	/* hf_run_start: a file that the command reads as its standard input, in each attempt from its beginning; it must be one that can be
-	 * opened anew by /proc/self/fd, such as a memfd. Not with HF_RUN_TERMINAL. Not stored: a session that is resumed reads /dev/null. 0: none. */
+	 * opened anew by /proc/self/fd, such as a memfd. Not with HF_RUN_TERMINAL. It is kept with the session: one that is resumed, by either
+	 * function, reads it again from its beginning. What is larger than HF_RUN_INPUT_MAX is not kept, and a resume without another is
+	 * refused (HF_E_FORMAT), as it is when what was kept is lost. 0: none; with HF_RUN_RESUME: as it was. */
 	int input_fd;
 	/* Which outcomes `notify` is told: "change" (the first of a kind in this run, and one that repeats itself the 3rd, 9th, 27th time),
 	 * "failure" (as that, but no success), "always"; "start": that the command has been started, once for each run. Several of them with
@@ -223,6 +225,9 @@ struct hf_run_opts {
 	uint32_t pids_max;
 	uint32_t nice;             /* 1 to 19: how much others go before it */
 	const char *store;         /* where its name is kept as well, so that it is one session on all machines of that store; NULL: here alone (lock.h, docs/FLEET.md) */
+	/* What is kept of input_fd: set by the library alone. With HF_RUN_RESUME "" takes it back: the command reads the caller's standard
+	 * input, or in the background /dev/null. */
+	const char *input;
 };
 
 /* How an attempt ended. The words are what `ps` and the journal say. */
@@ -507,7 +512,7 @@ HF_API int hf_session_remove(struct hf_sessions *sessions, const char *name, uin
 struct hf_prune_opts {
 	size_t size;        /* sizeof(struct hf_prune_opts) */
 	int64_t older_ns;   /* ended longer ago than this; negative: age does not matter */
-	uint64_t max_bytes; /* the oldest, while all logs together are larger than this; 0: no limit */
+	uint64_t max_bytes; /* the oldest, while all logs, and inputs that are kept, together are larger than this; 0: no limit */
 	uint32_t keep;
 	int dry_run;        /* 1: only told, not removed */
 	void (*removed)(void *arg, const char *name, int64_t bytes); /* called with each; may be NULL */

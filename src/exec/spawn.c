@@ -84,7 +84,7 @@ static _Noreturn void child_main(const struct hf_spawn *spawn, pid_t parent, int
 	if (n != 1)
 		_exit(HF_EXIT_NO_FILE);
 	if (spawn->terminal) {
-		if (setpgid(0, 0) < 0 || tcsetpgrp(spawn->stdio[0], getpid()) < 0)
+		if (setpgid(0, 0) < 0 || tcsetpgrp(spawn->stdio[1], getpid()) < 0)
 			child_fail(report, errno);
 	} else {
 		/* The group may be gone, or of another session: then one of its own. */

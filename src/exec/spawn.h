@@ -18,7 +18,7 @@ struct hf_spawn {
 	char *const *argv;
 	char *const *envp;
 	int stdio[3];      /* -1: as it is */
-	int terminal;      /* 1: a group of its own, in front on stdio[0], which is our controlling terminal */
+	int terminal;      /* 1: a group of its own, in front on stdio[1], which is our controlling terminal (its input may be another) */
 	pid_t group;       /* process group to join; 0: a new one */
 	const sigset_t *mask;
 	struct hf_cgroup *cgroup; /* fd -1: none */

@@ -1,11 +1,13 @@
 /* run/options.c - options of a session. */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "hf/base/fail.h"
 #include "hf/run/options.h"
+#include "hf/run/session/record/input.h"
 #include "holdfast/lock.h"
 #include "holdfast/name.h"
 
@@ -36,6 +38,7 @@ const struct hf_option hf_options[] = {
 	{ "nice", "nice", HF_OPTION_COUNT, OF(nice) },
 	{ "store", "store", HF_OPTION_TEXT, OF(store) },
 	{ "stage", "stage", HF_OPTION_TEXT, OF(stage) },
+	{ "input", "standard input", HF_OPTION_TEXT, OF(input) },
 	{ "ttl_ns", "ttl", HF_OPTION_DURATION, OF(ttl_ns) },
 	{ "log_max", "log-max", HF_OPTION_SIZE, OF(log_max) },
 	{ "tree", "tree", HF_OPTION_TREE, OF(tree) },
@@ -207,6 +210,8 @@ int hf_options_check(const char *name, const struct hf_run_opts *o, struct hf_er
 	if (o->log_max && o->log_max < HF_RUN_LOG_MIN)
 		return FAIL(err, -EINVAL, "arguments", name, "a log's limit is at least %d bytes",
 			    HF_RUN_LOG_MIN);
+	if (o->input && o->input[0] && !hf_input_is_id(o->input, NULL))
+		return FAIL(err, -EINVAL, "arguments", name, "input is not for callers to set, but by \"\"");
 	if (o->stop_signal > (uint32_t)SIGRTMAX || o->nice > 19)
 		return FAIL(err, -EINVAL, "arguments", name, "there is no such signal, or nice is more than 19");
 	if (o->priority > HF_LOCK_PRIORITY_MAX)
@@ -328,6 +333,7 @@ static void add_duration(struct hf_buf *out, int64_t ns)
 static void add_value(const struct hf_option *option, struct hf_run_opts *o, struct hf_buf *out)
 {
 	int64_t number = hf_option_number(option, o);
+	uint64_t bytes;
 
 	hf_buf_add_char(out, ' ');
 	switch (option->kind) {
@@ -343,7 +349,10 @@ static void add_value(const struct hf_option *option, struct hf_run_opts *o, str
 			hf_buf_add_i64(out, number);
 		break;
 	case HF_OPTION_TEXT:
-		hf_buf_add_format(out, "'%s'", *hf_option_text(option, o));
+		if (option->at == OF(input) && hf_input_is_id(o->input, &bytes))
+			hf_buf_add_format(out, "of %" PRIu64 " bytes", bytes);
+		else
+			hf_buf_add_format(out, "'%s'", *hf_option_text(option, o));
 		break;
 	case HF_OPTION_TREE:
 	case HF_OPTION_TERM:

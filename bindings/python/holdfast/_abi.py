@@ -745,6 +745,7 @@ class hf_run_opts(Structure):
         ("pids_max", c_uint32),
         ("nice", c_uint32),
         ("store", c_char_p),
+        ("input", c_char_p),
     ]
 
 

@@ -128,7 +128,7 @@ static int check_limits(struct run *run)
 	if (run->log_max != NOT_GIVEN && run->log_max != 0 && run->detach && run->leave_running)
 		return cli_usage(run->cli, "what --leave-running leaves writes to the log itself; "
 					   "--log-max would not hold");
-	return check_words(run);
+	return run_stdin_check(run) == HF_EXIT_DONE ? check_words(run) : HF_EXIT_USAGE;
 }
 
 static uint32_t given(uint64_t count)
@@ -193,7 +193,7 @@ static int start(struct run *run, char **command, int32_t parent)
 	if (!state)
 		return status == HF_EXIT_OS ? HF_EXIT_AROUND : status;
 	fill_options(run, command);
-	status = run_spool(run);
+	status = run_stdin(run);
 	if (status == HF_EXIT_DONE)
 		status = run_more_begin(run->cli, &run->more, parent);
 	if (status != HF_EXIT_DONE)
@@ -235,6 +235,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		{ "verify-deadline", 0, OPTION_DURATION, &run.verify_ns, "DUR", "for the verifier (10m)" },
 		{ "detach", 'd', OPTION_FLAG, &run.detach, NULL, "in the background; output to the log" },
 		{ "terminal", 't', OPTION_FLAG, &run.terminal, NULL, "with --detach: a terminal of its own, for 'holdfast attach'" },
+		{ "stdin", 0, OPTION_TEXT, &run.stdin_word, "yes|no", "with --detach: read it for the command, or leave it alone (read, unless a loop reads it)" },
 		{ "log", 0, OPTION_FLAG, &run.log, NULL, "log all output, and go on when its reader goes away" },
 		{ "no-log", 0, OPTION_FLAG, &run.no_log, NULL, "do not log the output" },
 		{ "log-max", 0, OPTION_SIZE, &run.log_max, "SIZE", "what the log takes at most; the oldest goes (64M; 0: no limit)" },

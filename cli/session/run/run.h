@@ -18,7 +18,7 @@ struct run {
 	/* -1: not given; 0 then says that there is to be none. */
 	int64_t deadline_ns, idle_ns, hang_ns, grace_ns, verify_ns, every_ns, backoff_ns, backoff_max_ns;
 	uint64_t max_runs, max_depth, max_active, log_max, priority;
-	const char *tree_word, *term_word;
+	const char *tree_word, *term_word, *stdin_word;
 	char **env; /* to be freed, with what env_set has */
 	size_t n_set;
 	char **env_set; /* "NAME=VALUE" made of --env NAME */
@@ -35,8 +35,12 @@ struct run {
  */
 int run_words(struct run *run, int n, char **argv, char ***ret_command);
 
-/* With --detach: reads a pipe or file on standard input to its end, for the command. HF_EXIT_DONE, or the status after saying why. */
-int run_spool(struct run *run);
+/*
+ * What the command is to read as its standard input (--stdin): with --detach a pipe or file is read to its end first. The check says what
+ * cannot be. HF_EXIT_DONE, or the status after saying why.
+ */
+int run_stdin_check(const struct run *run);
+int run_stdin(struct run *run);
 
 /* It was not run, or not to its end: says why, and what to do. The exit status. */
 int run_fail(struct run *run, int r, const struct hf_run_report *report, const struct hf_err *err);

@@ -58,7 +58,8 @@ int cmd_restart(struct cli *cli, int argc, char **argv)
 		{ "grace", 0, OPTION_DURATION, &grace_ns, "DUR", "between TERM and KILL (the session's own)" },
 		{ 0 },
 	};
-	char resume[] = "--resume", detach[] = "--detach", *words[] = { NULL, resume, detach, NULL };
+	/* It has what it read before; what stands on standard input now is not meant for it. */
+	char resume[] = "--resume", detach[] = "--detach", no_stdin[] = "--stdin=no", *words[] = { NULL, resume, detach, no_stdin, NULL };
 	struct session_context context = { 0 };
 	struct hf_err err = HF_ERR_INIT;
 	int r, status, n = cli_options(cli, specs, argc, argv, 1, 1);
@@ -74,5 +75,5 @@ int cmd_restart(struct cli *cli, int argc, char **argv)
 	if (r < 0)
 		return cli_fail(cli, &err);
 	words[0] = argv[0];
-	return cmd_run(cli, 3, words);
+	return cmd_run(cli, 4, words);
 }

@@ -1,7 +1,8 @@
-/* cli/session/run/spool.c - what stands on standard input of `run --detach`, kept for the command. */
+/* cli/session/run/spool.c - run --stdin: what of standard input comes to a command in the background, and to one that is resumed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -13,17 +14,56 @@
 /* A pipe that nothing comes from for so long was not meant for the command. */
 #define FIRST_MS 2000
 
-/* Is there something to read, or an end? A pipe that stays open and says nothing is no input. */
-static int has_input(const struct run *run)
+/* What stands on standard input. */
+enum input {
+	INPUT_NONE,  /* a terminal, a device, an empty file, a pipe that has ended */
+	INPUT_FILE,  /* there is something to read, now or later */
+	INPUT_PIPE,
+};
+
+static enum input look(struct stat *ret)
+{
+	struct pollfd fd = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	if (fstat(STDIN_FILENO, ret) < 0)
+		return INPUT_NONE;
+	if (S_ISREG(ret->st_mode))
+		return lseek(STDIN_FILENO, 0, SEEK_CUR) < ret->st_size ? INPUT_FILE : INPUT_NONE;
+	if (!S_ISFIFO(ret->st_mode) && !S_ISSOCK(ret->st_mode))
+		return INPUT_NONE;
+	/* Ended, and with nothing left in it. */
+	if (S_ISFIFO(ret->st_mode) && poll(&fd, 1, 0) > 0 && !(fd.revents & POLLIN))
+		return INPUT_NONE;
+	return INPUT_PIPE;
+}
+
+/* Has the process that called us the same standard input, as a shell has in a loop that reads from it? */
+static int is_callers(const struct stat *st)
+{
+	struct stat callers;
+	char path[40];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/0", (int)getppid());
+	return stat(path, &callers) == 0 && callers.st_dev == st->st_dev && callers.st_ino == st->st_ino;
+}
+
+/* Without --stdin: is it for the command? One that is not is said, unless there is nothing in it. */
+static int is_for_command(const struct run *run)
 {
 	struct pollfd fd = { .fd = STDIN_FILENO, .events = POLLIN };
 	struct stat st;
+	enum input input = look(&st);
 
-	if (fstat(STDIN_FILENO, &st) < 0 || !(S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode)))
+	if (input == INPUT_NONE)
 		return 0;
-	if (poll(&fd, 1, FIRST_MS) > 0)
+	/* In a loop over the lines of a file, some of it has been read; of a pipe that cannot be told. */
+	if (input == INPUT_FILE ? lseek(STDIN_FILENO, 0, SEEK_CUR) > 0 : is_callers(&st)) {
+		cli_say(run->cli, "standard input is left to the caller, which may read it, too; --stdin yes gives it to the command");
+		return 0;
+	}
+	if (input == INPUT_FILE || poll(&fd, 1, FIRST_MS) > 0)
 		return 1;
-	cli_say(run->cli, "standard input is a pipe that stays open and has nothing in it; the command gets none (say so with </dev/null)");
+	cli_say(run->cli, "standard input stays open and has nothing in it; the command gets none (--stdin yes waits for it, --stdin no says so)");
 	return 0;
 }
 
@@ -48,16 +88,12 @@ static int copy(int to, size_t *ret_total)
 	}
 }
 
-int run_spool(struct run *run)
+static int spool(struct run *run)
 {
-	AUTO_FD fd = -1;
-	size_t total;
-	int r;
+	AUTO_FD fd = memfd_create("holdfast-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	size_t total = 0;
+	int r = fd < 0 ? -errno : copy(fd, &total);
 
-	if (!run->detach || run->terminal || !has_input(run))
-		return HF_EXIT_DONE;
-	fd = memfd_create("holdfast-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	r = fd < 0 ? -errno : copy(fd, &total);
 	if (r == -EFBIG)
 		return cli_usage(run->cli, "standard input has more than %d MiB; let the command read it from a file", HF_RUN_INPUT_MAX >> 20);
 	if (r < 0) {
@@ -68,5 +104,44 @@ int run_spool(struct run *run)
 	(void)fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	if (total > 0)
 		run->o.input_fd = fd_take(&fd);
+	else if (run->stdin_word)
+		run->o.input = "";
 	return HF_EXIT_DONE;
+}
+
+int run_stdin_check(const struct run *run)
+{
+	const char *word = run->stdin_word;
+
+	if (word && strcmp(word, "yes") != 0 && strcmp(word, "no") != 0)
+		return cli_usage(run->cli, "--stdin is yes or no, not '%s'", word);
+	if (word && run->terminal && strcmp(word, "yes") == 0)
+		return cli_usage(run->cli, "with --terminal the command reads what is typed there; --stdin yes cannot be");
+	return HF_EXIT_DONE;
+}
+
+/* --stdin no in the foreground: nothing of what runs now can read it. */
+static int close_stdin(const struct run *run)
+{
+	AUTO_FD null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (null >= 0 && dup2(null, STDIN_FILENO) >= 0)
+		return HF_EXIT_DONE;
+	cli_say(run->cli, "/dev/null: %s", strerrordesc_np(errno));
+	return HF_EXIT_AROUND;
+}
+
+int run_stdin(struct run *run)
+{
+	int is_yes = run->stdin_word && strcmp(run->stdin_word, "yes") == 0;
+	struct stat st;
+
+	if (run->stdin_word && !is_yes)
+		return run->detach ? HF_EXIT_DONE : close_stdin(run);
+	/* In the foreground the command has it as it is; one that is resumed then reads it, if there is anything. */
+	if (!run->detach && run->resume && (is_yes || look(&st) != INPUT_NONE))
+		run->o.input = "";
+	if (!run->detach || run->terminal || !(is_yes || is_for_command(run)))
+		return HF_EXIT_DONE;
+	return spool(run);
 }

@@ -41,6 +41,7 @@
 #include "hf/run/keeper/link.h"
 #include "hf/run/keeper/output/output.h"
 #include "hf/run/keeper/output/viewers.h"
+#include "hf/run/session/record/input.h"
 #include "hf/run/session/record/store.h"
 #include "hf/run/session/record/stored.h"
 #include "hf/run/session/notes/usage.h"
@@ -53,6 +54,8 @@ struct hf_keeper {
 	struct hf_run_opts o;      /* every default filled in */
 	struct hf_stored stored;   /* owns what a resumed session has of before */
 	uint64_t options_before;   /* checksum of what the run before ran with; 0: not known */
+	char input[HF_INPUT_ID_MAX]; /* what the command reads as its standard input, kept under this name; "": nothing that is given now */
+	int input_is_new;          /* that was written for this run */
 	int options_staged;        /* they are stored beside those of the run before, until the record names them */
 	const struct hf_stage *stage;
 	int detached;
@@ -193,6 +196,16 @@ int hf_keeper_store(struct hf_keeper *keeper, struct hf_err *err);
 
 /* Makes that what a resume gets (`is_on_record`: the record names it now), or drops it. */
 void hf_keeper_store_done(struct hf_keeper *keeper, int is_on_record);
+
+/* The standard input of a resumed session: that of the run before, unless one is given now. 0, or refused. */
+int hf_keeper_resume_input(struct hf_keeper *keeper, struct hf_err *err);
+
+/* Keeps the one that is given now beside that of the run before. And, when the record names it or never will, drops the other. */
+int hf_keeper_keep_input(struct hf_keeper *keeper, struct hf_err *err);
+void hf_keeper_input_done(struct hf_keeper *keeper, int is_on_record);
+
+/* For this attempt: the command reads it from its beginning. 0 or -errno. */
+int hf_keeper_give_input(struct hf_keeper *keeper);
 
 /* Makes the command's environment for this attempt. 0 or -errno. */
 int hf_keeper_environment(struct hf_keeper *keeper);

@@ -180,6 +180,9 @@ int hf_keeper_resume(struct hf_keeper *k, const struct hf_session_record *old, s
 	r = merge_env(k);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "memory", k->name);
+	r = hf_keeper_resume_input(k, err);
+	if (r < 0)
+		return hf_keeper_refuse(k, err);
 	k->o = hf_options_complete(&k->given);
 	hf_keeper_set_comm(k);
 	/* Before it is said where it is resumed: the path may lead elsewhere now, or nowhere. */
@@ -203,6 +206,8 @@ int hf_keeper_store(struct hf_keeper *k, struct hf_err *err)
 	char here[PATH_MAX];
 	int r = hf_keeper_enter_directory(k, err);
 
+	if (r == 0)
+		r = hf_keeper_keep_input(k, err);
 	if (r < 0)
 		return r;
 	/* Absolute, and as it is now: a resume may come from elsewhere. "": it is gone, and refused then. */
@@ -217,7 +222,9 @@ int hf_keeper_store(struct hf_keeper *k, struct hf_err *err)
 
 void hf_keeper_store_done(struct hf_keeper *k, int is_on_record)
 {
-	if (k->options_staged && !k->lost)
+	if (k->options_staged && !k->lost) {
 		hf_stored_settle(k->sessions, k->name, is_on_record);
+		hf_keeper_input_done(k, is_on_record);
+	}
 	k->options_staged = 0;
 }

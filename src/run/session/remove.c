@@ -19,6 +19,7 @@
 #include "hf/lock/store.h"
 #include "hf/run/session/log/log.h"
 #include "hf/run/session/notes/recent.h"
+#include "hf/run/session/record/input.h"
 #include "hf/run/session/remove.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/fd/poll.h"
@@ -140,6 +141,7 @@ static int note_ended(void *arg, const char *name)
 	struct all_ended *all = arg;
 	struct hf_log_figures log = { 0 };
 	struct hf_session_record record;
+	AUTO_FD dirfd = -1;
 	struct ended *one;
 
 	if (hf_session_load(all->sessions, name, &record, NULL) < 0 || record.phase != HF_PHASE_ENDED)
@@ -155,6 +157,8 @@ static int note_ended(void *arg, const char *name)
 	one = &all->list[all->n];
 	if (hf_log_measure(all->sessions, name, record.log, &log) < 0)
 		log.bytes = 0;
+	if (hf_session_dir(all->sessions, name, 0, &dirfd, NULL) == 0)
+		log.bytes += hf_input_measure(dirfd);
 	/* Where nobody saw its end, its start has to do. */
 	*one = (struct ended){ strdup(name), record.token, record.ended.ns ? record.ended.ns : record.started.ns, log.bytes };
 	if (!one->name)

@@ -163,34 +163,3 @@ got() { [ "$(cat got 2>/dev/null)" = "$1" ]; }
     expect 2 "$(libexec)/libexec/holdfast-supervise" </dev/null
     says "run --detach"
 }
-
-@test "detach: a pipe or file on standard input comes to the command, in each attempt from its beginning" {
-    echo "from a pipe" | hf run x --detach -- cat
-    expect 0 hf wait x
-    [ "$(hf logs x)" = "from a pipe" ]
-    seq 100000 >file
-    hf run x --detach --max-runs 2 --backoff 1ms -- md5sum <file
-    expect 0 hf wait x
-    [ "$(hf logs x | sort | uniq -c | awk '{ print $1, $2 }')" = "2 $(md5sum <file | cut -d' ' -f1)" ]
-    hf run x --detach -- cat </dev/null
-    expect 0 hf wait x
-    [ -z "$(hf logs x)" ]
-    # What a command does to it changes nothing.
-    echo kept | hf run x --detach --max-runs 2 --backoff 1ms -- bash -c 'cat; echo changed 2>/dev/null >/dev/stdin; true'
-    expect 0 hf wait x
-    [ "$(hf logs x | paste -sd,)" = kept,kept ]
-}
-
-@test "detach: more standard input than is kept is refused; an open pipe with nothing in it is said and left alone" {
-    head -c 17M /dev/zero >large
-    status=0
-    hf run x --detach -- cat <large 2>said || status=$?
-    [ "$status" -eq 2 ]
-    grep -q "more than 16 MiB" said
-    mkfifo pipe
-    exec 8<>pipe
-    hf run x --detach -- cat <&8 2>said
-    exec 8>&-
-    grep -q "stays open" said
-    expect 0 hf wait x
-}

@@ -63,6 +63,8 @@ static void every_option_arrives_as_it_was_given(void **state)
 
 		if (strcmp(option->key, "notify_on") == 0)
 			one.notify_on = "always"; /* one of three words */
+		else if (strcmp(option->key, "input") == 0)
+			one.input = "0123456789abcdef.17"; /* checksum and bytes */
 		else if (option->kind == HF_OPTION_TEXT)
 			*hf_option_text(option, &one) = "make \xff";
 		else

@@ -64,18 +64,8 @@ int hf_keeper_wants_pty(const struct hf_keeper *k)
 	       isatty(STDOUT_FILENO);
 }
 
-/* Anew, so that each attempt reads from the beginning. */
-static int open_input(int fd)
-{
-	char path[40];
-
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
 /* Captured output needs pipes, or a pty when the session is on a terminal. */
-static int open_output(struct hf_keeper *k)
+static int open_streams(struct hf_keeper *k)
 {
 	struct hf_link_news news = { .kind = HF_LINK_TERMINAL };
 	struct hf_mono limit = hf_mono_in(TERMINAL_NS);
@@ -83,11 +73,6 @@ static int open_output(struct hf_keeper *k)
 
 	k->output.log.attempt = k->record.attempt;
 	k->output.size = k->viewers.size;
-	if (k->detached && k->o.input_fd > 0 && !k->own_session) {
-		k->output.child[0] = open_input(k->o.input_fd);
-		if (k->output.child[0] < 0)
-			return k->output.child[0];
-	}
 	if (!hf_log_is_on(&k->output.log) && k->o.idle_ns == 0 && !k->own_session)
 		return 0;
 	r = hf_output_open(&k->output, k->own_session ? HF_OUTPUT_TERMINAL : HF_OUTPUT_PIPES);
@@ -184,9 +169,11 @@ static int let_go(struct hf_keeper *k, struct hf_child *child)
 static int start(struct hf_keeper *k, struct hf_child *child, struct hf_mono *ret_begun, int *ret_ours)
 {
 	struct hf_spawn spawn;
-	int r = open_output(k);
+	int r = open_streams(k);
 
 	*ret_ours = 1;
+	if (r == 0)
+		r = hf_keeper_give_input(k);
 	if (r == 0)
 		r = hf_keeper_ready(k);
 	/* It has what that says of the place that the command is to work in. */

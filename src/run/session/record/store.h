@@ -4,6 +4,7 @@
  *   sessions/<key>/session.jsonl   the record (record.h); the last line counts
  *   sessions/<key>/.session.jsonl.damaged   there is none, because a damaged one was put away
  *   sessions/<key>/command.json    the command, its options, directory and environment (stored.h)
+ *   sessions/<key>/input.*         what the command reads as its standard input (input.h)
  *   sessions/<key>/log.*           its output, and that of the run before (log.h)
  *
  * The holder of the session's lock may write; each append is made under the guard of that
