@@ -481,6 +481,8 @@ def attach_is_put_back(options):
 
 def attach_does_not_ask_again(options):
     background(r"printf 'A\033[6nB\033]11;?\033\\C\033[31mred\033[0m\033[?1049h\033P+q544e\033\\D\005E\n'; read -r l; printf 'LIVE\033[6n\n'; read -r l")
+    while b"E" not in subprocess.run([HOLDFAST, "logs", "x", "--raw"], check=True, stdout=subprocess.PIPE).stdout:
+        time.sleep(0.02)
     t = attach()
     t.expect("E\r\n")
     must(t, t.seen.startswith(b"AB" + b"C\x1b[31mred\x1b[0m\x1b[?1049hDE"), "what was shown again")
