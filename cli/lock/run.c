@@ -222,6 +222,9 @@ static int run_leased(struct run *run)
 	struct hf_proc_id id;
 	int r, go = 1, status = HF_EXIT_DONE;
 
+	/* The store answers while the command is forked. */
+	if (run->elsewhere)
+		hf_renewer_prepare(run->context.locks, run->o.ttl_ns);
 	r = hf_command_signals_take(&leased.signals);
 	if (r == 0)
 		r = start_leased(run->cli, run->name, run->command, &leased);

@@ -76,6 +76,8 @@ struct hf_forget {
 };
 
 struct hf_store_ops {
+	/* A lock with that lease will be acquired soon: what takes time may begin. NULL: nothing does. */
+	void (*prepare)(struct hf_store *store, int64_t ttl_ns);
 	int (*acquire)(struct hf_store *store, const struct hf_lock_request *request,
 		       uint64_t *ret_token, struct hf_holder *ret_blocker, struct hf_err *err);
 	int (*renew)(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token,

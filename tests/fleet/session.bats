@@ -74,7 +74,7 @@ next_is_alone() { hf h2 run -w 30s "$1" -- bash -c "$alone" x "$W/alone" true; }
 @test "control: a session that believes in its lease for too long is seen to overlap with the next one" {
     libexec=$BATS_TEST_TMPDIR/libexec
     mkdir -m 755 "$libexec"
-    cp "${HELPERS%/tests}"/libexec/{holdfast-supervise,libholdfast-etcd.so} "$libexec"
+    cp "${HELPERS%/tests}"/libexec/holdfast-supervise "$libexec"
     cp "$HELPERS/helper-late" "$libexec/holdfast-renew"
     on h1 env HOLDFAST_LIBEXEC="$libexec" "$HOLDFAST" run -d n -- bash -c "$alone" x "$W/alone" sleep 1000
     wait_until 20 test -s "$W/alone"

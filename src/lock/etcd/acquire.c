@@ -19,7 +19,7 @@
 
 #define SEARCH_EARLY_NS (50 * HF_MSEC)
 #define SEARCH_LATE_NS  HF_SEC
-#define SEARCH_MAX_NS   (60 * HF_SEC)
+#define SEARCH_MAX_NS   (600 * HF_SEC)
 #define DOWN_PAUSE_NS   (300 * HF_MSEC)
 
 static int places_before(const struct hf_etcd_attempt *a, const struct hf_etcd_state *state)
@@ -216,8 +216,13 @@ static int step(struct hf_etcd_attempt *a, struct hf_holder *ret_blocker, struct
 {
 	AUTO(hf_etcd_state_free) struct hf_etcd_state state = { 0 };
 	int64_t limit = a->request->mode == HF_LOCK_EXCLUSIVE ? 4 : HF_ETCD_HOLDS_MAX;
-	int r = hf_etcd_state_read(a->etcd, &a->keys, a->queued ? &a->mine : NULL, limit, &state, err);
+	int r = 0;
 
+	if (a->direct)
+		r = hf_attempt_take(a, err);
+	a->direct = 0;
+	if (r == 0)
+		r = hf_etcd_state_read(a->etcd, &a->keys, a->queued ? &a->mine : NULL, limit, &state, err);
 	if (r == 0)
 		r = decide(a, &state, ret_blocker, err);
 	if (r == 2)
@@ -246,6 +251,8 @@ int hf_etcd_acquire(struct hf_store *store, const struct hf_lock_request *reques
 	a.mine = (struct hf_place){ .mode = request->mode, .slots = request->slots,
 				    .owner = hf_etcd_owner_here(etcd, &request->owner),
 				    .waiter = hf_etcd_owner_here(etcd, &waiter) };
+	/* Of one that enters again it is not free. */
+	a.direct = !(request->flags & HF_LOCK_REENTRANT);
 	if (ret_blocker)
 		*ret_blocker = (struct hf_holder){ 0 };
 	while ((r = step(&a, ret_blocker, err)) == 0)

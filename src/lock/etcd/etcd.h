@@ -33,6 +33,20 @@
 #define HF_ETCD_CLUSTER_MAX 24
 #define HF_ETCD_TOKEN_MAX   256
 
+/* A hold that this handle has taken, as it was stored then: its release need not read it. */
+struct hf_etcd_taken {
+	uint64_t token;
+	int64_t create, mod, lease;
+	char place[20];
+};
+#define HF_ETCD_TAKEN_MAX 32
+
+struct hf_lease {
+	int64_t id;
+	int64_t ttl_ns;       /* as the server gave it, which may be longer */
+	struct hf_boot since; /* when the request was sent: it has not begun before */
+};
+
 struct hf_etcd {
 	struct hf_store base;
 	struct hf_etcd_config config;
@@ -49,6 +63,9 @@ struct hf_etcd {
 	unsigned endpoint;             /* the one that answered last */
 	char token[HF_ETCD_TOKEN_MAX]; /* of the user; "": none yet */
 	char cluster[HF_ETCD_CLUSTER_MAX]; /* "": not seen yet */
+	struct hf_etcd_taken taken[HF_ETCD_TAKEN_MAX];
+	unsigned next_taken;
+	struct hf_lease prepared; /* id 0: none; of the one thread that prepares and acquires */
 	_Atomic int n_taken;           /* locks that this handle acquired: worth looking for a deadlock early */
 };
 
@@ -97,6 +114,9 @@ int hf_etcd_call(struct hf_etcd *etcd, const char *path, const struct hf_buf *bo
 int hf_etcd_call_at(struct hf_etcd *etcd, unsigned endpoint, const char *path, const struct hf_buf *body,
 		    struct hf_answer *ret, struct hf_err *err);
 
+/* Sends it to the server that answered last, and does not wait for the answer where that can be left open. */
+void hf_etcd_tell(struct hf_etcd *etcd, const char *path, const struct hf_buf *body);
+
 /* Reports a refusal that the caller has no other use for. */
 int hf_etcd_refused(const struct hf_answer *answer, const char *op, const char *subject, struct hf_err *err);
 
@@ -111,14 +131,17 @@ json_t *hf_answer_response(const struct hf_answer *answer, size_t n, const char 
 
 /* -- leases (lease.c) ----------------------------------------------------------------- */
 
-struct hf_lease {
-	int64_t id;
-	int64_t ttl_ns;       /* as the server gave it, which may be longer */
-	struct hf_boot since; /* when the request was sent: it has not begun before */
-};
-
 /* A new lease of that many whole seconds, rounded up. */
 int hf_lease_grant(struct hf_etcd *etcd, int64_t ttl_ns, struct hf_lease *ret, struct hf_err *err);
+
+/* A lease that was given just now is as good as a new one. */
+#define HF_LEASE_FRESH_NS (HF_SEC / 2)
+
+/*
+ * The lease that hf_etcd_prepare has asked for, 1, or 0. Nobody has read the answer: if it was not given, what is put with it is refused. A
+ * server may give more time than it was asked for, never less.
+ */
+int hf_lease_prepared(struct hf_etcd *etcd, int64_t ttl_ns, struct hf_lease *ret);
 
 /* 0, with the term in which it was renewed; HF_E_STALE when there is no such lease. */
 int hf_lease_keep(struct hf_etcd *etcd, int64_t id, int64_t *ret_ttl_ns, uint64_t *ret_term, struct hf_err *err);
@@ -126,11 +149,15 @@ int hf_lease_keep(struct hf_etcd *etcd, int64_t id, int64_t *ret_ttl_ns, uint64_
 /* Ends it and deletes its keys. Its failure is of no consequence: it ends by itself. */
 void hf_lease_revoke(struct hf_etcd *etcd, int64_t id);
 
+/* The same without waiting for the answer: of a lease that has no keys any more. */
+void hf_lease_let_go(struct hf_etcd *etcd, int64_t id);
+
 /* How long it lasts; 0: it has ended; -1: not known. */
 int64_t hf_lease_left(struct hf_etcd *etcd, int64_t id);
 
 /* -- the parts of the table (store.h) --------------------------------------------------- */
 
+void hf_etcd_prepare(struct hf_store *store, int64_t ttl_ns);
 int hf_etcd_acquire(struct hf_store *store, const struct hf_lock_request *request, uint64_t *ret_token,
 		    struct hf_holder *ret_blocker, struct hf_err *err);
 int hf_etcd_renew(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token, int64_t ttl_ns,

@@ -14,12 +14,24 @@
 #define SETTLE_MIN_NS HF_SEC
 #define SETTLE_MAX_NS (3 * HF_SEC)
 
-/* A lease that was given just now is as good as a new one. */
-#define FRESH_NS (HF_SEC / 2)
-
 static int is_gone(const struct hf_etcd_hold *hold)
 {
 	return hold->create == 0;
+}
+
+/* That of a hold that did not come about, if it is as long as this one has to be. */
+static int lease_for_place(struct hf_etcd_attempt *a, int64_t ttl_ns, struct hf_err *err)
+{
+	struct hf_lease left = a->hold_lease;
+
+	a->hold_lease.id = 0;
+	if (left.id && left.ttl_ns == (ttl_ns + HF_SEC - 1) / HF_SEC * HF_SEC &&
+	    hf_boot_now().ns - left.since.ns < HF_LEASE_FRESH_NS) {
+		a->place_lease = left;
+		return 0;
+	}
+	hf_lease_let_go(a->etcd, left.id);
+	return hf_lease_grant(a->etcd, ttl_ns, &a->place_lease, err);
 }
 
 int hf_attempt_enqueue(struct hf_etcd_attempt *a, int64_t ttl_ns, struct hf_err *err)
@@ -30,7 +42,7 @@ int hf_attempt_enqueue(struct hf_etcd_attempt *a, int64_t ttl_ns, struct hf_err 
 	AUTO_FREE char *text = NULL;
 	char key[HF_ETCD_KEY_MAX];
 	struct hf_txn txn;
-	int r = hf_lease_grant(a->etcd, ttl_ns, &a->place_lease, err);
+	int r = lease_for_place(a, ttl_ns, err);
 
 	if (r < 0)
 		return r;
@@ -65,10 +77,10 @@ int hf_attempt_enqueue(struct hf_etcd_attempt *a, int64_t ttl_ns, struct hf_err 
 	return 0;
 }
 
-static uint64_t next_token(const struct hf_etcd_state *state, uint64_t above)
+static uint64_t next_token(uint64_t given, uint64_t above)
 {
 	uint64_t clock = (uint64_t)(hf_wall_now().ns / HF_USEC);
-	uint64_t last = state->token > above ? state->token : above;
+	uint64_t last = given > above ? given : above;
 
 	return last + 1 > clock ? last + 1 : clock;
 }
@@ -77,31 +89,88 @@ static int lease_for_hold(struct hf_etcd_attempt *a, struct hf_err *err)
 {
 	int64_t want = (a->request->ttl_ns + HF_SEC - 1) / HF_SEC * HF_SEC;
 
-	if (a->hold_lease.id && hf_boot_now().ns - a->hold_lease.since.ns < FRESH_NS)
+	if (a->hold_lease.id && hf_boot_now().ns - a->hold_lease.since.ns < HF_LEASE_FRESH_NS)
 		return 0;
 	if (a->queued && a->place_lease.id && a->place_lease.ttl_ns >= want &&
-	    hf_boot_now().ns - a->place_lease.since.ns < FRESH_NS) {
+	    hf_boot_now().ns - a->place_lease.since.ns < HF_LEASE_FRESH_NS) {
 		a->hold_lease = a->place_lease;
 		return 0;
 	}
 	if (a->hold_lease.id && a->hold_lease.id != a->place_lease.id)
-		hf_lease_revoke(a->etcd, a->hold_lease.id);
+		hf_lease_let_go(a->etcd, a->hold_lease.id);
 	a->hold_lease.id = 0;
+	if (hf_lease_prepared(a->etcd, a->request->ttl_ns, &a->hold_lease))
+		return 0;
 	return hf_lease_grant(a->etcd, a->request->ttl_ns, &a->hold_lease, err);
 }
 
-static void write_grant(struct hf_buf *body, const struct hf_etcd_attempt *a, const struct hf_etcd_state *state,
-			const struct hf_etcd_hold *hold, const char *place_text, const char *hold_text)
+/* A hold on its way: what is to be stored of it. */
+struct draft {
+	struct hf_etcd_hold hold;
+	char place_key[HF_ETCD_KEY_MAX], hold_key[HF_ETCD_KEY_MAX];
+	char *place_text, *hold_text;
+};
+
+static void draft_done(struct draft *d)
 {
-	char key[HF_ETCD_KEY_MAX], old[HF_ETCD_KEY_MAX], last[80];
+	free(d->place_text);
+	free(d->hold_text);
+}
+
+/* With a lease, a name for the place where it has none yet, and a token above `given`. */
+static int draft_hold(struct hf_etcd_attempt *a, uint64_t given, struct draft *d, struct hf_err *err)
+{
+	struct hf_place place;
+	int r = lease_for_hold(a, err);
+
+	if (r < 0)
+		return r;
+	if (!a->queued)
+		(void)snprintf(a->mine.id, sizeof(a->mine.id), "%016llx", (unsigned long long)a->hold_lease.id);
+	place = a->mine;
+	place.holds = 1;
+	place.token = next_token(given, a->request->above);
+	d->hold = (struct hf_etcd_hold){ .token = place.token, .lease = a->hold_lease.id, .mode = a->request->mode,
+					 .slots = a->request->slots, .count = 1, .flags = a->request->flags,
+					 .ttl_ns = a->hold_lease.ttl_ns, .since_ms = hf_wall_now().ns / HF_MSEC,
+					 .n_owners = 1, .owners = { a->mine.owner } };
+	memcpy(d->hold.place, a->mine.id, sizeof(d->hold.place));
+	hf_etcd_place_key(&a->keys, a->mine.id, d->place_key);
+	hf_etcd_hold_key(&a->keys, place.token, d->hold_key);
+	d->place_text = hf_place_text(&place);
+	d->hold_text = hf_hold_text(&d->hold);
+	return d->place_text && d->hold_text ? 0 : hf_fail_sys(err, ENOMEM, "memory", a->request->lock.name);
+}
+
+/* Tokens have as many digits as any can have, so that the order of their texts is theirs. */
+#define LAST_TOKEN "{\"v\":1,\"token\":\"%020llu\""
+
+static void put_hold(struct hf_txn *txn, const struct hf_etcd_attempt *a, const struct draft *d)
+{
+	char last[80];
+
+	hf_txn_put(txn, d->place_key, d->place_text, a->hold_lease.id);
+	(void)snprintf(last, sizeof(last), LAST_TOKEN ",\"slots\":%u}", (unsigned long long)d->hold.token, d->hold.slots);
+	hf_txn_put(txn, a->keys.last, last, 0);
+	hf_txn_put(txn, d->hold_key, d->hold_text, 0);
+}
+
+static void compare_place(struct hf_txn *txn, const struct hf_etcd_attempt *a, const struct draft *d)
+{
+	if (a->queued)
+		hf_txn_compare(txn, "CREATE", d->place_key, a->mine.create);
+	else
+		hf_txn_compare_empty(txn, a->keys.queue, a->keys.queue_end);
+}
+
+static void write_grant(struct hf_buf *body, const struct hf_etcd_attempt *a, const struct hf_etcd_state *state,
+			const struct draft *d)
+{
+	char old[HF_ETCD_KEY_MAX];
 	struct hf_txn txn;
 
-	hf_etcd_place_key(&a->keys, a->mine.id, key);
 	hf_txn_begin(&txn, body);
-	if (a->queued)
-		hf_txn_compare(&txn, "CREATE", key, a->mine.create);
-	else
-		hf_txn_compare_empty(&txn, a->keys.queue, a->keys.queue_end);
+	compare_place(&txn, a, d);
 	hf_txn_compare(&txn, "MOD", a->keys.last, state->last_mod);
 	for (size_t i = 0; i < state->n_holds; i++)
 		if (is_gone(&state->holds[i])) {
@@ -109,19 +178,14 @@ static void write_grant(struct hf_buf *body, const struct hf_etcd_attempt *a, co
 			hf_txn_compare(&txn, "MOD", old, state->holds[i].mod);
 		}
 	hf_txn_then(&txn);
-	hf_txn_put(&txn, key, place_text, a->hold_lease.id);
-	(void)snprintf(last, sizeof(last), "{\"v\":1,\"token\":\"%llu\",\"slots\":%u}", (unsigned long long)hold->token,
-		       hold->slots);
-	hf_txn_put(&txn, a->keys.last, last, 0);
-	hf_etcd_hold_key(&a->keys, hold->token, old);
-	hf_txn_put(&txn, old, hold_text, 0);
+	put_hold(&txn, a, d);
 	for (size_t i = 0; i < state->n_holds; i++)
 		if (is_gone(&state->holds[i])) {
 			hf_etcd_hold_key(&a->keys, state->holds[i].token, old);
 			hf_txn_delete(&txn, old);
 		}
 	hf_txn_else(&txn);
-	hf_txn_range(&txn, &(struct hf_range){ .key = key });
+	hf_txn_range(&txn, &(struct hf_range){ .key = d->place_key });
 	hf_txn_end(&txn);
 }
 
@@ -175,12 +239,14 @@ static int settle(struct hf_etcd_attempt *a, const struct hf_etcd_hold *hold, in
 	}
 }
 
+/* `create` of the place, `mod` of what the grant wrote. As hf_attempt_grant. */
 static int granted(struct hf_etcd_attempt *a, const struct hf_etcd_state *state, struct hf_etcd_hold *hold, int64_t create,
-		   struct hf_err *err)
+		   int64_t mod, struct hf_err *err)
 {
 	int r;
 
 	hold->create = create;
+	hold->mod = mod;
 	a->mine.create = create;
 	a->queued = 1;
 	r = settle(a, hold, note_losses(a, state), err);
@@ -195,7 +261,22 @@ static int granted(struct hf_etcd_attempt *a, const struct hf_etcd_state *state,
 		return r;
 	a->token = hold->token;
 	a->place_lease.id = 0;
+	hf_etcd_remember(a->etcd, hold);
 	return 1;
+}
+
+/* Sends the transaction of a grant. 1: there is an answer; 0: the lease has ended, and nothing was done; or a failure. */
+static int ask_grant(struct hf_etcd_attempt *a, const struct hf_buf *body, struct hf_answer *answer, struct hf_err *err)
+{
+	int r = hf_etcd_call(a->etcd, "/v3/kv/txn", body, answer, err);
+
+	if (r < 0)
+		return r;
+	if (answer->code == HF_GRPC_NOT_FOUND) {
+		a->hold_lease.id = 0;
+		return 0;
+	}
+	return answer->code == HF_GRPC_OK ? 1 : hf_etcd_refused(answer, "acquire", a->request->lock.name, err);
 }
 
 int hf_attempt_grant(struct hf_etcd_attempt *a, const struct hf_etcd_state *state, struct hf_err *err)
@@ -203,46 +284,81 @@ int hf_attempt_grant(struct hf_etcd_attempt *a, const struct hf_etcd_state *stat
 	AUTO(hf_answer_done) struct hf_answer answer = HF_ANSWER_INIT;
 	AUTO(hf_buf_done) struct hf_buf body = HF_BUF_INIT;
 	AUTO(hf_kv_done) struct hf_kv kv = HF_KV_INIT;
-	AUTO_FREE char *place_text = NULL, *hold_text = NULL;
-	struct hf_etcd_hold hold;
+	AUTO(draft_done) struct draft d = { 0 };
 	struct hf_place place;
-	int r = lease_for_hold(a, err);
+	int r = draft_hold(a, state->token, &d, err);
 
 	if (r < 0)
 		return r;
-	if (!a->queued)
-		(void)snprintf(a->mine.id, sizeof(a->mine.id), "%016llx", (unsigned long long)a->hold_lease.id);
-	place = a->mine;
-	place.holds = 1;
-	place.token = next_token(state, a->request->above);
-	hold = (struct hf_etcd_hold){ .token = place.token, .lease = a->hold_lease.id, .mode = a->request->mode,
-				      .slots = a->request->slots, .count = 1, .flags = a->request->flags,
-				      .ttl_ns = a->hold_lease.ttl_ns, .since_ms = hf_wall_now().ns / HF_MSEC,
-				      .n_owners = 1, .owners = { a->mine.owner } };
-	memcpy(hold.place, a->mine.id, sizeof(hold.place));
-	place_text = hf_place_text(&place);
-	hold_text = hf_hold_text(&hold);
-	if (!place_text || !hold_text)
-		return hf_fail_sys(err, ENOMEM, "memory", a->request->lock.name);
-	write_grant(&body, a, state, &hold, place_text, hold_text);
-	r = hf_etcd_call(a->etcd, "/v3/kv/txn", &body, &answer, err);
-	if (r < 0)
+	write_grant(&body, a, state, &d);
+	r = ask_grant(a, &body, &answer, err);
+	if (r <= 0)
 		return r;
-	/* The lease has ended: nothing of the transaction was done. */
-	if (answer.code == HF_GRPC_NOT_FOUND) {
-		a->hold_lease.id = 0;
-		return 0;
-	}
-	if (answer.code != HF_GRPC_OK)
-		return hf_etcd_refused(&answer, "acquire", a->request->lock.name, err);
 	if (hf_answer_succeeded(&answer))
-		return granted(a, state, &hold, a->queued ? a->mine.create : answer.revision, err);
+		return granted(a, state, &d.hold, a->queued ? a->mine.create : answer.revision, answer.revision, err);
 	/* A try whose answer was lost had done it already. */
 	if (hf_kv_read(hf_answer_response(&answer, 0, "response_range"), 0, &kv)) {
 		hf_place_read(&kv, &place);
-		if (place.holds && place.readable && place.token == hold.token)
-			return granted(a, state, &hold, place.create, err);
+		if (place.holds && place.readable && place.token == d.hold.token)
+			return granted(a, state, &d.hold, place.create, kv.mod, err);
 	}
+	return 0;
+}
+
+/* -- without looking first -------------------------------------------------------------------- */
+
+/* The last token is compared as text, so it need not be known. */
+static void write_take(struct hf_buf *body, const struct hf_etcd_attempt *a, const struct draft *d)
+{
+	char above[64];
+	struct hf_txn txn;
+
+	(void)snprintf(above, sizeof(above), LAST_TOKEN, (unsigned long long)d->hold.token);
+	hf_txn_begin(&txn, body);
+	compare_place(&txn, a, d);
+	hf_txn_compare_empty(&txn, a->keys.holds, a->keys.holds_end);
+	hf_txn_compare_less(&txn, a->keys.last, above);
+	hf_txn_then(&txn);
+	put_hold(&txn, a, d);
+	hf_txn_else(&txn);
+	hf_txn_range(&txn, &(struct hf_range){ .key = d->hold_key });
+	hf_txn_end(&txn);
+}
+
+/* It was not free. The lease is good for the next step. */
+static void drop_draft(struct hf_etcd_attempt *a, int repeated)
+{
+	if (a->queued)
+		return;
+	a->mine.id[0] = '\0';
+	/* A try that is still on its way may yet take the lock: its lease must be gone before. */
+	if (repeated) {
+		hf_lease_revoke(a->etcd, a->hold_lease.id);
+		a->hold_lease.id = 0;
+	}
+}
+
+int hf_attempt_take(struct hf_etcd_attempt *a, struct hf_err *err)
+{
+	AUTO(hf_answer_done) struct hf_answer answer = HF_ANSWER_INIT;
+	AUTO(hf_buf_done) struct hf_buf body = HF_BUF_INIT;
+	AUTO(hf_kv_done) struct hf_kv kv = HF_KV_INIT;
+	AUTO(draft_done) struct draft d = { 0 };
+	const struct hf_etcd_state nobody = { 0 };
+	int r = draft_hold(a, 0, &d, err);
+
+	if (r < 0)
+		return r;
+	write_take(&body, a, &d);
+	r = ask_grant(a, &body, &answer, err);
+	if (r <= 0)
+		return r;
+	if (hf_answer_succeeded(&answer))
+		return granted(a, &nobody, &d.hold, a->queued ? a->mine.create : answer.revision, answer.revision, err);
+	/* A try whose answer was lost had done it already, with this token; what it wrote it wrote at one revision. */
+	if (hf_kv_read(hf_answer_response(&answer, 0, "response_range"), 0, &kv) && strcmp(kv.value.s, d.hold_text) == 0)
+		return granted(a, &nobody, &d.hold, a->queued ? a->mine.create : kv.create, kv.mod, err);
+	drop_draft(a, answer.repeated);
 	return 0;
 }
 
@@ -272,7 +388,7 @@ void hf_attempt_leave(struct hf_etcd_attempt *a)
 		(void)hf_etcd_call(a->etcd, "/v3/kv/txn", &body, &answer, NULL);
 	}
 	if (a->place_lease.id != a->hold_lease.id)
-		hf_lease_revoke(a->etcd, a->place_lease.id);
-	hf_lease_revoke(a->etcd, a->hold_lease.id);
+		hf_lease_let_go(a->etcd, a->place_lease.id);
+	hf_lease_let_go(a->etcd, a->hold_lease.id);
 	a->queued = 0;
 }

@@ -106,6 +106,14 @@ int hf_etcd_hold_rewrite(struct hf_etcd *etcd, const struct hf_etcd_keys *keys, 
 int hf_etcd_prove(struct hf_etcd *etcd, const struct hf_etcd_keys *keys, const struct hf_etcd_hold *hold,
 		  struct hf_lease *ret, struct hf_err *err)
 {
+	struct hf_place place;
+
+	return hf_etcd_prove_place(etcd, keys, hold, &place, ret, err);
+}
+
+int hf_etcd_prove_place(struct hf_etcd *etcd, const struct hf_etcd_keys *keys, const struct hf_etcd_hold *hold,
+			struct hf_place *ret_place, struct hf_lease *ret, struct hf_err *err)
+{
 	char key[HF_ETCD_KEY_MAX];
 
 	hf_etcd_place_key(keys, hold->place, key);
@@ -129,11 +137,43 @@ int hf_etcd_prove(struct hf_etcd *etcd, const struct hf_etcd_keys *keys, const s
 		if (!hf_kv_read(answer.json, 0, &kv) || kv.create != hold->create)
 			return FAIL(err, HF_E_STALE, "renew", "etcd", "the lock was taken away");
 		if (answer.term == term) {
+			hf_place_read(&kv, ret_place);
 			*ret = (struct hf_lease){ .id = hold->lease, .ttl_ns = ttl_ns, .since = sent };
 			return 0;
 		}
 	}
 	return FAIL(err, HF_E_STORE, "renew", "etcd", "the cluster changes its leader; the renewal is not proven");
+}
+
+/* -- what this handle has taken ------------------------------------------------------------- */
+
+void hf_etcd_remember(struct hf_etcd *etcd, const struct hf_etcd_hold *hold)
+{
+	struct hf_etcd_taken *to;
+
+	(void)pthread_mutex_lock(&etcd->mutex);
+	to = &etcd->taken[etcd->next_taken++ % HF_ETCD_TAKEN_MAX];
+	*to = (struct hf_etcd_taken){ .token = hold->token, .create = hold->create, .mod = hold->mod, .lease = hold->lease };
+	hf_copy_text(to->place, sizeof(to->place), hold->place);
+	(void)pthread_mutex_unlock(&etcd->mutex);
+}
+
+int hf_etcd_recall(struct hf_etcd *etcd, uint64_t token, struct hf_etcd_hold *ret)
+{
+	int found = 0;
+
+	(void)pthread_mutex_lock(&etcd->mutex);
+	for (int i = 0; i < HF_ETCD_TAKEN_MAX && !found; i++) {
+		const struct hf_etcd_taken *from = &etcd->taken[i];
+
+		if (token == 0 || from->token != token)
+			continue;
+		*ret = (struct hf_etcd_hold){ .token = token, .create = from->create, .mod = from->mod, .lease = from->lease, .count = 1 };
+		hf_copy_text(ret->place, sizeof(ret->place), from->place);
+		found = 1;
+	}
+	(void)pthread_mutex_unlock(&etcd->mutex);
+	return found;
 }
 
 /* -- the dead of this machine --------------------------------------------------------------- */
@@ -154,7 +194,7 @@ static int remove_place(struct hf_etcd *etcd, const struct hf_etcd_keys *keys, c
 	hf_txn_end(&txn);
 	if (hf_etcd_call(etcd, "/v3/kv/txn", &body, &answer, NULL) < 0 || answer.code != HF_GRPC_OK)
 		return 0;
-	hf_lease_revoke(etcd, lease);
+	hf_lease_let_go(etcd, lease);
 	return 1;
 }
 

@@ -48,6 +48,35 @@ int hf_lease_grant(struct hf_etcd *etcd, int64_t ttl_ns, struct hf_lease *ret, s
 	return 0;
 }
 
+void hf_etcd_prepare(struct hf_store *store, int64_t ttl_ns)
+{
+	struct hf_etcd *etcd = hf_etcd_of(store);
+	AUTO(hf_buf_done) struct hf_buf body = HF_BUF_INIT;
+	int64_t seconds = (ttl_ns + HF_SEC - 1) / HF_SEC;
+	struct hf_lease lease = { .id = new_id(), .ttl_ns = seconds * HF_SEC, .since = hf_boot_now() };
+
+	/* One that has to log in first would only be refused. */
+	if (!etcd->module->tell || etcd->config.user[0] || etcd->prepared.id)
+		return;
+	hf_buf_add_format(&body, "{\"TTL\":\"%lld\",\"ID\":\"%lld\"}", (long long)seconds, (long long)lease.id);
+	hf_etcd_tell(etcd, "/v3/lease/grant", &body);
+	etcd->prepared = lease;
+}
+
+int hf_lease_prepared(struct hf_etcd *etcd, int64_t ttl_ns, struct hf_lease *ret)
+{
+	struct hf_lease lease = etcd->prepared;
+
+	etcd->prepared.id = 0;
+	if (lease.id && lease.ttl_ns == (ttl_ns + HF_SEC - 1) / HF_SEC * HF_SEC &&
+	    hf_boot_now().ns - lease.since.ns < HF_LEASE_FRESH_NS) {
+		*ret = lease;
+		return 1;
+	}
+	hf_lease_let_go(etcd, lease.id);
+	return 0;
+}
+
 int hf_lease_keep(struct hf_etcd *etcd, int64_t id, int64_t *ret_ttl_ns, uint64_t *ret_term, struct hf_err *err)
 {
 	AUTO(hf_answer_done) struct hf_answer answer = HF_ANSWER_INIT;
@@ -79,6 +108,16 @@ void hf_lease_revoke(struct hf_etcd *etcd, int64_t id)
 		return;
 	hf_buf_add_format(&body, "{\"ID\":\"%lld\"}", (long long)id);
 	(void)hf_etcd_call(etcd, "/v3/lease/revoke", &body, &answer, NULL);
+}
+
+void hf_lease_let_go(struct hf_etcd *etcd, int64_t id)
+{
+	AUTO(hf_buf_done) struct hf_buf body = HF_BUF_INIT;
+
+	if (id == 0)
+		return;
+	hf_buf_add_format(&body, "{\"ID\":\"%lld\"}", (long long)id);
+	hf_etcd_tell(etcd, "/v3/lease/revoke", &body);
 }
 
 int64_t hf_lease_left(struct hf_etcd *etcd, int64_t id)

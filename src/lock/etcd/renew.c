@@ -23,31 +23,55 @@ static int replace_lease(struct hf_etcd_found *f, const struct hf_etcd_hold *hol
 	return r;
 }
 
-int hf_etcd_renew_proven(struct hf_etcd *etcd, const struct hf_lock_ref *lock, uint64_t token, struct hf_lease *ret,
-			 struct hf_err *err)
+/* Reads the hold of `token`; refuses what is not current. */
+static int read_kept(struct hf_etcd *etcd, const struct hf_lock_ref *lock, uint64_t token, struct hf_etcd_kept *ret, struct hf_err *err)
+{
+	AUTO(hf_etcd_found_done) struct hf_etcd_found f = { 0 };
+	struct hf_etcd_hold *hold = NULL;
+	int r = hf_etcd_found_read(&etcd->base, lock, &f, err);
+
+	if (r == 0)
+		r = hf_etcd_found_current(&f, "renew", token, &hold, err);
+	if (r < 0)
+		return r;
+	ret->keys = f.keys;
+	ret->hold = *hold;
+	ret->known = 1;
+	return 0;
+}
+
+/* A proof failed on what was read just now. 0: the hold has another lease by now; else it is lost. */
+static int check_lease(struct hf_etcd *etcd, const struct hf_lock_ref *lock, uint64_t token, int64_t lease, struct hf_err *err)
+{
+	AUTO(hf_etcd_found_done) struct hf_etcd_found f = { 0 };
+	const struct hf_etcd_hold *hold;
+	int r = hf_etcd_found_read(&etcd->base, lock, &f, err);
+
+	if (r < 0)
+		return r;
+	hold = hf_etcd_found_hold(&f, token);
+	if (!hold || hold->create == 0 || hold->lease == lease)
+		return hf_etcd_found_refuse(&f, HF_E_STALE, "renew", "its lease has ended, or it was broken", err);
+	return 0;
+}
+
+int hf_etcd_renew_proven(struct hf_etcd *etcd, const struct hf_lock_ref *lock, uint64_t token, struct hf_etcd_kept *kept,
+			 struct hf_lease *ret, struct hf_err *err)
 {
 	for (int i = 0; i < HF_ETCD_CHANGES_MAX; i++) {
-		AUTO(hf_etcd_found_done) struct hf_etcd_found f = { 0 };
-		struct hf_etcd_hold *hold = NULL;
-		int64_t before;
-		int r = hf_etcd_found_read(&etcd->base, lock, &f, err);
+		int was_known = kept->known;
+		int r = was_known ? 0 : read_kept(etcd, lock, token, kept, err);
 
-		if (r == 0)
-			r = hf_etcd_found_current(&f, "renew", token, &hold, err);
 		if (r < 0)
 			return r;
-		before = hold->lease;
-		r = hf_etcd_prove(etcd, &f.keys, hold, ret, err);
+		r = hf_etcd_prove_place(etcd, &kept->keys, &kept->hold, &kept->place, ret, err);
 		if (r != HF_E_STALE)
 			return r;
-		/* Another lease may have taken its place: its length was changed. */
-		hf_etcd_state_free(&f.state);
-		r = hf_etcd_found_read(&etcd->base, lock, &f, err);
-		hold = r == 0 ? hf_etcd_found_hold(&f, token) : NULL;
-		if (r < 0)
+		kept->known = 0;
+		if (!was_known)
+			r = check_lease(etcd, lock, token, kept->hold.lease, err);
+		if (!was_known && r < 0)
 			return r;
-		if (!hold || hold->create == 0 || hold->lease == before)
-			return hf_etcd_found_refuse(&f, HF_E_STALE, "renew", "its lease has ended, or it was broken", err);
 	}
 	return FAIL(err, HF_E_STORE, "renew", lock->name, "it keeps changing");
 }
@@ -55,6 +79,7 @@ int hf_etcd_renew_proven(struct hf_etcd *etcd, const struct hf_lock_ref *lock, u
 int hf_etcd_renew(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token, int64_t ttl_ns, struct hf_err *err)
 {
 	int64_t whole = (ttl_ns + HF_SEC - 1) / HF_SEC * HF_SEC;
+	struct hf_etcd_kept kept = { 0 };
 	struct hf_lease lease;
 
 	for (int i = 0; i < HF_ETCD_CHANGES_MAX && ttl_ns > 0; i++) {
@@ -72,7 +97,7 @@ int hf_etcd_renew(struct hf_store *store, const struct hf_lock_ref *lock, uint64
 		if (r != 0)
 			return r < 0 ? r : 0;
 	}
-	return hf_etcd_renew_proven(hf_etcd_of(store), lock, token, &lease, err);
+	return hf_etcd_renew_proven(hf_etcd_of(store), lock, token, &kept, &lease, err);
 }
 
 int hf_etcd_abandon(struct hf_etcd *etcd, const struct hf_lock_ref *lock, uint64_t token, struct hf_err *err)

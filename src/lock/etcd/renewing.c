@@ -140,18 +140,27 @@ static int end_released(const struct hf_renewing *w, int asked)
 	return r == 0 ? HF_EXIT_DONE : HF_EXIT_OS;
 }
 
+static void hear_asked(struct hf_renewing *w, const char *asked)
+{
+	if (!w->hooks || !asked[0] || strcmp(asked, w->asked) == 0)
+		return;
+	hf_copy_text(w->asked, sizeof(w->asked), asked);
+	w->hooks->asked(w->arg, w->asked);
+}
+
 /* 0: goes on; else what to exit with, plus one. */
 static int renew(struct hf_renewing *w)
 {
 	struct hf_err err = HF_ERR_INIT;
 	struct hf_lease lease;
-	int r = hf_etcd_renew_proven(w->etcd, &w->lock, w->token, &lease, &err);
+	int r = hf_etcd_renew_proven(w->etcd, &w->lock, w->token, &w->kept, &lease, &err);
 
 	if (r == 0) {
 		w->since = lease.since;
 		w->ttl_ns = lease.ttl_ns;
 		w->next = hf_mono_in(w->ttl_ns / 3);
 		hf_renewing_tell(w, HF_RENEWER_PROVEN, NULL);
+		hear_asked(w, w->kept.place.asked);
 		return 0;
 	}
 	if (r == HF_E_STALE || left(w) <= 0)
@@ -178,14 +187,6 @@ static int hear(struct hf_renewing *w)
 	return 0;
 }
 
-static void hear_asked(struct hf_renewing *w, const char *asked)
-{
-	if (!w->hooks || !asked[0] || strcmp(asked, w->asked) == 0)
-		return;
-	hf_copy_text(w->asked, sizeof(w->asked), asked);
-	w->hooks->asked(w->arg, w->asked);
-}
-
 /* How long nothing has to be done. */
 static int64_t quiet_for(const struct hf_renewing *w)
 {
@@ -196,7 +197,7 @@ static int64_t quiet_for(const struct hf_renewing *w)
 	return w->hooks && w->socket < 0 && ns > GONE_NS ? GONE_NS : ns;
 }
 
-/* One watch of the place; a new one is opened whenever it has said something. */
+/* One watch of the place; a new one is opened when it has said something, has ended, or its server does not answer. */
 static int watch_once(struct hf_renewing *w)
 {
 	AUTO(hf_watch_close) struct hf_watch watch = { 0 };
@@ -227,10 +228,16 @@ static int watch_once(struct hf_renewing *w)
 			return end_released(w, 1) + 1;
 		if (left(w) <= 0 && hf_mono_left(w->next) > 0)
 			w->next = hf_mono_now();
-		if (r > 0 || hf_mono_left(w->next) == 0)
+		if (r > 0)
 			return renew(w);
-		if (ended && sleep_ns > 0)
-			return 0; /* try to watch again */
+		if (hf_mono_left(w->next) == 0) {
+			int status = renew(w);
+
+			if (status != 0 || ended || r < 0 || !hf_watch_is_current(&watch))
+				return status;
+		} else if (ended && sleep_ns > 0) {
+			return 0; /* after a pause: try to watch again */
+		}
 		ended = ended || r < 0;
 	}
 }

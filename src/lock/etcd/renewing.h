@@ -4,7 +4,7 @@
 #ifndef LOCK_ETCD_RENEWING_H
 #define LOCK_ETCD_RENEWING_H
 
-#include "hf/lock/etcd/record/record.h"
+#include "hf/lock/etcd/attempt.h"
 #include "hf/lock/lease/renewer.h"
 
 /* What a layer above adds. */
@@ -31,6 +31,7 @@ struct hf_renewing {
 	struct hf_state *state;
 	struct hf_locks *locks;
 	struct hf_etcd *etcd;
+	struct hf_etcd_kept kept;
 	struct hf_mono next; /* renewal */
 	const struct hf_renewing_hooks *hooks; /* NULL: none */
 	void *arg;

@@ -9,6 +9,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/lock/etcd/http/plain.h"
 #include "hf/lock/etcd/record/record.h"
 #include "hf/lock/holder.h"
 
@@ -31,6 +32,8 @@ static void etcd_free(struct hf_store *store)
 	struct hf_etcd *etcd = hf_etcd_of(store);
 	int forked = etcd->self.pid != getpid();
 
+	if (etcd->http && !forked)
+		hf_lease_let_go(etcd, etcd->prepared.id);
 	if (etcd->http)
 		etcd->module->free(etcd->http, forked);
 	if (!forked)
@@ -53,6 +56,7 @@ static void set_patience(struct hf_store *store, int64_t ns)
 }
 
 static const struct hf_store_ops ops = {
+	.prepare = hf_etcd_prepare,
 	.acquire = hf_etcd_acquire,
 	.renew = hf_etcd_renew,
 	.release = hf_etcd_release,
@@ -67,17 +71,20 @@ static const struct hf_store_ops ops = {
 	.free = etcd_free,
 };
 
-static int connect_to(struct hf_etcd *etcd, struct hf_err *err)
+static int connect_to(struct hf_etcd *etcd, int tls, struct hf_err *err)
 {
 	const struct hf_http_options options = { .ca_file = etcd->config.ca_file, .cert_file = etcd->config.cert_file,
 						 .key_file = etcd->config.key_file,
 						 .connect_timeout_ns = etcd->config.connect_ns };
-	int r = hf_http_load(&etcd->module, err);
+	int r = 0;
 
+	etcd->module = &hf_http_plain;
+	if (tls)
+		r = hf_http_load(&etcd->module, err);
 	if (r < 0)
 		return r;
 	r = etcd->module->open(&options, &etcd->http);
-	return r < 0 ? hf_fail_sys(err, -r, "open", HF_HTTP_MODULE) : 0;
+	return r < 0 ? hf_fail_sys(err, -r, "open", "etcd") : 0;
 }
 
 static int open_cluster(const struct hf_store_args *args, int tls, struct hf_store **ret_store, struct hf_err *err)
@@ -109,7 +116,7 @@ static int open_cluster(const struct hf_store_args *args, int tls, struct hf_sto
 		etcd->base.default_ttl_ns = etcd->config.ttl_ns;
 		(void)snprintf(etcd->series, sizeof(etcd->series), "etcd-%016llx",
 			       (unsigned long long)XXH3_64bits(etcd->config.prefix, strlen(etcd->config.prefix)));
-		r = connect_to(etcd, err);
+		r = connect_to(etcd, tls, err);
 	}
 	if (r < 0) {
 		etcd_free(&etcd->base);

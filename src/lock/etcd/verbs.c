@@ -34,9 +34,28 @@ static int find_hold(struct hf_etcd_found *f, uint64_t token, const struct hf_pr
 	return FAIL(err, HF_E_NOT_HELD, "release", f->lock->name, "nobody has it");
 }
 
+/* One that this handle took and nobody changed is released without reading it. 1: done; 0: read it; or a failure. */
+static int release_known(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token, struct hf_err *err)
+{
+	struct hf_etcd_found f = { .etcd = hf_etcd_of(store), .lock = lock };
+	struct hf_etcd_hold hold;
+	int r = hf_etcd_recall(f.etcd, token, &hold) ? hf_etcd_keys_of(f.etcd, lock, &f.keys, err) : -ENOENT;
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = hf_etcd_found_remove(&f, &hold, err);
+	if (r == 1)
+		hf_lease_let_go(f.etcd, hold.lease);
+	return r;
+}
+
 int hf_etcd_release(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token, const struct hf_proc_id *owner,
 		    struct hf_err *err)
 {
+	int known = release_known(store, lock, token, err);
+
+	if (known != 0)
+		return known < 0 ? known : 0;
 	for (int i = 0; i < HF_ETCD_CHANGES_MAX; i++) {
 		AUTO(hf_etcd_found_done) struct hf_etcd_found f = { 0 };
 		struct hf_etcd_hold *hold = NULL;
@@ -54,7 +73,7 @@ int hf_etcd_release(struct hf_store *store, const struct hf_lock_ref *lock, uint
 		} else {
 			r = hf_etcd_found_remove(&f, hold, err);
 			if (r == 1)
-				hf_lease_revoke(f.etcd, hold->lease);
+				hf_lease_let_go(f.etcd, hold->lease);
 		}
 		if (r != 0)
 			return r < 0 ? r : 0;

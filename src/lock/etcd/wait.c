@@ -3,8 +3,9 @@
  *
  * Each waiter watches the place before it, and nothing else: one release wakes one. Where that place belongs to a process of this
  * machine, its pidfd is watched too, so that a dead owner is replaced at once and not after its lease; and where it does not,
- * those of the holders of this machine are. The lease of our own place is renewed here, after a third; each renewal reads the lock again,
- * because a watch can lose an event when the cluster is compacted.
+ * those of the holders of this machine are. The lease of our own place is renewed here, after a third; each renewal looks whether the
+ * place before us is still there, because a watch can lose an event when the cluster is compacted. What that costs must not grow with the
+ * queue: a thousand waiters that read each other would leave the cluster no time for anything else.
  */
 #include <errno.h>
 #include <poll.h>
@@ -128,12 +129,39 @@ static int keep_place(struct hf_etcd_attempt *a, struct hf_err *err)
 	return r == HF_E_STALE ? 0 : r;
 }
 
-/* Until something happens. 0 or a failure. */
+/* 1: our place and the one before it are as they were read, and nothing else is due. */
+static int is_unchanged(const struct hf_etcd_attempt *a, const struct hf_etcd_state *state, const struct hf_watch_aim *target)
+{
+	AUTO(hf_answer_done) struct hf_answer answer = HF_ANSWER_INIT;
+	AUTO(hf_buf_done) struct hf_buf body = HF_BUF_INIT;
+	AUTO(hf_kv_done) struct hf_kv own = HF_KV_INIT, other = HF_KV_INIT;
+	struct hf_place before;
+	char key[HF_ETCD_KEY_MAX];
+	struct hf_txn txn;
+
+	/* Of a watch over all places each of them counts. */
+	if (target->end[0] || hf_mono_left(a->deadline) == 0 || hf_mono_left(a->next_search) == 0)
+		return 0;
+	hf_etcd_place_key(&a->keys, a->mine.id, key);
+	hf_txn_begin(&txn, &body);
+	hf_txn_then(&txn);
+	hf_txn_range(&txn, &(struct hf_range){ .key = key });
+	hf_txn_range(&txn, &(struct hf_range){ .key = target->key });
+	hf_txn_end(&txn);
+	if (hf_etcd_call(a->etcd, "/v3/kv/txn", &body, &answer, NULL) < 0 || answer.code != HF_GRPC_OK ||
+	    !hf_kv_read(hf_answer_response(&answer, 0, "response_range"), 0, &own) ||
+	    !hf_kv_read(hf_answer_response(&answer, 1, "response_range"), 0, &other))
+		return 0;
+	hf_place_read(&other, &before);
+	return own.create == a->mine.create && before.create == state->before.create && before.holds == state->before.holds;
+}
+
+/* Until something happens, or one of our moments has come. 1: look again; 0: only a moment has come; or a failure. */
 static int sleep_on(struct hf_etcd_attempt *a, struct watched *w, struct hf_watch *watch, struct hf_err *err)
 {
 	for (;;) {
 		int64_t left = hf_mono_left(next_moment(a));
-		int r = left > 0 ? hf_watch_wait(watch, w->fds, w->n, left) : 1;
+		int r = left > 0 ? hf_watch_wait(watch, w->fds, w->n, left) : 0;
 
 		if (w->fds[FD_CANCEL].revents) {
 			int c = cancelled(a, err);
@@ -148,14 +176,13 @@ static int sleep_on(struct hf_etcd_attempt *a, struct watched *w, struct hf_watc
 		if (r < 0)
 			hf_pause(ENDED_PAUSE_NS);
 		if (r != 0)
-			break;
+			return 1;
 		for (nfds_t i = FD_OTHERS; i < w->n; i++)
 			if (w->fds[i].revents)
-				return keep_place(a, err);
+				return 1;
 		if (hf_mono_left(next_moment(a)) == 0)
-			break;
+			return 0;
 	}
-	return keep_place(a, err);
 }
 
 int hf_attempt_wait(struct hf_etcd_attempt *a, const struct hf_etcd_state *state, struct hf_err *err)
@@ -163,11 +190,20 @@ int hf_attempt_wait(struct hf_etcd_attempt *a, const struct hf_etcd_state *state
 	AUTO(watched_done) struct watched w = { .n = 0 };
 	AUTO(hf_watch_close) struct hf_watch watch = { 0 };
 	struct hf_watch_aim target;
-	int r;
+	int look, r;
 
 	if (choose(&w, a, state))
 		return 0;
 	aim(a, state, &target);
 	r = hf_watch_open(a->etcd, &target, &watch, err);
-	return r < 0 ? r : sleep_on(a, &w, &watch, err);
+	if (r < 0)
+		return r;
+	do {
+		look = sleep_on(a, &w, &watch, err);
+		/* An exclusive holder has nobody before it, and we were next. */
+		a->direct = watch.freed && !target.end[0];
+		/* The hand-off first; what is taken has a lease of its own. */
+		r = look < 0 || a->direct ? 0 : keep_place(a, err);
+	} while (look == 0 && r == 0 && hf_watch_is_current(&watch) && is_unchanged(a, state, &target));
+	return look < 0 ? look : r;
 }

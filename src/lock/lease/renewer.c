@@ -34,6 +34,14 @@ static void set_clock(struct hf_renewer *renewer, struct hf_boot since, int64_t 
 		(void)timerfd_settime(renewer->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
+void hf_renewer_prepare(struct hf_locks *locks, int64_t ttl_ns)
+{
+	struct hf_store *store = hf_locks_store(locks);
+
+	if (store->ops->prepare)
+		store->ops->prepare(store, ttl_ns);
+}
+
 int hf_renewer_begin(struct hf_renewer *renewer, struct hf_lock *lock, int64_t grace_ns, int64_t ttl_ns)
 {
 	const struct hf_store *store = hf_locks_store(hf_lock_locks(lock));

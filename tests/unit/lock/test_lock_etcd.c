@@ -307,6 +307,142 @@ static void answer_that_is_no_json_or_too_large_is_an_error(void **state)
 	assert_int_equal(asked, 1);
 }
 
+/* -- taking a lock without having looked --------------------------------------------------------- */
+
+/* What the cluster is told: each request, and what it answers. */
+enum answer_kind { LEASE_GIVEN, TAKEN, NOT_FREE, LOST, LOST_BUT_TAKEN, GONE, REFUSED };
+static struct {
+	enum answer_kind answers[12];
+	int n, at;
+	char paths[12][40];
+	char hold_value[2048]; /* of the holder that the last transaction put, in base64 */
+} cluster;
+
+static void note_hold(const char *body)
+{
+	json_t *json = json_loads(body, 0, NULL), *put;
+	const char *value;
+
+	put = json_object_get(json_array_get(json_object_get(json, "success"), 2), "request_put");
+	value = json_string_value(json_object_get(put, "value"));
+	if (value)
+		snprintf(cluster.hold_value, sizeof(cluster.hold_value), "%s", value);
+	json_decref(json);
+}
+
+static enum hf_http_result cluster_post(struct hf_http *http, const struct hf_http_request *request, struct hf_http_answer *ret)
+{
+	enum answer_kind kind = cluster.at < cluster.n ? cluster.answers[cluster.at] : REFUSED;
+	char text[4096];
+
+	(void)http;
+	assert_true(cluster.at < 12);
+	snprintf(cluster.paths[cluster.at++], 40, "%s", strstr(request->url, "/v3/"));
+	if (strstr(request->url, "/txn"))
+		note_hold(request->body);
+	*ret = (struct hf_http_answer){ .status = 200 };
+	switch (kind) {
+	case LOST:
+		snprintf(ret->error, sizeof(ret->error), "scripted");
+		return HF_HTTP_UNKNOWN;
+	case LEASE_GIVEN:
+		snprintf(text, sizeof(text), "{" HEADER(2) ",\"TTL\":\"5\"}");
+		break;
+	case TAKEN:
+		snprintf(text, sizeof(text), "{" HEADER(2) ",\"succeeded\":true}");
+		break;
+	case NOT_FREE:
+		snprintf(text, sizeof(text), "{" HEADER(2) ",\"responses\":[{\"response_range\":{}}]}");
+		break;
+	case LOST_BUT_TAKEN:
+		snprintf(text, sizeof(text), "{" HEADER(2) ",\"responses\":[{\"response_range\":{\"kvs\":[{\"key\":\"YQ==\","
+			 "\"value\":\"%s\",\"create_revision\":\"4\",\"mod_revision\":\"4\"}]}}]}", cluster.hold_value);
+		break;
+	case REFUSED:
+		ret->status = 400;
+		snprintf(text, sizeof(text), "{\"error\":\"scripted\",\"code\":3}");
+		break;
+	case GONE:
+		snprintf(text, sizeof(text), "{" HEADER(2) ",\"responses\":[{\"response_range\":{}},{\"response_range\":{}}]}");
+		break;
+	}
+	ret->body = strdup(text);
+	ret->len = strlen(text);
+	return HF_HTTP_DONE;
+}
+
+static const struct hf_http_module scripted = { .version = HF_HTTP_VERSION, .post = cluster_post };
+
+static void begin_cluster(const enum answer_kind *answers, int n)
+{
+	begin_script();
+	etcd.module = &scripted;
+	snprintf(etcd.host, sizeof(etcd.host), "h");
+	memset(&cluster, 0, sizeof(cluster));
+	memcpy(cluster.answers, answers, (size_t)n * sizeof(*answers));
+	cluster.n = n;
+}
+
+static int acquire(uint64_t *ret_token)
+{
+	struct hf_lock_request request = { .lock = { HF_LOCK_KIND_NAME, "x" }, .ttl_ns = 5 * HF_SEC, .cancel_fd = -1 };
+
+	ASSERT_OK(hf_proc_self(&etcd.self, ERR));
+	request.owner.id = etcd.self;
+	return hf_etcd_acquire(&etcd.base, &request, ret_token, NULL, ERR);
+}
+
+static void free_lock_is_two_requests_and_its_release_two(void **state)
+{
+	static const enum answer_kind answers[] = { LEASE_GIVEN, TAKEN, TAKEN, TAKEN };
+	uint64_t token;
+
+	(void)state;
+	begin_cluster(answers, 4);
+	ASSERT_OK(acquire(&token));
+	assert_int_equal(cluster.at, 2);
+	ASSERT_OK(hf_etcd_release(&etcd.base, &(struct hf_lock_ref){ HF_LOCK_KIND_NAME, "x" }, token, NULL, ERR));
+	assert_string_equal(cluster.paths[2], "/v3/kv/txn");
+	assert_string_equal(cluster.paths[3], "/v3/lease/revoke");
+	assert_int_equal(cluster.at, 4);
+}
+
+static void lock_that_was_taken_without_an_answer_is_held_once_with_that_token(void **state)
+{
+	static const enum answer_kind answers[] = { LEASE_GIVEN, LOST, LOST_BUT_TAKEN };
+	struct hf_etcd_hold hold;
+	uint64_t token;
+
+	(void)state;
+	begin_cluster(answers, 3);
+	ASSERT_OK(acquire(&token));
+	assert_int_equal(cluster.at, 3);
+	assert_true(hf_etcd_recall(&etcd, token, &hold) && hold.create == 4 && hold.mod == 4);
+}
+
+static void release_that_was_not_answered_is_repeated_and_is_done(void **state)
+{
+	static const enum answer_kind answers[] = { LEASE_GIVEN, TAKEN, LOST, GONE, TAKEN };
+	uint64_t token;
+
+	(void)state;
+	begin_cluster(answers, 5);
+	ASSERT_OK(acquire(&token));
+	ASSERT_OK(hf_etcd_release(&etcd.base, &(struct hf_lock_ref){ HF_LOCK_KIND_NAME, "x" }, token, NULL, ERR));
+	assert_int_equal(cluster.at, 5);
+}
+
+static void try_that_may_still_be_on_its_way_loses_its_lease_before_the_lock_counts_as_busy(void **state)
+{
+	static const enum answer_kind answers[] = { LEASE_GIVEN, LOST, NOT_FREE, TAKEN };
+	uint64_t token;
+
+	(void)state;
+	begin_cluster(answers, 4);
+	ASSERT_ERR(acquire(&token), HF_E_STORE);
+	assert_string_equal(cluster.paths[3], "/v3/lease/revoke");
+}
+
 /* -- what is stored -------------------------------------------------------------------------- */
 
 static void place_that_cannot_be_read_counts_as_an_exclusive_holder_L4(void **state)
@@ -364,6 +500,10 @@ int main(void)
 		ETCD_TEST(renewal_in_another_term_than_the_read_proves_nothing),
 		ETCD_TEST(another_cluster_is_refused_until_the_first_is_forgotten),
 		ETCD_TEST(answer_that_is_no_json_or_too_large_is_an_error),
+		ETCD_TEST(free_lock_is_two_requests_and_its_release_two),
+		ETCD_TEST(lock_that_was_taken_without_an_answer_is_held_once_with_that_token),
+		ETCD_TEST(release_that_was_not_answered_is_repeated_and_is_done),
+		ETCD_TEST(try_that_may_still_be_on_its_way_loses_its_lease_before_the_lock_counts_as_busy),
 		ETCD_TEST(place_that_cannot_be_read_counts_as_an_exclusive_holder_L4),
 		ETCD_TEST(range_of_one_name_never_reaches_into_another_L12),
 	};

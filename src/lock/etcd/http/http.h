@@ -1,9 +1,9 @@
 /*
  * lock/etcd/http/http.h - what the etcd store needs of HTTP, and nothing of how it is done.
  *
- * libcurl and what it loads (TLS, HTTP/2, name services: 33 shared objects) would make every start of
- * holdfast eight times as slow, so it is in a module, libholdfast-etcd.so, that is loaded when a store
- * is opened that needs it. The module knows nothing of etcd or of locks. Tests give another table.
+ * Two tables do it. plain.h is a part of the library, for http: sockets alone. TLS needs libcurl; that and what it loads (33 shared
+ * objects) would make every start of holdfast eight times as slow, so it is in a module, libholdfast-etcd.so, that is
+ * loaded when a store is opened whose URL says etcds:. Neither knows anything of etcd or of locks. Tests give a third table.
  *
  * Threads: a client may be shared; a stream is used by one thread. Fork: a child only calls free with
  * `forked`, which touches no connection.
@@ -17,7 +17,7 @@
 
 #define HF_HTTP_MODULE  "libholdfast-etcd.so"
 #define HF_HTTP_SYMBOL  "hf_http_module"
-#define HF_HTTP_VERSION 1
+#define HF_HTTP_VERSION 2
 
 /* No answer of etcd to a question of ours is larger; a server that sends more is cut off. */
 #define HF_HTTP_ANSWER_MAX ((size_t)16 << 20)
@@ -30,7 +30,8 @@ enum hf_http_result {
 	HF_HTTP_TOO_LARGE = -3,
 };
 
-#define HF_HTTP_ERROR_MAX 256
+#define HF_HTTP_ERROR_MAX  256
+#define HF_HTTP_SERVER_MAX 272 /* a name with its port */
 
 struct hf_http_answer {
 	long status;
@@ -66,6 +67,8 @@ struct hf_http_module {
 	/* POST. `ret` is written in every case. */
 	enum hf_http_result (*post)(struct hf_http *http, const struct hf_http_request *request,
 				    struct hf_http_answer *ret);
+	/* POST whose answer is of no interest: it may still be on its way when this returns. 0: begun; -1: not. NULL: it cannot. */
+	int (*tell)(struct hf_http *http, const struct hf_http_request *request);
 	/* POST whose answer has no end. 0 or -errno; nothing is sent before the first await. */
 	int (*stream)(struct hf_http *http, const struct hf_http_request *request,
 		      struct hf_http_stream **ret);

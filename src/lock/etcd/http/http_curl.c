@@ -1,9 +1,9 @@
 /*
- * lock/etcd/http/http_curl.c - the module libholdfast-etcd.so: HTTP by libcurl.
+ * lock/etcd/http/http_curl.c - the module libholdfast-etcd.so: HTTP with TLS, by libcurl.
  *
  * Calls take a handle from a small pool, so that a connection is used again, and threads do not wait
  * for each other. A stream has a handle and a connection of its own, which its end closes. No proxy,
- * no .netrc, no redirect and no other protocol than http and https: the address that was given is
+ * no .netrc, no redirect and no other protocol than https: the address that was given is
  * the only one that is spoken to. HTTP/1.1, because the gateway answers streams only when the
  * request has ended. No signal is used; SIGPIPE is kept from the program (L13).
  */
@@ -117,7 +117,7 @@ CURL *hf_curl_new(const struct hf_http *http)
 	(void)curl_easy_setopt(easy, CURLOPT_PROXY, "");
 	(void)curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
 	(void)curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-	(void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	(void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https");
 	(void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	(void)curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
 	(void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);

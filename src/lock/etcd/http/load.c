@@ -24,7 +24,7 @@ static int load(struct hf_err *err)
 	AUTO_FD fd = -1;
 	char path[40];
 	void *handle;
-	int r = hf_program_open(HF_HTTP_MODULE, "a store etcd: needs this module, which is built where libcurl is",
+	int r = hf_program_open(HF_HTTP_MODULE, "a store etcds: needs this module, which is built where libcurl is",
 				&fd, err);
 
 	if (r < 0)

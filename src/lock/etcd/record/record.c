@@ -139,10 +139,8 @@ static int read_bytes(const json_t *json, const char *key, struct hf_buf *ret)
 	return json_is_string(text) ? hf_base64_read(json_string_value(text), json_string_length(text), ret) : -EINVAL;
 }
 
-int hf_kv_read(const json_t *range, size_t n, struct hf_kv *ret)
+int hf_kv_of(const json_t *kv, struct hf_kv *ret)
 {
-	const json_t *kv = json_array_get(json_object_get(range, "kvs"), n);
-
 	if (!json_is_object(kv) || read_bytes(kv, "key", &ret->key) < 0)
 		return 0;
 	if (read_bytes(kv, "value", &ret->value) < 0)
@@ -151,6 +149,11 @@ int hf_kv_read(const json_t *range, size_t n, struct hf_kv *ret)
 	ret->mod = hf_json_number(kv, "mod_revision");
 	ret->lease = hf_json_number(kv, "lease");
 	return 1;
+}
+
+int hf_kv_read(const json_t *range, size_t n, struct hf_kv *ret)
+{
+	return hf_kv_of(json_array_get(json_object_get(range, "kvs"), n), ret);
 }
 
 /* NULL unless it is an object of a version that this program knows. */
@@ -176,14 +179,17 @@ void hf_place_read(const struct hf_kv *kv, struct hf_place *ret)
 	json_t *json = load(&kv->value);
 	const char *state = json_string_value(json_object_get(json, "state"));
 	const char *asked = json_string_value(json_object_get(json, "asked"));
+	const json_t *waiter = json_object_get(json, "waiter");
 	int64_t token = hf_json_number(json, "token");
 
 	*ret = (struct hf_place){ .create = kv->create, .lease = kv->lease, .holds = 1 };
 	last_part(&kv->key, ret->id, sizeof(ret->id));
 	if (state && token >= 0 && mode_read(json, &ret->mode, &ret->slots) == 0 &&
 	    owner_read(json_object_get(json, "owner"), &ret->owner) == 0 &&
-	    owner_read(json_object_get(json, "waiter"), &ret->waiter) == 0) {
+	    (!waiter || owner_read(waiter, &ret->waiter) == 0)) {
 		ret->holds = strcmp(state, "hold") == 0;
+		if (!waiter)
+			ret->waiter = ret->owner;
 		ret->token = (uint64_t)token;
 		ret->since_ms = hf_json_number(json, "since");
 		hf_copy_text(ret->asked, sizeof(ret->asked), asked ? asked : "");
@@ -239,10 +245,13 @@ static json_t *number_json(int64_t number)
 
 char *hf_place_text(const struct hf_place *place)
 {
-	return text_of(json_pack("{s:i,s:s,s:s,s:i,s:o,s:o,s:o,s:o,s:s}", "v", 1, "state", place->holds ? "hold" : "wait", "mode",
+	/* Only of one that waits it matters which process does. */
+	json_t *waiter = place->holds ? NULL : owner_json(&place->waiter);
+
+	return text_of(json_pack("{s:i,s:s,s:s,s:i,s:o,s:o,s:o*,s:o,s:s}", "v", 1, "state", place->holds ? "hold" : "wait", "mode",
 				 mode_word(place->mode), "slots", (int)place->slots, "token", number_json((int64_t)place->token),
-				 "owner", owner_json(&place->owner), "waiter", owner_json(&place->waiter), "since",
-				 number_json(place->since_ms), "asked", place->asked));
+				 "owner", owner_json(&place->owner), "waiter", waiter, "since", number_json(place->since_ms), "asked",
+				 place->asked));
 }
 
 char *hf_hold_text(const struct hf_etcd_hold *hold)

@@ -100,6 +100,9 @@ void hf_kv_done(struct hf_kv *kv);
 /* The nth of a range's answer. 1, or 0 when there is none or it is no key with a value. */
 int hf_kv_read(const json_t *range, size_t n, struct hf_kv *ret);
 
+/* One such key. */
+int hf_kv_of(const json_t *kv, struct hf_kv *ret);
+
 /* Reads a place or a holder; the id is the last part of the key. A place always comes out. */
 void hf_place_read(const struct hf_kv *kv, struct hf_place *ret);
 int hf_hold_read(const struct hf_kv *kv, struct hf_etcd_hold *ret);

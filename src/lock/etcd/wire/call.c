@@ -244,3 +244,19 @@ int hf_etcd_call(struct hf_etcd *etcd, const char *path, const struct hf_buf *bo
 		*err = why;
 	return why.code;
 }
+
+void hf_etcd_tell(struct hf_etcd *etcd, const char *path, const struct hf_buf *body)
+{
+	AUTO(hf_answer_done) struct hf_answer answer = HF_ANSWER_INIT;
+	char url[HF_ETCD_HOST_MAX + 64], token[HF_ETCD_TOKEN_MAX];
+	struct hf_http_request request = { .url = url, .body = body->s, .timeout_ns = etcd->config.call_ns };
+
+	(void)pthread_mutex_lock(&etcd->mutex);
+	memcpy(token, etcd->token, sizeof(token));
+	(void)snprintf(url, sizeof(url), "%s%s", etcd->config.endpoints[etcd->endpoint % etcd->config.n_endpoints], path);
+	(void)pthread_mutex_unlock(&etcd->mutex);
+	request.token = token[0] ? token : NULL;
+	if (body->err < 0 || (etcd->module->tell && etcd->module->tell(etcd->http, &request) == 0))
+		return;
+	(void)hf_etcd_call(etcd, path, body, &answer, NULL);
+}

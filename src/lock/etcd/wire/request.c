@@ -112,6 +112,17 @@ void hf_txn_compare(struct hf_txn *txn, const char *what, const char *key, int64
 			  (long long)revision);
 }
 
+void hf_txn_compare_less(struct hf_txn *txn, const char *key, const char *value)
+{
+	struct hf_buf *b = next(txn);
+
+	hf_buf_add_text(b, "{\"target\":\"VALUE\",\"result\":\"LESS\",");
+	add_bytes(b, "key", key);
+	hf_buf_add_char(b, ',');
+	add_bytes(b, "value", value);
+	hf_buf_add_char(b, '}');
+}
+
 void hf_txn_compare_empty(struct hf_txn *txn, const char *key, const char *end)
 {
 	struct hf_buf *b = next(txn);

@@ -48,6 +48,8 @@ struct hf_txn {
 void hf_txn_begin(struct hf_txn *txn, struct hf_buf *body);
 /* `what`: CREATE or MOD; the revision of `key` is that number. */
 void hf_txn_compare(struct hf_txn *txn, const char *what, const char *key, int64_t revision);
+/* `key` is there, and its value is before `value` in the order of bytes. */
+void hf_txn_compare_less(struct hf_txn *txn, const char *key, const char *value);
 /* No key is in [key, end). */
 void hf_txn_compare_empty(struct hf_txn *txn, const char *key, const char *end);
 void hf_txn_then(struct hf_txn *txn);

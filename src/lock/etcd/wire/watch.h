@@ -21,12 +21,17 @@ struct hf_watch_aim {
 struct hf_watch {
 	struct hf_etcd *etcd;
 	struct hf_http_stream *stream;
+	unsigned endpoint; /* of the server */
+	int freed;         /* the place of an exclusive holder was deleted; of a watch with only_deletes */
 };
 
 int hf_watch_open(struct hf_etcd *etcd, const struct hf_watch_aim *aim, struct hf_watch *ret, struct hf_err *err);
 
 /* Sleeps for at most `ns`. 1: an event; -1: the watch has ended, open another; 0: one of `fds`, or the time is over. */
 int hf_watch_wait(struct hf_watch *watch, struct pollfd *fds, nfds_t n, int64_t ns);
+
+/* Is it with the server that answers calls? One that does not answer them says nothing to a watch either. */
+int hf_watch_is_current(const struct hf_watch *watch);
 
 void hf_watch_close(struct hf_watch *watch);
 
