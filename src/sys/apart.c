@@ -1,12 +1,14 @@
 /* sys/apart.c - forking and standing alone. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "hf/sys/apart.h"
+#include "hf/sys/clone.h"
 #include "hf/sys/io.h"
 #include "hf/sys/fd/noinherit.h"
 
@@ -32,6 +34,54 @@ pid_t hf_apart_fork(void)
 pid_t hf_apart_fork_silent(void)
 {
 	return fork_with(0);
+}
+
+pid_t hf_apart_run(void (*run)(void *arg), void *arg)
+{
+	sigset_t all, mask;
+	pid_t pid;
+	int error;
+
+	/* A handler of the caller's would change the caller's memory. */
+	sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &mask);
+	pid = hf_clone_waiting(run, arg);
+	if (pid < 0)
+		pid = hf_apart_fork();
+	if (pid == 0)
+		run(arg);
+	error = errno;
+	(void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	errno = error;
+	return pid;
+}
+
+struct start {
+	void (*run)(void *arg);
+	void *arg;
+};
+
+static void fork_again(void *arg)
+{
+	const struct start *start = arg;
+	pid_t pid = hf_apart_fork();
+
+	if (pid == 0)
+		start->run(start->arg);
+	_exit(pid < 0 ? errno : 0);
+}
+
+int hf_apart_start(void (*run)(void *arg), void *arg)
+{
+	struct start start = { run, arg };
+	pid_t pid = hf_apart_run(fork_again, &start);
+	int r;
+
+	if (pid < 0)
+		return -errno;
+	/* A caller that ignores SIGCHLD cannot tell. */
+	r = hf_apart_reap(pid);
+	return r > 0 ? -r : 0;
 }
 
 int hf_apart_reap(pid_t pid)

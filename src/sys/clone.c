@@ -69,6 +69,27 @@ static long clone_and_run(struct clone_args *args, void (*run)(void *arg), void 
 }
 #endif
 
+#define FRAME_MAX  4096 /* of ours, and of the call that makes the child */
+#define STACK_SIZE (64 * 1024)
+
+pid_t hf_clone_waiting(void (*run)(void *arg), void *arg)
+{
+	struct clone_args args;
+	long r;
+
+	memset(&args, 0, sizeof(args));
+	args.flags = CLONE_VM | CLONE_VFORK;
+	args.exit_signal = SIGCHLD;
+	/* Its size is of no consequence: a stack grows. */
+	args.stack = (((uint64_t)(uintptr_t)__builtin_frame_address(0) - FRAME_MAX) & ~UINT64_C(15)) - STACK_SIZE;
+	args.stack_size = STACK_SIZE;
+	r = clone_and_run(&args, run, arg);
+	if (r >= 0)
+		return (pid_t)r;
+	errno = (int)-r;
+	return -1;
+}
+
 pid_t hf_clone_sharing(int cgroup_fd, int *ret_pidfd, const struct hf_clone *clone)
 {
 	struct clone_args args;

@@ -18,4 +18,10 @@ struct hf_clone {
  */
 pid_t hf_clone_sharing(int cgroup_fd, int *ret_pidfd, const struct hf_clone *clone);
 
+/*
+ * The same for a child that is waited for: the calling thread sleeps until it has executed its program or ended, and
+ * so it has our stack as well, below what is used. Our signals are blocked by the caller. -1 with errno as above.
+ */
+pid_t hf_clone_waiting(void (*run)(void *arg), void *arg);
+
 #endif

@@ -1,11 +1,15 @@
 /* unit/sys/test_io.c - whole reads, whole writes, interrupted calls. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "helper/sys_helper.h"
 #include "holdfast/clock.h"
+#include "hf/sys/apart.h"
 #include "hf/sys/io.h"
 
 /* -- whole reads ---------------------------------------------------------- */
@@ -313,6 +317,88 @@ static void pause_lasts_as_long_as_asked(void **state)
 	assert_true(hf_mono_now().ns - before.ns >= 2 * HF_MSEC);
 }
 
+/* -- processes that go on by themselves -------------------------------------------- */
+
+struct apart {
+	int out;
+	const char *program;
+	volatile int reached;
+};
+
+static volatile sig_atomic_t handled;
+
+static void note_signal(int sig)
+{
+	(void)sig;
+	handled++;
+}
+
+static void run_program(void *arg)
+{
+	struct apart *apart = arg;
+
+	apart->reached = 1;
+	kill(getpid(), SIGUSR1); /* blocked: no handler of the caller's runs in its memory */
+	if (apart->program)
+		execl(apart->program, apart->program, (char *)NULL);
+	_exit(7);
+}
+
+static void child_that_is_waited_for_executes_or_ends_and_leaves_its_maker_alone_L13(void **state)
+{
+	const struct sigaction action = { .sa_handler = note_signal };
+	struct sigaction before;
+	struct apart apart = { .program = "/bin/false" };
+	sigset_t mask, after;
+	pid_t pid;
+
+	(void)state;
+	sigaction(SIGUSR1, &action, &before);
+	pthread_sigmask(SIG_SETMASK, NULL, &mask);
+	pid = hf_apart_run(run_program, &apart);
+	assert_true(pid > 0);
+	assert_int_equal(hf_apart_reap(pid), 1);
+	apart = (struct apart){ .program = "/no/such/program" };
+	pid = hf_apart_run(run_program, &apart);
+	assert_true(pid > 0);
+	assert_int_equal(hf_apart_reap(pid), 7);
+	assert_int_equal(handled, 0);
+	pthread_sigmask(SIG_SETMASK, NULL, &after);
+	for (int sig = 1; sig < NSIG; sig++)
+		assert_int_equal(sigismember(&mask, sig), sigismember(&after, sig));
+	sigaction(SIGUSR1, &before, NULL);
+}
+
+static void tell_parent(void *arg)
+{
+	const struct apart *apart = arg;
+	volatile char deep[256 * 1024]; /* its stack is a whole one */
+	pid_t parent = getppid();
+
+	for (size_t i = 0; i < sizeof(deep); i += 512)
+		deep[i] = 1;
+	(void)!write(apart->out, &parent, sizeof(parent));
+	_exit(0);
+}
+
+static void process_that_is_started_is_no_child_of_its_maker_L13(void **state)
+{
+	struct apart apart = { 0 };
+	int ends[2];
+	pid_t parent = 0;
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	apart.out = ends[1];
+	assert_int_equal(hf_apart_start(tell_parent, &apart), 0);
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &parent, sizeof(parent)), sizeof(parent));
+	assert_int_not_equal(parent, getpid());
+	assert_int_equal(waitid(P_ALL, 0, &(siginfo_t){ 0 }, WEXITED | WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+	close(ends[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +415,8 @@ int main(void)
 		SYS_TEST(directory_that_cannot_sync_counts_as_synced),
 		SYS_TEST(interrupted_sync_of_a_directory_is_tried_again),
 		SYS_TEST(pause_lasts_as_long_as_asked),
+		SYS_TEST(child_that_is_waited_for_executes_or_ends_and_leaves_its_maker_alone_L13),
+		SYS_TEST(process_that_is_started_is_no_child_of_its_maker_L13),
 	};
 
 	sys_test_begin();
