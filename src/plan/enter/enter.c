@@ -229,11 +229,11 @@ static int prepare_child(struct hf_enter *enter, struct hf_err *err)
 /* With the lock held: a mark without a lock says that the enter is gone. */
 static int mark_copies(struct hf_enter *enter, struct hf_err *err)
 {
-	struct hf_here here;
-	int r = enter->helper.n_copies > 0 ? hf_here_read(&here, err) : 0;
+	char boot_id[HF_BOOT_ID_LEN + 1];
+	int r = enter->helper.n_copies > 0 ? hf_here_boot(boot_id, err) : 0;
 
 	for (size_t i = 0; r == 0 && i < enter->helper.n_copies; i++) {
-		r = hf_used_mark(enter->helper.copies[i], here.boot_id);
+		r = hf_used_mark(enter->helper.copies[i], boot_id);
 		if (r < 0)
 			r = hf_fail_sys(err, -r, "write", enter->record.name);
 	}

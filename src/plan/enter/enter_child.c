@@ -47,38 +47,46 @@ static int receive_fd(int socket)
 	return fd;
 }
 
-/*
- * Forked twice, so that the helper is a child of init: neither the command nor the caller of the
- * library has one that it did not make. The process between the two tells its pid.
- */
-static _Noreturn void between(struct hf_enter *enter, int socket)
-{
-	pid_t pid = hf_apart_fork();
+struct helping {
+	struct hf_enter *enter;
+	int ends[2]; /* ours, its */
+};
 
-	if (pid == 0) {
-		enter->helper.listener = receive_fd(socket);
-		(void)close(socket);
-		if (enter->helper.listener < 0)
-			_exit(0);
-		hf_helper_main(&enter->helper);
-	}
-	_exit(pid < 0 || send(socket, &pid, sizeof(pid), MSG_NOSIGNAL) != sizeof(pid));
+/* Tells its pid, and waits for the listener. */
+static void helper_main(void *arg)
+{
+	const struct helping *helping = arg;
+	struct hf_helper *helper = &helping->enter->helper;
+	pid_t self = getpid();
+
+	(void)close(helping->ends[0]);
+	if (send(helping->ends[1], &self, sizeof(self), MSG_NOSIGNAL) != sizeof(self))
+		_exit(1);
+	helper->listener = receive_fd(helping->ends[1]);
+	(void)close(helping->ends[1]);
+	if (helper->listener < 0)
+		_exit(0);
+	hf_helper_main(helper);
 }
 
-/* The helper is made before the filter, so that it is not under it, and gets the listener after. */
+/*
+ * The helper is made before the filter, so that it is not under it, and gets the listener after. It is a child of
+ * init: neither the command nor the caller of the library has one that it did not make.
+ */
 static pid_t fork_helper(struct hf_enter *enter, int ends[2])
 {
-	pid_t first = hf_apart_fork(), pid;
+	struct helping helping = { enter, { ends[0], ends[1] } };
+	int r = hf_apart_start(helper_main, &helping);
+	pid_t pid;
+	ssize_t n;
 
-	if (first == 0) {
-		(void)close(ends[0]);
-		between(enter, ends[1]);
-	}
 	(void)close(ends[1]);
-	if (first < 0)
-		return -errno;
-	(void)hf_apart_reap(first);
-	return recv(ends[0], &pid, sizeof(pid), MSG_DONTWAIT) == sizeof(pid) ? pid : -ECHILD;
+	if (r < 0)
+		return r;
+	do {
+		n = recv(ends[0], &pid, sizeof(pid), 0);
+	} while (n < 0 && errno == EINTR);
+	return n == sizeof(pid) ? pid : -ECHILD;
 }
 
 /* Installs the filter and gives its listener to the process at the other end. -EPIPE: the filter is there and no process serves it. */

@@ -91,9 +91,9 @@ static int by_length(const void *a, const void *b)
 int hf_enter_prepare_layers(struct hf_enter *enter, struct hf_err *err)
 {
 	struct hf_sandbox_record *order[HF_PLAN_SANDBOXES_MAX];
-	struct hf_here here;
+	char boot_id[HF_BOOT_ID_LEN + 1];
 	size_t n = 0;
-	int r = hf_here_read(&here, err);
+	int r = hf_here_boot(boot_id, err);
 
 	for (size_t i = 0; i < enter->record.n_sandboxes; i++) {
 		if (enter->record.sandboxes[i].strategy == HF_STRATEGY_OVERLAY) {
@@ -113,7 +113,7 @@ int hf_enter_prepare_layers(struct hf_enter *enter, struct hf_err *err)
 		r = prepare_layer(enter, order[i], err);
 		if (r == 0) {
 			hf_copy_text(order[i]->entered_boot, sizeof(order[i]->entered_boot),
-				     here.boot_id);
+				     boot_id);
 			order[i]->entered = 1;
 		}
 	}

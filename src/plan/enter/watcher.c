@@ -42,16 +42,25 @@ static _Noreturn void failed(const struct hf_watched *watched, const struct hf_w
 	_exit(127);
 }
 
-static _Noreturn void command_main(struct hf_watched *watched, int channel, pid_t watcher)
+struct command {
+	struct hf_watched *watched;
+	int channel; /* for the filter's listener */
+	pid_t watcher;
+};
+
+/* Shares the watcher's memory: what it changes there is its own. */
+static void command_main(void *arg)
 {
+	const struct command *command = arg;
+	struct hf_watched *watched = command->watched;
 	struct hf_watch_failed said = { 0 };
 	char byte;
 
 	(void)sigaction(SIGCHLD, &watched->child, NULL);
-	if (hf_enter_finish(watched->enter, channel, watcher, &said.fail) == 0) {
+	if (hf_enter_finish(watched->enter, command->channel, command->watcher, &said.fail) == 0) {
 		/* Last: new credentials take it away. */
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != watcher)
+		if (getppid() != command->watcher)
 			_exit(127);
 		while (read(watched->go[0], &byte, 1) < 0 && errno == EINTR)
 			continue;
@@ -217,11 +226,12 @@ static int watch_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static _Noreturn void start(struct hf_watched *watched)
+static void start(void *arg)
 {
+	struct hf_watched *watched = arg;
 	struct watch watch = { .watched = watched, .helper = &watched->enter->helper, .until = HF_MONO_NEVER };
 	struct hf_watch_failed said = { 0 };
-	pid_t watcher = getpid();
+	struct command command = { watched, -1, getpid() };
 	int ends[2];
 
 	/* The caller's alone: without a listener to wait for, the command is let go before we close what is not ours. */
@@ -236,10 +246,9 @@ static _Noreturn void start(struct hf_watched *watched)
 	}
 	if (hf_enter_inside(watched->enter, &said.fail) < 0)
 		failed(watched, &said);
-	/* Before the filter, so that the watcher is not under it. */
-	watch.command = hf_apart_fork();
-	if (watch.command == 0)
-		command_main(watched, ends[1], watcher);
+	/* Before the filter, so that the watcher is not under it. It sleeps until the command is executed. */
+	command.channel = ends[1];
+	watch.command = hf_apart_run(command_main, &command);
 	if (watch.command < 0) {
 		(void)hf_inside_failed(&said.fail, "clone", "command");
 		failed(watched, &said);
@@ -251,19 +260,5 @@ static _Noreturn void start(struct hf_watched *watched)
 
 int hf_watch_start(struct hf_watched *watched)
 {
-	pid_t first = hf_apart_fork();
-	int r;
-
-	if (first == 0) {
-		pid_t pid = hf_apart_fork();
-
-		if (pid == 0)
-			start(watched);
-		_exit(pid < 0 ? errno : 0);
-	}
-	if (first < 0)
-		return -errno;
-	/* A caller that ignores SIGCHLD cannot tell; then the report does. */
-	r = hf_apart_reap(first);
-	return r > 0 ? -r : 0;
+	return hf_apart_start(start, watched);
 }

@@ -4,6 +4,7 @@
 #include <linux/capability.h>
 #include <linux/openat2.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -17,6 +18,7 @@
 #include "hf/plan/inside/namespace.h"
 #include "hf/sys/apart.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/clone.h"
 #include "hf/sys/io.h"
 
 /* The next word of a line; *at goes behind it. */
@@ -75,44 +77,76 @@ static int write_file(const char *path, const char *text)
 }
 
 /* Only a process outside may write a map of more than the own id. */
-static _Noreturn void map_writer(const struct hf_inside *inside, pid_t child, int go)
+struct writer {
+	const struct hf_inside *inside;
+	pid_t mapped;
+	int go[2];
+	_Alignas(16) char stack[16384];
+};
+
+/* May share our memory. It changes none of it but errno, which we do not read while it runs. */
+static void writer_main(void *arg)
 {
+	const struct writer *writer = arg;
 	char path[64], byte;
 
-	if (read(go, &byte, 1) != 1)
+	(void)close(writer->go[1]);
+	if (read(writer->go[0], &byte, 1) != 1)
 		_exit(1);
-	(void)snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)child);
-	if (write_file(path, inside->uid_map) < 0)
+	(void)snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)writer->mapped);
+	if (write_file(path, writer->inside->uid_map) < 0)
 		_exit(1);
-	(void)snprintf(path, sizeof(path), "/proc/%d/gid_map", (int)child);
-	_exit(write_file(path, inside->gid_map) < 0);
+	(void)snprintf(path, sizeof(path), "/proc/%d/gid_map", (int)writer->mapped);
+	_exit(write_file(path, writer->inside->gid_map) < 0);
+}
+
+static pid_t start_writer(struct writer *writer)
+{
+	const struct hf_clone clone = { writer_main, writer, writer->stack, sizeof(writer->stack) };
+	AUTO_FD pidfd = -1;
+	pid_t pid = hf_sys.clone_sharing(-1, &pidfd, &clone);
+
+	if (pid < 0)
+		pid = hf_apart_fork();
+	if (pid == 0)
+		writer_main(writer);
+	return pid;
+}
+
+static int map_all(struct writer *writer, struct hf_inside_fail *fail)
+{
+	pid_t pid;
+
+	if (pipe2(writer->go, O_CLOEXEC) < 0)
+		return hf_inside_failed(fail, "pipe", "id maps");
+	pid = start_writer(writer);
+	(void)close(writer->go[0]);
+	if (pid < 0 || hf_sys.unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) {
+		int r = hf_inside_failed(fail, pid < 0 ? "fork" : "unshare", "user namespace");
+
+		(void)close(writer->go[1]);
+		if (pid > 0)
+			(void)hf_apart_reap(pid);
+		return r;
+	}
+	(void)!write(writer->go[1], "g", 1);
+	(void)close(writer->go[1]);
+	return hf_apart_reap(pid) == 0 ? 0 : 1;
 }
 
 /* All ids of ours, by a process that stays outside. 0; 1: it may not; -errno. */
 int hf_inside_map_all(const struct hf_inside *inside, struct hf_inside_fail *fail)
 {
-	pid_t self = getpid(), writer;
-	int go[2];
+	struct writer writer = { .inside = inside, .mapped = getpid() };
+	sigset_t all, mask;
+	int r;
 
-	if (pipe2(go, O_CLOEXEC) < 0)
-		return hf_inside_failed(fail, "pipe", "id maps");
-	writer = hf_apart_fork();
-	if (writer == 0) {
-		(void)close(go[1]);
-		map_writer(inside, self, go[0]);
-	}
-	(void)close(go[0]);
-	if (writer < 0 || hf_sys.unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) {
-		int r = hf_inside_failed(fail, writer < 0 ? "fork" : "unshare", "user namespace");
-
-		(void)close(go[1]);
-		if (writer > 0)
-			(void)hf_apart_reap(writer);
-		return r;
-	}
-	(void)!write(go[1], "g", 1);
-	(void)close(go[1]);
-	return hf_apart_reap(writer) == 0 ? 0 : 1;
+	/* Neither handlers in it, nor an interrupted wait of ours. */
+	sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &mask);
+	r = map_all(&writer, fail);
+	(void)sigprocmask(SIG_SETMASK, &mask, NULL);
+	return r;
 }
 
 int hf_inside_map_own(uid_t uid, gid_t gid, struct hf_inside_fail *fail)

@@ -261,9 +261,12 @@ int hf_inside_drop(int keep_ptrace, struct hf_inside_fail *fail)
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	/* The bounding set, so that neither exec as root nor a file's capabilities bring one back. */
 	for (unsigned cap = 0; cap < 64 && !error; cap++)
-		if (!(keep & CAP(cap)) && prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1 &&
-		    prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			error = errno;
+		if (!(keep & CAP(cap)) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
+			if (errno == EINVAL)
+				break; /* no kernel has it, nor those above */
+			if (prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1)
+				error = errno;
+		}
 	if (!error && syscall(SYS_capget, &head, data) < 0)
 		error = errno;
 	for (int i = 0; !error && i < 2; i++) {

@@ -131,7 +131,7 @@ static int choose_overlay(struct addition *a, struct hf_err *err)
 	}
 	if (a->flags & HF_PLAN_ADD_UNTRIED && a->wanted == HF_STRATEGY_AUTO)
 		return 0;
-	r = hf_try_overlay(a->plans, a->sandbox_fd, a->path.s, &a->s.target, &fail, err);
+	r = hf_try_overlay(a->sandbox_fd, a->path.s, &a->s.target, &fail, err);
 	if (r != 1)
 		return r;
 	if (a->wanted == HF_STRATEGY_OVERLAY)

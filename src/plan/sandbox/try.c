@@ -14,6 +14,7 @@
 #include "hf/base/fail.h"
 #include "hf/plan/target/target.h"
 #include "hf/plan/sandbox/try.h"
+#include "hf/plan/sandbox/use.h"
 #include "hf/sys/apart.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
@@ -31,9 +32,31 @@ static void layer_done(struct hf_layer *layer)
 	hf_auto_close(&layer->work);
 }
 
-/* In a child, because it changes the process. */
+struct trial {
+	struct hf_inside *inside;
+	struct hf_inside_fail *fail;
+	int told; /* pipe */
+};
+
+static void try_main(void *arg)
+{
+	const struct trial *trial = arg;
+	const struct hf_layer *layer = trial->inside->layers;
+	const int kept[] = { layer->upper, layer->work, trial->told };
+	int r;
+
+	/* Others wait for locks that end with their descriptors. */
+	hf_apart_close(kept, 3);
+	r = hf_inside_enter(trial->inside, trial->fail);
+	if (r < 0)
+		(void)hf_write_all(trial->told, (const char *)trial->fail, sizeof(*trial->fail));
+	_exit(r < 0);
+}
+
+/* In a child, because it changes the process. Its end unmounts what it mounted. */
 static int try_inside(struct hf_inside *inside, struct hf_inside_fail *fail, struct hf_err *err)
 {
+	struct trial trial = { inside, fail, -1 };
 	AUTO_FD from = -1;
 	int ends[2], status;
 	ssize_t n;
@@ -42,14 +65,8 @@ static int try_inside(struct hf_inside *inside, struct hf_inside_fail *fail, str
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return FAIL_SYS(err, "pipe", "overlay");
 	from = ends[0];
-	pid = hf_apart_fork();
-	if (pid == 0) {
-		int r = hf_inside_enter(inside, fail);
-
-		if (r < 0)
-			(void)hf_write_all(ends[1], (const char *)fail, sizeof(*fail));
-		_exit(r < 0);
-	}
+	trial.told = ends[1];
+	pid = hf_apart_run(try_main, &trial);
 	(void)close(ends[1]);
 	if (pid < 0)
 		return FAIL_SYS(err, "fork", "overlay");
@@ -62,8 +79,8 @@ static int try_inside(struct hf_inside *inside, struct hf_inside_fail *fail, str
 	return status == 0 ? 0 : hf_fail_sys(err, EIO, "try", "overlay");
 }
 
-int hf_try_overlay(struct hf_plans *plans, int sandbox_fd, const char *sandbox_path,
-		   const struct hf_target *target, struct hf_inside_fail *fail, struct hf_err *err)
+int hf_try_overlay(int sandbox_fd, const char *sandbox_path, const struct hf_target *target, struct hf_inside_fail *fail,
+		   struct hf_err *err)
 {
 	AUTO(layer_done) struct hf_layer layer = { .target = target->path, .sandbox = sandbox_path,
 						   .dev = target->dev, .ino = target->ino,
@@ -71,7 +88,6 @@ int hf_try_overlay(struct hf_plans *plans, int sandbox_fd, const char *sandbox_p
 	AUTO(inside_done) struct hf_inside *inside = calloc(1, sizeof(*inside));
 	int r;
 
-	(void)plans;
 	if (!inside)
 		return hf_fail_sys(err, ENOMEM, "memory", target->path);
 	inside->layers = &layer;
@@ -87,6 +103,10 @@ int hf_try_overlay(struct hf_plans *plans, int sandbox_fd, const char *sandbox_p
 		r = hf_inside_read_maps(inside, err);
 	if (r == 0)
 		r = try_inside(inside, fail, err);
+	if (r == 0 && hf_sandbox_settle(sandbox_fd) < 0)
+		r = hf_fail_sys(err, EIO, "settle", sandbox_path);
+	if (r == 0)
+		return 0;
 	(void)hf_tree_remove(sandbox_fd, HF_SANDBOX_WORK);
 	(void)hf_tree_remove(sandbox_fd, HF_SANDBOX_UPPER);
 	return r;
@@ -165,7 +185,7 @@ int hf_plan_probe(struct hf_plans *plans, const char *dir, enum hf_strategy stra
 	if (!dir)
 		path.s[path.len -= 2] = '\0';
 	if (strategy == HF_STRATEGY_OVERLAY) {
-		r = hf_try_overlay(plans, room.fd, path.s, &target, &fail, err);
+		r = hf_try_overlay(room.fd, path.s, &target, &fail, err);
 		if (r == 1) {
 			probe.code = HF_E_NO_OVERLAY;
 			probe.sys = fail.sys;

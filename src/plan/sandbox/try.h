@@ -6,11 +6,11 @@
 #include "hf/plan/registry/registry.h"
 
 /*
- * Mounts an overlay for the target with layers in the sandbox's directory, in a child, and removes
- * what that made. 0; 1 with *fail filled; -errno.
+ * Mounts an overlay for the target with layers in the sandbox's directory, in a child. 0: that works, and the layers are
+ * there to be mounted again; 1 with *fail filled, or -errno: nothing is left of them.
  */
-int hf_try_overlay(struct hf_plans *plans, int sandbox_fd, const char *sandbox_path,
-		   const struct hf_target *target, struct hf_inside_fail *fail, struct hf_err *err);
+int hf_try_overlay(int sandbox_fd, const char *sandbox_path, const struct hf_target *target, struct hf_inside_fail *fail,
+		   struct hf_err *err);
 
 /* Do files of the target's file system share blocks with copies in the sandbox's directory? 0 yes, -errno. */
 int hf_try_clone(int target_fd, int sandbox_fd);

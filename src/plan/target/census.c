@@ -243,9 +243,15 @@ int hf_census_take(int target_fd, int sandbox_fd, const struct hf_t0 *t0, uint64
 	return file < 0 ? file : take(target_fd, sandbox_fd, file, t0, max_entries);
 }
 
-static _Noreturn void census_process(int target_fd, int sandbox_fd, int file, const struct hf_t0 *t0)
+struct census {
+	int target_fd, sandbox_fd, file;
+	const struct hf_t0 *t0;
+};
+
+static void census_process(void *arg)
 {
-	const int kept[] = { target_fd, sandbox_fd, file };
+	const struct census *census = arg;
+	const int kept[] = { census->target_fd, census->sandbox_fd, census->file };
 	sigset_t none;
 
 	hf_apart_close(kept, 3);
@@ -253,31 +259,20 @@ static _Noreturn void census_process(int target_fd, int sandbox_fd, int file, co
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)setsid();
 	(void)setpriority(PRIO_PROCESS, 0, 19);
-	_exit(take(target_fd, sandbox_fd, file, t0, ENTRIES_MAX) < 0);
+	_exit(take(census->target_fd, census->sandbox_fd, census->file, census->t0, ENTRIES_MAX) < 0);
 }
 
 int hf_census_start(int target_fd, int sandbox_fd, const struct hf_t0 *t0, pid_t *ret_child)
 {
 	AUTO_FD file = make_file(sandbox_fd);
-	pid_t pid;
+	struct census census = { target_fd, sandbox_fd, file, t0 };
 
 	if (file < 0)
 		return file;
-	if (ret_child) {
-		*ret_child = hf_apart_fork_silent();
-		if (*ret_child == 0)
-			census_process(target_fd, sandbox_fd, file, t0);
-		return *ret_child < 0 ? -errno : 0;
-	}
-	/* Forked twice: init reaps it, and the caller has no child to wait for. */
-	pid = hf_apart_fork();
-	if (pid == 0) {
-		pid = hf_apart_fork();
-		if (pid == 0)
-			census_process(target_fd, sandbox_fd, file, t0);
-		_exit(pid < 0);
-	}
-	if (pid < 0)
-		return -errno;
-	return hf_apart_reap(pid) == 0 ? 0 : -ECHILD;
+	if (!ret_child)
+		return hf_apart_start(census_process, &census);
+	*ret_child = hf_apart_fork_silent();
+	if (*ret_child == 0)
+		census_process(&census);
+	return *ret_child < 0 ? -errno : 0;
 }
