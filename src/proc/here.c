@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "hf/base/fail.h"
@@ -46,18 +47,47 @@ static int read_ns(const char *path, uint64_t *ret)
 	return 0;
 }
 
-int hf_here_read(struct hf_here *ret, struct hf_err *err)
+static int read_boot(char out[HF_BOOT_ID_LEN + 1], struct hf_err *err)
 {
-	struct hf_here here = { 0 };
 	char text[HF_BOOT_ID_LEN + 2];
 	ssize_t n = hf_read_file(AT_FDCWD, BOOT_ID_PATH, text, sizeof(text));
-	int r;
 
 	if (n < 0)
 		return hf_fail_sys(err, (int)-n, "read", BOOT_ID_PATH);
 	if (n != HF_BOOT_ID_LEN + 1 || !hf_boot_id_valid(text, HF_BOOT_ID_LEN))
 		return FAIL(err, HF_E_FORMAT, "read", BOOT_ID_PATH, "not a boot id");
-	memcpy(here.boot_id, text, HF_BOOT_ID_LEN);
+	memcpy(out, text, HF_BOOT_ID_LEN);
+	out[HF_BOOT_ID_LEN] = '\0';
+	return 0;
+}
+
+int hf_here_boot(char out[HF_BOOT_ID_LEN + 1], struct hf_err *err)
+{
+	enum { UNKNOWN, BEING_WRITTEN, THERE };
+	static char known[HF_BOOT_ID_LEN + 1];
+	static atomic_int state;
+	int unknown = UNKNOWN, r;
+
+	if (atomic_load(&state) == THERE) {
+		memcpy(out, known, sizeof(known));
+		return 0;
+	}
+	r = read_boot(out, err);
+	/* No lock, which a child forked meanwhile would wait for. */
+	if (r == 0 && atomic_compare_exchange_strong(&state, &unknown, BEING_WRITTEN)) {
+		memcpy(known, out, sizeof(known));
+		atomic_store(&state, THERE);
+	}
+	return r;
+}
+
+int hf_here_read(struct hf_here *ret, struct hf_err *err)
+{
+	struct hf_here here = { 0 };
+	int r = read_boot(here.boot_id, err);
+
+	if (r < 0)
+		return r;
 	r = read_ns("/proc/self/ns/pid", &here.pid_ns);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "stat", "/proc/self/ns/pid");

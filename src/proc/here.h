@@ -15,6 +15,9 @@ struct hf_here {
 /* Reads it for the calling process. Returns 0 or -errno with /proc named. */
 int hf_here_read(struct hf_here *ret, struct hf_err *err);
 
+/* Its boot id alone, which is read once in a process. The same. */
+int hf_here_boot(char out[HF_BOOT_ID_LEN + 1], struct hf_err *err);
+
 /*
  * How much the boot time that this process reads is ahead of the machine's: 0, but for a time
  * namespace that says otherwise. Returns 0 or -errno.

@@ -205,12 +205,12 @@ static int undo(struct hf_work *work, struct hf_apply *apply, int r, struct hf_e
 
 static int prepare(struct hf_work *work, struct hf_err *err)
 {
-	struct hf_here here;
-	int r = hf_here_read(&here, err);
+	char boot_id[HF_BOOT_ID_LEN + 1];
+	int r = hf_here_boot(boot_id, err);
 
 	if (r < 0)
 		return r;
-	memcpy(work->intent.boot_id, here.boot_id, sizeof(work->intent.boot_id));
+	memcpy(work->intent.boot_id, boot_id, sizeof(work->intent.boot_id));
 	work->intent.token = work->token;
 	work->intent.phase = HF_INTENT_PREPARED;
 	r = hf_work_prove_fences(work, err);

@@ -215,12 +215,12 @@ static int is_ended(const struct hf_work *work)
  */
 static int promise_or_drop(struct hf_work *work, struct hf_err *err)
 {
-	struct hf_here here;
-	int same_boot, r = hf_here_read(&here, err);
+	char boot_id[HF_BOOT_ID_LEN + 1];
+	int same_boot, r = hf_here_boot(boot_id, err);
 
 	if (r < 0)
 		return r;
-	same_boot = strcmp(here.boot_id, work->intent.boot_id) == 0;
+	same_boot = strcmp(boot_id, work->intent.boot_id) == 0;
 	r = same_boot ? 0 : is_begun(work, err);
 	if (r < 0)
 		return r;

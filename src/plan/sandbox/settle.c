@@ -83,20 +83,20 @@ int hf_plan_settle(struct hf_plans *plans, struct hf_plan_record *record, uint64
 		   struct hf_err *err)
 {
 	AUTO_FD plan_fd = -1;
-	struct hf_here here;
+	char boot_id[HF_BOOT_ID_LEN + 1];
 	int r = hf_plan_dir(plans, record->name, 0, &plan_fd, err);
 
 	if (r == 0)
-		r = hf_here_read(&here, err);
+		r = hf_here_boot(boot_id, err);
 	if (r == 0)
 		r = hf_plan_check_unused(plans, record, err);
 	if (r == 0)
-		r = each_entered(record, plan_fd, here.boot_id, is_torn, err);
+		r = each_entered(record, plan_fd, boot_id, is_torn, err);
 	/* First the verdict, then the marker: a crash in between does not lose it. */
 	if (r == 1 && !record->torn)
 		r = become_torn(plans, record, token, err);
 	if (r >= 0)
-		r = each_entered(record, plan_fd, here.boot_id, settle_one, err);
+		r = each_entered(record, plan_fd, boot_id, settle_one, err);
 	if (r <= 0)
 		return r;
 	/* The record that says "entered" was there when the sandbox was synced. */

@@ -19,7 +19,7 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
-#define WALK_MAX   4096 /* directories above each other */
+#define WALK_MAX   (PATH_MAX / 3 - 1) /* directories above each other: "../.." */
 #define SAMPLE_MAX 512  /* entries whose owner is looked at */
 
 #ifndef F2FS_SUPER_MAGIC
@@ -66,8 +66,8 @@ static int stamp_now(int64_t *ret_ns)
 int hf_t0_take(struct hf_t0 *ret, struct hf_err *err)
 {
 	struct hf_t0 t0 = { 0 };
-	struct hf_here here;
-	int r = hf_here_read(&here, err);
+	char boot_id[HF_BOOT_ID_LEN + 1];
+	int r = hf_here_boot(boot_id, err);
 
 	if (r < 0)
 		return r;
@@ -85,7 +85,7 @@ int hf_t0_take(struct hf_t0 *ret, struct hf_err *err)
 		if (t0.boot_ns - before < HF_MSEC)
 			break;
 	}
-	hf_copy_text(t0.boot_id, sizeof(t0.boot_id), here.boot_id);
+	hf_copy_text(t0.boot_id, sizeof(t0.boot_id), boot_id);
 	*ret = t0;
 	return 0;
 }
@@ -121,7 +121,7 @@ int hf_target_open(const struct hf_target *target, int *ret_fd, struct hf_err *e
 {
 	AUTO_FD fd = open_plain(target->path);
 	struct hf_target now = { 0 };
-	struct hf_here here;
+	char boot_id[HF_BOOT_ID_LEN + 1];
 	struct stat st;
 	int r;
 
@@ -139,14 +139,14 @@ int hf_target_open(const struct hf_target *target, int *ret_fd, struct hf_err *e
 		return hf_fail_sys(err, -fd, "openat2", target->path);
 	r = identify(fd, target->path, &now, err);
 	if (r == 0)
-		r = hf_here_read(&here, err);
+		r = hf_here_boot(boot_id, err);
 	if (r < 0)
 		return r;
 	if (now.fs_type != target->fs_type && now.fs_type == OVERLAYFS_SUPER_MAGIC)
 		return FAIL(err, HF_E_TARGET, "statx", target->path,
 			    "it is seen through a sandbox here; do this outside of 'plan enter'");
 	if (now.ino != target->ino || now.fs_type != target->fs_type ||
-	    (now.dev != target->dev && strcmp(here.boot_id, target->boot_id) == 0))
+	    (now.dev != target->dev && strcmp(boot_id, target->boot_id) == 0))
 		return FAIL(err, HF_E_TARGET, "statx", target->path,
 			    "another directory stands there now than when it was added");
 	*ret_fd = fd_take(&fd);
@@ -159,13 +159,13 @@ int hf_target_resolve(const char *dir, struct hf_target *ret, struct hf_err *err
 	AUTO_FD again = -1;
 	struct hf_target target = { 0 };
 	char link[64], path[PATH_MAX];
-	struct hf_here here;
+	char boot_id[HF_BOOT_ID_LEN + 1];
 	ssize_t n;
 	int r;
 
 	if (fd < 0)
 		return hf_fail_sys(err, -fd, "openat", dir);
-	r = hf_here_read(&here, err);
+	r = hf_here_boot(boot_id, err);
 	if (r < 0)
 		return r;
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
@@ -178,7 +178,7 @@ int hf_target_resolve(const char *dir, struct hf_target *ret, struct hf_err *err
 	r = identify(fd, dir, &target, err);
 	if (r < 0)
 		return r;
-	hf_copy_text(target.boot_id, sizeof(target.boot_id), here.boot_id);
+	hf_copy_text(target.boot_id, sizeof(target.boot_id), boot_id);
 	target.path = path;
 	/* The path must lead there by itself: a directory that was removed has none. */
 	r = hf_target_open(&target, &again, err);
@@ -196,27 +196,23 @@ int hf_target_resolve(const char *dir, struct hf_target *ret, struct hf_err *err
 /* 1 when `below` is `above` or lies in it, by the directories themselves. */
 static int is_inside(int below, int above)
 {
-	AUTO_FD at = hf_open_at(below, ".", O_PATH | O_DIRECTORY, 0);
+	char up[PATH_MAX] = ".";
 	struct stat want, st, before = { 0 };
 
 	if (hf_sys.fstat(above, &want) < 0)
 		return -errno;
-	for (int i = 0; at >= 0 && i < WALK_MAX; i++) {
-		AUTO_FD up = -1;
-
-		if (hf_sys.fstat(at, &st) < 0)
-			return -errno;
+	for (size_t i = 0; i < WALK_MAX; i++) {
+		/* What may not be looked at is not ours either. */
+		if (hf_sys.fstatat(below, up, &st, 0) < 0)
+			return errno == EACCES ? 0 : -errno;
 		if (st.st_dev == want.st_dev && st.st_ino == want.st_ino)
 			return 1;
 		if (i > 0 && st.st_dev == before.st_dev && st.st_ino == before.st_ino)
 			return 0;
 		before = st;
-		up = hf_open_at(at, "..", O_PATH | O_DIRECTORY, 0);
-		hf_auto_close(&at);
-		at = fd_take(&up);
+		memcpy(i == 0 ? up : up + 3 * i - 1, i == 0 ? ".." : "/..", i == 0 ? 3 : 4);
 	}
-	/* What may not be looked at is not ours either. */
-	return at == -EACCES ? 0 : at < 0 ? at : -ELOOP;
+	return -ELOOP;
 }
 
 int hf_target_check(const struct hf_plans *plans, const struct hf_target *target,
