@@ -39,7 +39,7 @@ const struct command cli_commands[] = {
 	{ "file",    "with",     "FILE [-n|-w DUR] [--on-timeout WHAT] [-E N] [--root DIR] -- CMD...", "run a command under a file's lock", cmd_file_with },
 	{ "plan",    "new",      "PLAN [--session NAME]", "make a plan: sandboxes that are committed together", cmd_plan_new },
 	{ "plan",    "add",      "PLAN SANDBOX DIR [--strategy auto|overlay|clone|copy] [--git-outside] [-w DUR]", "add a sandbox over a directory", cmd_plan_add },
-	{ "plan",    "enter",    "PLAN [--no-rename-helper] [-w DUR] -- CMD...", "run a command inside the sandboxes of a plan", cmd_plan_enter },
+	{ "plan",    "enter",    "PLAN [--in DIR] [--no-rename-helper] [-w DUR] -- CMD...", "run a command inside the sandboxes of a plan", cmd_plan_enter },
 	{ "plan",    "path",     "PLAN SANDBOX", "where a sandbox is worked in", cmd_plan_path },
 	{ "plan",    "show",     "PLAN", "a plan and its sandboxes", cmd_plan_show },
 	{ "plan",    "list",     "[--no-trunc]", "all plans", cmd_plan_list },

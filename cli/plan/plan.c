@@ -1,9 +1,8 @@
-/* cli/plan/plan.c - plan new, add, enter, path, rm, gc. */
+/* cli/plan/plan.c - plan new, add, path, rm, gc. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "command.h"
 #include "hf/base/cleanup.h"
 #include "hf/view/plan/plan.h"
 #include "plan/plan.h"
@@ -70,53 +69,6 @@ int cmd_plan_add(struct cli *cli, int argc, char **argv)
 	if (!added.same_path)
 		cli_say(cli, "work in %s (not in the target itself); see 'plan path'", path);
 	return HF_EXIT_DONE;
-}
-
-static void say_entered(void *arg, const struct hf_plan_entered *entered)
-{
-	const struct cli *cli = arg;
-
-	if (entered->flags & HF_ENTERED_ELSEWHERE)
-		cli_say(cli, "not every sandbox is at its target's own path; see 'holdfast plan show'");
-	if (entered->flags & HF_ENTERED_ROOT)
-		cli_say(cli, "no user namespace (%s): isolated by a mount namespace alone", entered->why);
-	if (entered->flags & HF_ENTERED_NO_RENAME && entered->why[0])
-		cli_say(cli, "renaming directories of a target gives EXDEV inside: %s", entered->why);
-}
-
-int cmd_plan_enter(struct cli *cli, int argc, char **argv)
-{
-	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
-	struct hf_plan_enter_opts opts = { .size = sizeof(opts), .wait_ns = HF_SEC };
-	struct hf_plan_entered entered = { 0 };
-	int no_rename = 0;
-	const struct option_spec specs[] = {
-		{ "no-rename-helper", 0, OPTION_FLAG, &no_rename, NULL, "without the process that renames directories" },
-		{ "wait", 'w', OPTION_DURATION, &opts.wait_ns, "DUR", "wait for another process that works on the plan (1s)" },
-		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
-	};
-	int n = cli_options(cli, specs, argc, argv, 2, OPTIONS_THEN_COMMAND);
-	int status;
-
-	if (n < 0)
-		return cli_options_status(n);
-	argv[n] = NULL; /* the words were moved together; there is room behind the last */
-	cli->around = 1;
-	opts.argv = argv + 1;
-	opts.started = say_entered;
-	opts.arg = cli;
-	opts.flags = no_rename ? HF_PLAN_ENTER_NO_RENAME : 0;
-	status = plan_open(cli, &context);
-	if (status != HF_EXIT_DONE)
-		return command_status_around(status);
-	(void)fflush(stdout);
-	if (hf_plan_enter(context.plans, argv[0], &opts, &entered, &context.err) < 0)
-		return cli_fail(cli, &context.err);
-	if (entered.exec_error)
-		(void)command_not_executed(cli, argv[1], -entered.exec_error);
-	if (entered.flags & HF_ENTERED_LEFT)
-		cli_say(cli, "processes of the command still run in the sandbox; it settles when they have ended");
-	return entered.exit_status;
 }
 
 int cmd_plan_path(struct cli *cli, int argc, char **argv)

@@ -295,3 +295,26 @@ large_file() {
     [ "$(du -k "$(upper 1)/sparse" | cut -f1)" -lt 1024 ]
 }
 @test "one byte of a large file: copied up as a whole, holes kept (trap 35)" { both large_file; }
+
+makes_its_plan() {
+    needs_overlay; mkdir -p T "$ROOM/a/T"; echo o >T/f; echo o >"$ROOM/a/T/f"; own T "$ROOM/a"
+    hp -q plan enter p --in T --in a/T/ -- sh -c 'echo n >T/f; echo n >a/T/f; exit 5' && false || [ $? -eq 5 ]
+    [ "$(cat T/f a/T/f)" = "$(printf 'o\no')" ]
+    run hp --json plan show p
+    is_json '.state == "ACTIVE" and [.sandboxes[].name] == ["T","T-2"] and all(.sandboxes[]; .strategy == "overlay" and .dirty)'
+    # one that is there is not touched
+    expect 1 hp plan enter p --in T -- true
+    says "--in is for a new one"
+    hp -q plan commit p
+    [ "$(cat T/f a/T/f)" = "$(printf 'n\nn')" ]
+    # nothing is left of one whose command cannot be started
+    expect 125 hp plan enter q --in T --in no-such-directory -- true
+    status=0; hp plan enter q --in T -- true >T/out 2>said || status=$?
+    [ "$status" -ne 0 ]
+    grep -q 'outside of the target' said
+    expect 1 hp plan show q
+    says "no such plan"
+    expect 127 hp plan enter q --in T -- "$ROOM/no-such-command"
+    hp -q plan show q
+}
+@test "enter --in makes the plan, with a sandbox over each directory" { both makes_its_plan; }

@@ -170,6 +170,19 @@ third_level() {
     [ "$(tr '\n' ' ' <T/f)" = 'inside cwd ' ]
 }
 
+no_overlay_then() {
+    echo o >T/f; own T
+    run as "$HELPERS/helper-nouserns" "$HOLDFAST" plan enter p --in T -- sh -c 'cd "$0"; pwd; cat f' "$ROOM/T"
+    [ "$status" -ne 77 ] || skip "NO SECCOMP FILTERS HERE"
+    [ "$status" -eq 0 ] || { echo "$output"; false; }
+    run hp --json plan show p
+    is_json '.sandboxes[0] | (.strategy == "copy" or .strategy == "clone") and (.why | test("no overlay"))'
+}
+@test "enter --in where overlay cannot be mounted: the next strategy, and why" {
+    [ "$(id -u)" != 0 ] || plan_as_user
+    no_overlay_then
+}
+
 @test "root without user namespaces: a mount namespace alone, without CAP_SYS_ADMIN, invisible outside" {
     needs_root
     echo o >T/f
