@@ -7,8 +7,9 @@
  * With a lease a second process must renew it. The command is started first and held back; the
  * lock is taken in its name, so it is the command, not the wrapper, that owns it. The wrapper
  * renews and forwards signals. When the lease is lost, it ends the command and everything that
- * the command has started (exec/tree.h). If the wrapper itself is killed, the kernel kills the
- * command (PDEATHSIG), and until then the lock is the command's still.
+ * the command has started (exec/tree.h). If the wrapper itself is killed, the watcher between the
+ * two does (exec/watched.h). The watcher is the lock's second owner, so the lock is not free before
+ * all of them have ended, even if the command was killed together with the wrapper.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,14 +18,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "command.h"
 #include "hf/base/cleanup.h"
 #include "hf/exec/command.h"
 #include "hf/exec/spawn.h"
-#include "hf/exec/tree.h"
+#include "hf/exec/watched.h"
 #include "lock/lease.h"
 #include "lock/lock.h"
 
@@ -34,8 +34,7 @@
 #define TOKEN_TEXT_MAX 40
 
 struct leased {
-	struct hf_child child;
-	struct hf_tree tree;
+	struct hf_watched watched;
 	struct hf_command_signals signals;
 	char **envp;                     /* the token's entry is the first */
 	char token_text[TOKEN_TEXT_MAX];
@@ -44,26 +43,26 @@ struct leased {
 
 #define LEASED_INIT                                                                      \
 	{                                                                                \
-		.child = HF_CHILD_INIT, .tree = HF_TREE_INIT, .signals = { .fd = -1 },   \
+		.watched = HF_WATCHED_INIT, .signals = { .fd = -1 },                     \
 		.token_pipe = { -1, -1 },                                                \
 	}
 
 static void leased_done(struct leased *leased)
 {
-	hf_child_done(&leased->child);
-	hf_tree_done(&leased->tree);
+	hf_watched_done(&leased->watched);
 	hf_command_signals_done(&leased->signals);
 	hf_auto_close(&leased->token_pipe[0]);
 	hf_auto_close(&leased->token_pipe[1]);
 	free(leased->envp);
 }
 
-/* In the command's process, before exec. */
+/* In the command's process, before exec: waits until it is let go, or the wrapper has closed its end. */
 static int enter_leased(void *arg)
 {
 	struct leased *leased = arg;
 	char **last = leased->envp;
 
+	(void)close(leased->token_pipe[1]);
 	if (read(leased->token_pipe[0], leased->token_text, TOKEN_TEXT_MAX) != TOKEN_TEXT_MAX)
 		return -EPIPE;
 	if (leased->token_text[0])
@@ -89,7 +88,6 @@ static int start_leased(const struct cli *cli, const char *name, char **command,
 				  .cgroup = &none,
 				  .enter = enter_leased,
 				  .enter_arg = leased };
-	int r;
 
 	command_environment(cli, HF_LOCK_KIND_NAME, name, 0);
 	(void)snprintf(leased->token_text, TOKEN_TEXT_MAX, "HOLDFAST_TOKEN=");
@@ -99,16 +97,7 @@ static int start_leased(const struct cli *cli, const char *name, char **command,
 	spawn.envp = leased->envp;
 	if (pipe2(leased->token_pipe, O_CLOEXEC) < 0)
 		return -errno;
-	r = hf_tree_note_others(&leased->tree);
-	if (r < 0)
-		return r;
-	/* What the command starts is to be found when the lease is lost, setsid or not. */
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
-		return -errno;
-	r = hf_spawn(&spawn, &leased->child);
-	if (r == 0)
-		leased->tree.leader = (int32_t)leased->child.pid;
-	return r;
+	return hf_watched_start(&spawn, &leased->watched);
 }
 
 /* Lets it go, with the token of its lock (0: none). */
@@ -119,9 +108,8 @@ static void go_leased(struct leased *leased, uint64_t token)
 	if (token)
 		(void)snprintf(text, sizeof(text), "HOLDFAST_TOKEN=%llu", (unsigned long long)token);
 	/* If it was killed by now, that is how it ended. */
-	if (write(leased->token_pipe[1], text, sizeof(text)) == sizeof(text))
-		(void)hf_spawn_go(&leased->child);
-	hf_auto_close(&leased->child.go);
+	(void)!write(leased->token_pipe[1], text, sizeof(text));
+	hf_auto_close(&leased->token_pipe[1]);
 }
 
 static void forward_signals(const struct leased *leased)
@@ -131,42 +119,47 @@ static void forward_signals(const struct leased *leased)
 	while (hf_command_signals_next(&leased->signals, &sig, &code))
 		/* What the terminal sent went to the whole group already. */
 		if (code != SI_KERNEL)
-			(void)hf_child_signal(&leased->child, sig);
+			(void)hf_watched_signal(&leased->watched, sig);
 }
 
 /* Until the command has exited; if its lease is lost, until nothing of it is left. */
 static int watch_leased(struct cli *cli, struct lease *lease, struct leased *leased)
 {
-	struct pollfd fds[3] = { { .fd = leased->signals.fd, .events = POLLIN } };
+	struct hf_tree *tree = &leased->watched.tree;
+	struct pollfd fds[4] = { { .fd = leased->signals.fd, .events = POLLIN }, { .fd = leased->watched.news, .events = POLLIN } };
 
-	while (hf_tree_reap(&leased->tree) && (!leased->tree.leader_exited || lease_is_lost(cli, lease, &leased->tree))) {
+	while (hf_watched_hear(&leased->watched) && (!tree->leader_exited || lease_is_lost(cli, lease, tree))) {
 		struct hf_mono until;
 		int more[2];
 		int64_t left;
 
 		lease_poll(lease, more, &until);
-		fds[1] = (struct pollfd){ .fd = more[0], .events = POLLIN };
-		fds[2] = (struct pollfd){ .fd = more[1], .events = POLLIN };
+		fds[2] = (struct pollfd){ .fd = more[0], .events = POLLIN };
+		fds[3] = (struct pollfd){ .fd = more[1], .events = POLLIN };
 		left = hf_mono_left(until) / HF_MSEC;
-		(void)poll(fds, 3, left < INT32_MAX ? (int)left + 1 : INT32_MAX);
+		(void)poll(fds, 4, left < INT32_MAX ? (int)left + 1 : INT32_MAX);
 		if (fds[0].revents)
 			forward_signals(leased);
-		if (lease->lost || !leased->tree.leader_exited)
-			lease_step(cli, lease, &leased->tree);
+		if (lease->lost || !tree->leader_exited)
+			lease_step(cli, lease, tree);
 	}
-	return command_status_of(leased->tree.leader_code, leased->tree.leader_status);
+	/* One that came too late for the command is not ours: its status is. */
+	forward_signals(leased);
+	if (!leased->watched.is_told)
+		cli_say(cli, "the process that watches the command was killed: ended everything that the command has started");
+	hf_watched_leave(&leased->watched);
+	return command_status_of(tree->leader_code, tree->leader_status);
 }
 
 /* It was never let go, or killed before that: its end is to be seen, not how. */
 static int await_leased(struct leased *leased)
 {
-	struct pollfd end = { .fd = leased->child.pidfd, .events = POLLIN };
+	struct pollfd news = { .fd = leased->watched.news, .events = POLLIN };
 
-	hf_auto_close(&leased->child.go);
-	while (poll(&end, 1, -1) < 0 && errno == EINTR)
-		continue;
-	(void)hf_tree_reap(&leased->tree);
-	return command_status_of(leased->tree.leader_code, leased->tree.leader_status);
+	hf_auto_close(&leased->token_pipe[1]);
+	while (hf_watched_hear(&leased->watched) && !leased->watched.tree.leader_exited)
+		(void)poll(&news, 1, -1);
+	return command_status_of(leased->watched.tree.leader_code, leased->watched.tree.leader_status);
 }
 
 /* -- both ------------------------------------------------------------------- */
@@ -210,6 +203,15 @@ static int run_becoming(struct run *run)
 	return status;
 }
 
+/* The watcher as well, as long as anything of the command lives. A shared lock has one owner: there the command ends last. */
+static void add_watcher(struct hf_lock *lock, const struct leased *leased)
+{
+	struct hf_proc_id watcher;
+
+	if (hf_proc_identify(leased->watched.tree.reaper, &watcher, NULL) == 0)
+		(void)!hf_lock_add_owner(lock, &watcher, NULL);
+}
+
 static int run_leased(struct run *run)
 {
 	AUTO(leased_done) struct leased leased = LEASED_INIT;
@@ -234,7 +236,7 @@ static int run_leased(struct run *run)
 	}
 	/* From now on we do nothing but wait for it; so says our name. */
 	hf_command_waits(HF_WAITS_WITH_LEASE);
-	if (hf_proc_identify((int32_t)leased.child.pid, &id, &err) < 0)
+	if (hf_proc_identify((int32_t)leased.watched.pid, &id, &err) < 0)
 		return cli_fail(run->cli, &err), HF_EXIT_AROUND;
 	/* While we only wait for the lock, a signal ends us as it would end any process. */
 	(void)sigprocmask(SIG_SETMASK, &leased.signals.mask, NULL);
@@ -254,14 +256,15 @@ static int run_leased(struct run *run)
 		return HF_EXIT_AROUND;
 	if (lease_begin(&lease, run->o.ttl_ns, run->elsewhere, &id) < 0)
 		return HF_EXIT_AROUND;
+	if (lease.lock && !run->elsewhere)
+		add_watcher(lease.lock, &leased);
 	/* Killed just now, it is not our end as well. */
 	(void)sigaction(SIGPIPE, &ignore, NULL);
 	go_leased(&leased, lease.lock ? hf_lock_token(lease.lock) : 0);
 	status = watch_leased(run->cli, &lease, &leased);
-	r = hf_spawn_result(&leased.child);
-	if (r < 0)
-		status = command_not_executed(run->cli, run->command[0], r);
-	if (lease_is_lost(run->cli, &lease, &leased.tree))
+	if (leased.watched.exec_error < 0)
+		status = command_not_executed(run->cli, run->command[0], leased.watched.exec_error);
+	if (lease_is_lost(run->cli, &lease, &leased.watched.tree))
 		status = HF_EXIT_REFUSED;
 	lease_end(run->cli, &lease);
 	hf_lock_free(lease.lock);

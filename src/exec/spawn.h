@@ -12,7 +12,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
-#include "hf/exec/cgroup.h"
+#include "hf/exec/cgroup/cgroup.h"
 
 struct hf_spawn {
 	char *const *argv;

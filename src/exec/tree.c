@@ -350,6 +350,11 @@ static void count_member(void *arg, int32_t pid)
 		tree->killed += (unsigned)hf_victims_add(&tree->victims, pid, st.start_ticks);
 }
 
+void hf_tree_kill_but(struct hf_tree *tree, int32_t spared)
+{
+	tree->killed += signal_all(tree, SIGKILL, 0, spared);
+}
+
 void hf_tree_kill(struct hf_tree *tree)
 {
 	/*
@@ -365,5 +370,5 @@ void hf_tree_kill(struct hf_tree *tree)
 			return;
 		}
 	}
-	tree->killed += signal_all(tree, SIGKILL, 0, 0);
+	hf_tree_kill_but(tree, 0);
 }

@@ -12,7 +12,7 @@
 #ifndef EXEC_TREE_H
 #define EXEC_TREE_H
 
-#include "hf/exec/cgroup.h"
+#include "hf/exec/cgroup/cgroup.h"
 #include "hf/exec/marks.h"
 #include "hf/exec/ptable.h"
 
@@ -81,6 +81,9 @@ void hf_tree_describe(struct hf_tree *tree, struct hf_tree_names *ret);
 
 /* A signal to all descendants. */
 void hf_tree_signal(struct hf_tree *tree, int sig);
+
+/* SIGKILL to all descendants but one, one by one. */
+void hf_tree_kill_but(struct hf_tree *tree, int32_t spared);
 
 /* SIGKILL to the group and to all children. Called again until hf_tree_reap gives 0. */
 void hf_tree_kill(struct hf_tree *tree);

@@ -16,7 +16,7 @@
 #include "holdfast/proc.h"
 #include "hf/proc/here.h"
 #include "hf/sys/calls.h"
-#include "hf/exec/cgroup.h"
+#include "hf/exec/cgroup/cgroup.h"
 #include "hf/sys/io.h"
 #include "hf/view/doctor/probes.h"
 

@@ -9,7 +9,7 @@
 #include "helper/proc_helper.h"
 #include "helper/state_helper.h"
 #include "helper/test.h"
-#include "hf/exec/cgroup.h"
+#include "hf/exec/cgroup/cgroup.h"
 
 static void make(const char *file, const char *text)
 {

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "hf/base/buf.h"
-#include "hf/exec/cgroup.h"
+#include "hf/exec/cgroup/cgroup.h"
 #include "holdfast/name.h"
 #include "holdfast/run.h"
 

@@ -11,7 +11,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
-#include "hf/exec/cgroup.h"
+#include "hf/exec/cgroup/cgroup.h"
 #include "hf/exec/marks.h"
 #include "hf/exec/ptable.h"
 #include "hf/proc/here.h"

@@ -2,7 +2,7 @@
 #ifndef RUN_SUPERVISOR_REMAINS_HUNT_MARKS_H
 #define RUN_SUPERVISOR_REMAINS_HUNT_MARKS_H
 
-#include "hf/exec/cgroup.h"
+#include "hf/exec/cgroup/cgroup.h"
 #include "hf/exec/marks.h"
 #include "hf/exec/ptable.h"
 #include "hf/proc/here.h"

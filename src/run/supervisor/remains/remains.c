@@ -4,7 +4,7 @@
 #include "holdfast/exit.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/exec/cgroup.h"
+#include "hf/exec/cgroup/cgroup.h"
 #include "hf/run/supervisor/remains/hunt.h"
 #include "hf/run/supervisor/remains/remains.h"
 

@@ -1,4 +1,4 @@
-/* exec/cgroup_limits.c - the figures of a group, and its limits, as far as its controllers are there. */
+/* exec/cgroup/cgroup_limits.c - the figures of a group, and its limits, as far as its controllers are there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
-#include "hf/exec/cgroup.h"
+#include "hf/exec/cgroup/cgroup.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 

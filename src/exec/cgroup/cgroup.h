@@ -1,12 +1,12 @@
 /*
- * exec/cgroup.h - a cgroup (v2) for the tree of a session, where one may be made.
+ * exec/cgroup/cgroup.h - a cgroup (v2) for the tree of a session, where one may be made.
  *
  * It is made below the caller's own group and named after the session's token, which is
  * never given twice; on record it is known by path and inode. Its maker holds a shared flock on it. Nothing is asked of
  * controllers: it is there to hold the tree together, and to kill it at once.
  */
-#ifndef EXEC_CGROUP_H
-#define EXEC_CGROUP_H
+#ifndef EXEC_CGROUP_CGROUP_H
+#define EXEC_CGROUP_CGROUP_H
 
 #include <stdint.h>
 

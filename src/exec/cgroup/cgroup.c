@@ -1,4 +1,4 @@
-/* exec/cgroup.c - finding, making, killing and removing a session's cgroup. */
+/* exec/cgroup/cgroup.c - finding, making, killing and removing a session's cgroup. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
-#include "hf/exec/cgroup.h"
+#include "hf/exec/cgroup/cgroup.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
