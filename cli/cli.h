@@ -199,6 +199,9 @@ const char *cli_store(const struct cli *cli);
 /* All commands, or those of one noun. */
 void cli_help(FILE *to, const char *noun);
 
+/* The first things, on stderr, within a screen. */
+void cli_overview(void);
+
 /* The usage and the options of the command that runs, on stdout. */
 void cli_command_help(const struct cli *cli, const struct option_spec *specs);
 

@@ -211,9 +211,9 @@ static int finish(const struct cli *cli, int status)
 int main(int argc, char **argv)
 {
 	int terminal = isatty(STDOUT_FILENO);
-	const char *term = getenv("TERM");
+	const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
 	struct cli cli = { .terminal = terminal,
-			   .colour = terminal && !getenv("NO_COLOR") && !(term && strcmp(term, "dumb") == 0) };
+			   .colour = terminal && !(no_colour && no_colour[0]) && !(term && strcmp(term, "dumb") == 0) };
 	int words, status;
 
 	fill_stdio();
@@ -240,7 +240,7 @@ int main(int argc, char **argv)
 	if (argc == 0 && cli.json)
 		return finish(&cli, cli_usage(&cli, "a command is missing"));
 	if (argc == 0) {
-		cli_help(stderr, NULL);
+		cli_overview();
 		return HF_EXIT_USAGE;
 	}
 	if (strcmp(argv[0], "__complete") == 0)

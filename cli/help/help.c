@@ -127,6 +127,31 @@ static void print_noun(FILE *to, const char *noun)
 	fputc('\n', to);
 }
 
+/* What a person sees who types the name of the program alone: the first things, on one screen of 80 x 24. */
+void cli_overview(void)
+{
+	struct cli_talk talk;
+
+	cli_talk_begin(&talk);
+	fputs("usage: holdfast [--dir DIR] [--store URL] [--json] [-q] COMMAND ...\n\n"
+	      "  run NAME -- CMD...        run a command, once at a time, with all it starts\n"
+	      "      --deadline 1h         end it then, with everything that it started\n"
+	      "      --verify 'make test'  it succeeded only if this does, too\n"
+	      "      --in .                in a sandbox; only what succeeded is kept\n"
+	      "      -d                    in the background\n"
+	      "  ps                        what the sessions are doing, and which needs you\n"
+	      "  logs NAME -f              the output of a session\n"
+	      "  attach NAME               the terminal of one that was started with -d -t\n"
+	      "  wait NAME, stop NAME      until it has ended; end it\n"
+	      "  why NAME                  why is it held, and what led to this?\n"
+	      "  lock run NAME -- CMD...   run a command under a lock\n"
+	      "  file edit FILE -- CMD...  change a file that other processes change, too\n"
+	      "  doctor                    what this machine offers\n\n"
+	      "all commands: holdfast help; options of one: holdfast run --help; man holdfast\n",
+	      stderr);
+	cli_talk_end(&talk);
+}
+
 void cli_help(FILE *to, const char *noun)
 {
 	struct cli_talk talk;
@@ -139,8 +164,8 @@ void cli_help(FILE *to, const char *noun)
 	if (noun)
 		print_noun(to, noun);
 	fputs("  --dir DIR   state directory ($HOLDFAST_DIR, else ~/.local/state/holdfast)\n"
-	      "  --store URL where locks and names of sessions are kept ($HOLDFAST_STORE, else here):\n"
-	      "              etcd://HOST:PORT,.../PREFIX, or etcds:// with TLS\n"
+	      "  --store URL where locks and names of sessions are kept ($HOLDFAST_STORE, else\n"
+	      "              here): etcd://HOST:PORT,.../PREFIX, or etcds:// with TLS\n"
 	      "  --json      machine-readable output, versioned (\"v\":1)\n"
 	      "  -q          no talk on stderr\n"
 	      "  --help      behind a command: its options; also 'holdfast help COMMAND'\n\n"

@@ -77,7 +77,7 @@ int cmd_journal_emit(struct cli *cli, int argc, char **argv)
 	const char *name = NULL;
 	int durable = 0;
 	const struct option_spec specs[] = {
-		{ "name", 'n', OPTION_TEXT, &name, "NAME", "the lock, session or plan it is about" },
+		{ "name", 0, OPTION_TEXT, &name, "NAME", "the lock, session or plan it is about" },
 		{ "durable", 0, OPTION_FLAG, &durable, NULL, "on disk before it returns" },
 		{ 0 },
 	};

@@ -137,7 +137,7 @@ int cmd_plan_gc(struct cli *cli, int argc, char **argv)
 	struct hf_plan_gc_opts opts = { .size = sizeof(opts), .age_ns = -1 };
 	struct collected collected = { .cli = cli };
 	const struct option_spec specs[] = {
-		{ "dry-run", 'n', OPTION_FLAG, &collected.dry_run, NULL, "only say what would be removed, and why not" },
+		{ "dry-run", 0, OPTION_FLAG, &collected.dry_run, NULL, "only say what would be removed, and why not" },
 		{ "age", 0, OPTION_DURATION, &opts.age_ns, "DUR", "plans that changed later stay (24h)" },
 		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
 	};

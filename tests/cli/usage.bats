@@ -54,6 +54,60 @@ load helper
     expect 2 hf logs -fn x
 }
 
+# Each verb that there is, one in a line.
+verbs() { hf help | sed -nE 's/^  ([a-z]+( [a-z-]+)?)  +.*/\1/p'; }
+
+@test "a letter has one meaning: -n where it waits or where it shows, -s shared; every help fits into 80 columns" {
+    while read -r -a verb; do
+        hf "${verb[@]}" --help >help
+        sed -nE 's/^  -([a-zA-Z]), --([a-z-]+).*/\1 \2/p' help >>letters
+        awk -v verb="${verb[*]}" 'length > 79 { print verb ": " $0 }' help >>wide
+        # A command that waits has both, and one that shows has no -w beside its -n.
+        if grep -q '^  -n, --nonblock' help; then grep -q '^  -w, --wait' help; fi
+        if grep -qE '^  -n, --(lines|limit) ' help; then [ "$(grep -c '^  -w, ' help)" -eq 0 ]; fi
+    done < <(verbs)
+    hf help >help
+    awk 'length > 79' help >>wide
+    [ ! -s wide ] || { cat wide; false; }
+    [ "$(verbs | wc -l)" -gt 60 ]
+    diff <(sort -u letters) - <<'END'
+C cwd
+E conflict-exit-code
+S since
+U until
+a all
+c command
+d detach
+e event
+f follow
+m message
+n limit
+n lines
+n nonblock
+o output
+p patch
+r read-only
+r reentrant
+s shared
+t terminal
+t text
+t times
+t token
+u unlock
+v verbose
+w wait
+z null
+END
+}
+
+@test "the name of the program alone shows the first things, within a screen of 80 x 24, exit 2" {
+    expect 2 hf
+    [ "${#lines[@]}" -le 22 ]
+    [ "$(awk 'length > 79' <<<"$output")" = "" ]
+    says "run NAME -- CMD"
+    says "holdfast help"
+}
+
 @test "global options are taken before and behind the command, and -- ends them" {
     expect 0 hf --json version
     is_json '.v == 1 and (.version | type == "string")'
