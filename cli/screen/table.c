@@ -13,6 +13,8 @@
 
 #define NAME_MIN_WIDTH 14 /* the first column is not cut to less than this */
 #define LAST_MIN_WIDTH 24 /* nor the last one, as long as the first can give way */
+#define NARROW         80 /* on a narrower screen columns that can be spared are left out, */
+#define LAST_LEAST     16 /* until there is so much for the last one */
 #define TEXT_MIN_WIDTH 8  /* of that, what stands before its note */
 
 /* -- how wide text is ------------------------------------------------------------------ */
@@ -198,11 +200,53 @@ static void measure(const struct table *table, int screen, int *widths)
 	}
 }
 
+/* Leaves out the columns that a narrow screen does without. *table has shown and widths of the rest then. */
+static void spare_columns(struct table *table, int screen, int *shown, int *widths)
+{
+	memcpy(shown, table->shown, (size_t)table->n_shown * sizeof(*shown));
+	table->shown = shown;
+	measure(table, screen, widths);
+	for (int i = 0; screen > 0 && screen < NARROW && i < table->n_spare; i++) {
+		int room = screen, at = -1;
+
+		for (int k = 0; k < table->n_shown - 1; k++) {
+			room -= widths[k] + 2;
+			at = shown[k] == table->spare[i] ? k : at;
+		}
+		if (room >= LAST_LEAST)
+			return;
+		if (at < 0)
+			continue;
+		memmove(shown + at, shown + at + 1, (size_t)(table->n_shown - at - 1) * sizeof(*shown));
+		table->n_shown--;
+		measure(table, screen, widths);
+	}
+}
+
+/* A note that has no room beside its cell: its beginning is cut, its end is not. */
+static void print_note_alone(const char *note, size_t end, int left)
+{
+	AUTO_FREE char *begin = NULL;
+	size_t len;
+
+	note += strspn(note, " ");
+	len = strlen(note);
+	begin = strndup(note, end < len ? len - end : 0);
+	if (!begin)
+		cli_die_oom();
+	left -= print_cut(begin, left - width_of_text(note + strlen(begin)));
+	(void)print_cut(note + strlen(begin), left);
+}
+
 /* The last column takes what is left of the line. */
-static void print_last(const char *text, const char *note, int left)
+static void print_last(const char *text, const char *note, size_t note_end, int left)
 {
 	int room = left - width_of_text(note);
 
+	if (note_end > 0 && room < TEXT_MIN_WIDTH && room < width_of_text(text)) {
+		print_note_alone(note, note_end, left);
+		return;
+	}
 	if (room < TEXT_MIN_WIDTH)
 		room = TEXT_MIN_WIDTH < left ? TEXT_MIN_WIDTH : left;
 	left -= print_cut(text, room);
@@ -223,7 +267,7 @@ static void print_line(const struct cli *cli, const struct table *table, const s
 		if (toned)
 			cli_tone(cli, row->tone);
 		if (i == last) {
-			print_last(text, row ? row->note.s : "", left);
+			print_last(text, row ? row->note.s : "", row ? row->note_end : 0, left);
 		} else {
 			int width = width_of_text(text);
 			int space = width < room ? room - width : 0;
@@ -242,16 +286,17 @@ static void print_line(const struct cli *cli, const struct table *table, const s
 	}
 }
 
-void table_print(const struct cli *cli, const struct table *table, int lines, const char *end)
+void table_print(const struct cli *cli, const struct table *given, int lines, const char *end)
 {
+	struct table fitted = *given, *table = &fitted;
 	locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
 	locale_t old = utf8 ? uselocale(utf8) : (locale_t)0;
-	int widths[TABLE_COLUMNS_MAX], columns = 0, rows;
+	int shown[TABLE_COLUMNS_MAX], widths[TABLE_COLUMNS_MAX], columns = 0, rows;
 
 	table_screen(&columns, &rows);
 	if (!cli->terminal || table->no_cut)
 		columns = 0;
-	measure(table, columns, widths);
+	spare_columns(table, columns, shown, widths);
 	print_line(cli, table, NULL, widths, columns);
 	printf("%s\n", end);
 	for (size_t i = 0; i < table->n && (lines == 0 || (int)i + 1 < lines); i++) {

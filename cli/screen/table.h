@@ -17,6 +17,8 @@
 struct table_row {
 	struct hf_buf cells[TABLE_COLUMNS_MAX];
 	struct hf_buf note; /* stands behind the last cell; on a narrow screen the cell is cut, not the note */
+	/* Bytes at the end of the note that are shown if anything is: where cell and note do not both fit, the note stands alone, and is cut before them. */
+	size_t note_end;
 	enum hf_view_tone tone;
 };
 
@@ -25,6 +27,8 @@ struct table {
 	const int *shown;                     /* which of them, in this order */
 	int n_shown;
 	int toned;                            /* the column that has the tone; -1: none */
+	const int *spare;                     /* those that a narrow screen does without, the first one first */
+	int n_spare;
 	int no_cut;
 	struct table_row **rows;
 	size_t n;

@@ -1,5 +1,6 @@
 /* cli/session/ps.c - ps: what the sessions are doing. */
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ struct show {
 	int all;              /* also what ended long ago */
 	int shown[HF_VIEW_SESSION_COLUMNS];
 	int n_shown;
+	int chosen;           /* by -o: none of them is left out */
 	struct seen *seen;
 	struct hf_view_work *work; /* NULL: not wanted, or cannot be opened */
 	struct hf_facts *facts;
@@ -67,6 +69,7 @@ static int choose_columns(const struct cli *cli, const char *text, struct show *
 {
 	show->n_shown = (int)(sizeof(usual) / sizeof(usual[0]));
 	memcpy(show->shown, usual, sizeof(usual));
+	show->chosen = text != NULL;
 	if (!text)
 		return 0;
 	show->n_shown = 0;
@@ -115,9 +118,11 @@ static void note_session(void *arg, const struct hf_session_info *info)
 	} else {
 		seen.row = table_row_new();
 		seen.row->tone = hf_view_session_tone(info->state);
-		hf_view_session_cells(info, &facts, seen.row->cells, &seen.row->note);
-		if (show->shown[show->n_shown - 1] != HF_SESSION_COLUMN_COMMAND)
+		seen.row->note_end = hf_view_session_cells(info, &facts, seen.row->cells, &seen.row->note);
+		if (show->shown[show->n_shown - 1] != HF_SESSION_COLUMN_COMMAND) {
 			hf_buf_reset(&seen.row->note);
+			seen.row->note_end = 0;
+		}
 	}
 	grown = reallocarray(show->seen, show->n + 1, sizeof(*grown));
 	if (!grown)
@@ -146,11 +151,14 @@ static void print_json(const struct show *show)
 	cli_print_json(object);
 }
 
+/* The last column has why a session needs a person: on a narrow screen that comes first. */
+static const int spare[] = { HF_SESSION_COLUMN_MEM, HF_SESSION_COLUMN_CPU, HF_SESSION_COLUMN_TRY, HF_SESSION_COLUMN_LEFT };
+
 static void print_table(const struct cli *cli, struct show *show, int no_cut, int lines, const char *end)
 {
 	AUTO(table_done) struct table table = { .columns = hf_view_session_columns, .shown = show->shown,
 						.n_shown = show->n_shown, .toned = HF_SESSION_COLUMN_STATE,
-						.no_cut = no_cut };
+						.no_cut = no_cut, .spare = spare, .n_spare = show->chosen ? 0 : 4 };
 
 	for (size_t i = 0; i < show->n; i++) {
 		table_add(&table, show->seen[i].row);
@@ -163,6 +171,8 @@ static void print_table(const struct cli *cli, struct show *show, int no_cut, in
 static void draw(const struct cli *cli, struct show *show, int no_cut, int64_t interval_ns)
 {
 	AUTO(hf_buf_done) struct hf_buf every = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf title = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf cut = HF_BUF_INIT;
 	int columns, lines;
 	char clock[16] = "";
 	time_t now = time(NULL);
@@ -174,10 +184,16 @@ static void draw(const struct cli *cli, struct show *show, int no_cut, int64_t i
 	hf_view_duration(&every, interval_ns);
 	if (every.err)
 		cli_die_oom();
-	printf("\033[Hholdfast: %zu running, %zu ended", show->running, show->n - show->running);
+	hf_buf_add_format(&title, "holdfast: %zu running, %zu ended", show->running, show->n - show->running);
 	if (show->needing > 0)
-		printf(", %zu %s you", show->needing, show->needing == 1 ? "needs" : "need");
-	printf("; every %s; %s\033[K\n\033[K\n", every.s, clock);
+		hf_buf_add_format(&title, ", %zu %s you", show->needing, show->needing == 1 ? "needs" : "need");
+	hf_buf_add_format(&title, "; every %s; %s", every.s, clock);
+	if (title.err)
+		cli_die_oom();
+	(void)table_cut(&cut, title.s, columns);
+	if (cut.err)
+		cli_die_oom();
+	printf("\033[H%s\033[K\n\033[K\n", cut.s);
 	if (show->n > 0)
 		print_table(cli, show, no_cut, lines > 4 ? lines - 3 : 1, "\033[K");
 	fputs("\033[J", stdout);
@@ -216,6 +232,24 @@ static int collect(struct session_context *context, struct show *show, char **na
 	return r;
 }
 
+/* The signal has ended the sleep; there is nothing more to do. */
+static void wake(int signal)
+{
+	(void)signal;
+}
+
+/* From now on SIGWINCH comes only to a sleep that has this mask, and ends it. */
+static void hear_resize(sigset_t *ret_asleep)
+{
+	sigset_t resize;
+
+	(void)sigaction(SIGWINCH, &(struct sigaction){ .sa_handler = wake }, NULL);
+	(void)sigemptyset(&resize);
+	(void)sigaddset(&resize, SIGWINCH);
+	(void)sigprocmask(SIG_BLOCK, &resize, ret_asleep);
+	(void)sigdelset(ret_asleep, SIGWINCH);
+}
+
 int cmd_ps(struct cli *cli, int argc, char **argv)
 {
 	int64_t interval_ns = 2 * HF_SEC;
@@ -235,6 +269,8 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 	};
 	AUTO(session_close) struct session_context context = { 0 };
 	const char *term = getenv("TERM");
+	struct timespec sleep = { 0 };
+	sigset_t asleep;
 	int screen = cli->terminal && term && strcmp(term, "dumb") != 0;
 	int status, n = cli_options(cli, specs, argc, argv, 0, INT_MAX - 1);
 
@@ -250,6 +286,10 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 	if (status != HF_EXIT_DONE)
 		return status;
 	show.all |= n > 0;
+	sleep.tv_sec = interval_ns / HF_SEC;
+	sleep.tv_nsec = interval_ns % HF_SEC;
+	if (watch && screen)
+		hear_resize(&asleep);
 	for (uint64_t i = 1;; i++) {
 		struct hf_err err = HF_ERR_INIT;
 
@@ -267,6 +307,7 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 		show_done(&show);
 		if (!watch || i == times || fflush(stdout) != 0)
 			return HF_EXIT_DONE;
-		(void)poll(NULL, 0, (int)(interval_ns / HF_MSEC < 86400000 ? interval_ns / HF_MSEC : 86400000));
+		/* A screen that changed its size is drawn anew at once. */
+		(void)ppoll(NULL, 0, &sleep, watch && screen ? &asleep : NULL);
 	}
 }

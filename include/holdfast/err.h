@@ -61,6 +61,7 @@ HF_C_BEGIN
 	X(LIMIT,     -8023, 1, "a limit is reached")                                              \
 	X(REMAINS,   -8024, 1, "processes of an earlier run are still there")                     \
 	X(STORE,     -8025, 4, "the store of locks does not work")                                \
+	X(NO_TERMINAL, -8026, 1, "it has no terminal of its own")                                 \
 	X(CANCELLED, -8030, 1, "the wait was cancelled")                                          \
 	X(NO_DIRECTORY, -8031, 3, "its directory is not there")                                   \
 	X(OUTSIDE,   -8041, 3, "outside the directory that it must stay in")                      \

@@ -98,7 +98,7 @@ struct hf_attach_opts {
 };
 
 /*
- * Attaches to it, until hf_attach_free. HF_E_GONE: it has ended; -ENOTTY: it has no terminal; HF_E_UNTRUSTED: what listens there is not its
+ * Attaches to it, until hf_attach_free. HF_E_GONE: it has ended; HF_E_NO_TERMINAL; HF_E_UNTRUSTED: what listens there is not its
  * keeper; HF_E_NO_SESSION; -errno. At most 8 viewers; one more is let go at once. Does not block.
  */
 HF_API int hf_session_attach(struct hf_sessions *sessions, const char *name, const struct hf_attach_opts *opts,

@@ -493,6 +493,15 @@ def attach_does_not_ask_again(options):
     must(t, b"\x1b[?1049l" in t.seen, "the other screen was left on")
 
 
+def watch_resized(options):
+    t = Terminal([HOLDFAST, "ps", "--watch", "--interval", "1h"], 24, 80)
+    t.expect("COMMAND")
+    t.expect("true")
+    t.resize(24, 60)
+    t.expect("COMMAND")
+    t.send(b"\x03")
+    must(t, t.wait() == 256 - signal.SIGINT, "status")
+
 
 # -- a wait is told ---------------------------------------------------------------------
 

@@ -181,6 +181,13 @@ class Store(HoldfastError):
     exit_status = 4
 
 
+class NoTerminal(HoldfastError):
+    """It has no terminal of its own."""
+
+    code = -8026
+    exit_status = 1
+
+
 class Cancelled(HoldfastError):
     """The wait was cancelled."""
 
@@ -340,6 +347,7 @@ BY_CODE: Dict[int, Type[HoldfastError]] = {
     -8023: Limit,
     -8024: Remains,
     -8025: Store,
+    -8026: NoTerminal,
     -8030: Cancelled,
     -8031: NoDirectory,
     -8041: Outside,

@@ -45,10 +45,9 @@ static int is_keeper(int fd, const struct hf_session_record *record)
 static int fail_connect(const char *name, const struct hf_session_record *record, int error, struct hf_err *err)
 {
 	if (record->phase == HF_PHASE_ENDED || error == ECONNREFUSED)
-		return FAIL(err, HF_E_GONE, "attach", name, "it has ended; 'logs' shows its output");
+		return FAIL(err, HF_E_GONE, "attach", name, "'logs' shows its output");
 	if (error == ENOENT)
-		return FAIL(err, -ENOTTY, "attach", name,
-			    "it has no terminal of its own (run it with --detach --terminal); 'logs -f' shows its output");
+		return FAIL(err, HF_E_NO_TERMINAL, "attach", name, "run it with --detach --terminal; 'logs -f' shows its output");
 	return hf_fail_sys(err, error, "attach", name);
 }
 

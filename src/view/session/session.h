@@ -38,9 +38,10 @@ extern const struct hf_view_column hf_view_session_columns[HF_VIEW_SESSION_COLUM
 
 /*
  * Fills the cells, which the caller made with HF_BUF_INIT. The note stands behind the command: why it needs a person and what
- * to do, or how it ended, or when it goes on. `facts` may be NULL.
+ * to do, or how it ended, or when it goes on. `facts` may be NULL. Returns how many bytes at the end of the note say what to type
+ * (": resume"); 0: the session needs nobody.
  */
-void hf_view_session_cells(const struct hf_session_info *info, const struct hf_view_facts *facts,
+size_t hf_view_session_cells(const struct hf_session_info *info, const struct hf_view_facts *facts,
 			   struct hf_buf cells[HF_VIEW_SESSION_COLUMNS], struct hf_buf *note);
 
 /* Where a session stands among others: those that need a person (the oldest first), then what runs, by start; what waits, by its place; what ended, the newest first. */

@@ -77,11 +77,15 @@ static void add_wait(struct hf_buf *out, const struct hf_view_wait *wait)
 	hf_view_duration(out, wait->waited_ns);
 }
 
-/* What stands behind the command: why it needs a person, how it ended, or what it waits for. */
-static void add_note(struct hf_buf *out, const struct hf_session_info *info, const struct hf_view_facts *facts,
+/*
+ * What stands behind the command: why it needs a person, how it ended, or what it waits for. Returns how many bytes at its end say
+ * what to type.
+ */
+static size_t add_note(struct hf_buf *out, const struct hf_session_info *info, const struct hf_view_facts *facts,
 		     const struct hf_needs *needs)
 {
 	AUTO(hf_buf_done) struct hf_buf cause = HF_BUF_INIT;
+	size_t typed = 0;
 
 	add_cause(&cause, info);
 	if (needs->n > 0) {
@@ -94,6 +98,7 @@ static void add_note(struct hf_buf *out, const struct hf_session_info *info, con
 		hf_buf_add_shown(out, why, strlen(why));
 		hf_buf_add_text(out, ": ");
 		hf_buf_add_text(out, need->action);
+		typed = strlen(": ") + strlen(need->action);
 	} else if (info->next_in_ns >= 0) {
 		hf_buf_add_text(out, "  (next in ");
 		hf_view_duration(out, info->next_in_ns);
@@ -113,10 +118,12 @@ static void add_note(struct hf_buf *out, const struct hf_session_info *info, con
 		hf_buf_add_text(out, "  [log: the first ");
 		hf_view_size(out, info->log_dropped_bytes);
 		hf_buf_add_text(out, " dropped]");
+		typed = 0;
 	}
+	return typed;
 }
 
-void hf_view_session_cells(const struct hf_session_info *info, const struct hf_view_facts *facts,
+size_t hf_view_session_cells(const struct hf_session_info *info, const struct hf_view_facts *facts,
 			   struct hf_buf cells[HF_VIEW_SESSION_COLUMNS], struct hf_buf *note)
 {
 	const char *cwd = info->cwd && info->cwd[0] ? info->cwd : "-";
@@ -139,7 +146,7 @@ void hf_view_session_cells(const struct hf_session_info *info, const struct hf_v
 	hf_view_size(&cells[HF_SESSION_COLUMN_BYTES], info->output_bytes);
 	hf_buf_add_text(&cells[HF_SESSION_COLUMN_NEEDS], needs.n > 0 ? needs.list[0].code : "-");
 	hf_buf_add_shown(&cells[HF_SESSION_COLUMN_COMMAND], info->command, strlen(info->command));
-	add_note(note, info, facts, &needs);
+	return add_note(note, info, facts, &needs);
 }
 
 /* -- order -------------------------------------------------------------------------- */

@@ -82,6 +82,31 @@ in_two_days() {
     fits 50 <shown
 }
 
+@test "ps on a narrow screen: why a session needs somebody and what to type come before its command and before figures" {
+    hf -q run a-longer-name --verify 'echo; exit 3' -- sh -c ': a command with many words, so that it does not fit; exit 0' || true
+    hf -q run done -- true
+    on_screen 80 24 ps >shown
+    grep -qE '^NAME +STATE +AGE +LEFT +CPU +MEM +TRY +COMMAND$' shown
+    grep -qE '^a-longer-name .*  ! the v.*…: resume$' shown
+    fits 80 <shown
+    on_screen 60 24 ps >shown
+    grep -qE '^NAME +STATE +AGE .*COMMAND$' shown
+    [ "$(grep -c MEM shown)" -eq 0 ]
+    grep -qE '^a-longer-name .*  ! the v.*…: resume$' shown
+    fits 60 <shown
+    # What was asked for stays.
+    on_screen 60 24 ps -o name,mem,cpu,command >shown
+    grep -qE '^NAME +MEM +CPU +COMMAND$' shown
+    on_screen 50 24 ps --watch --times 1 >shown
+    grep -q 'holdfast: 0 running, 2 ended, 1 needs you; ever' shown
+    sed 's/\x1b\[[0-9;]*[A-Za-z]//g' shown | fits 50
+}
+
+@test "ps --watch draws anew at once when the screen changes its size" {
+    hf -q run x -- true
+    expect 0 env TERM=xterm python3 "${BATS_TEST_DIRNAME}/../../helper/terminal.py" watch_resized
+}
+
 @test "ps shows what ended within a day; -a all; a name that is given is always shown" {
     command -v faketime >/dev/null || skip "no faketime"
     hf -q run old -- true

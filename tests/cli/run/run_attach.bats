@@ -41,7 +41,7 @@ terminal() {
 
 @test "attach: a session without a terminal, one that has ended and one that never was are told apart" {
     hf run x -d -- sleep 60 >/dev/null
-    expect 4 hf attach x
+    expect 1 hf attach x
     says "no terminal of its own"
     expect 0 hf stop x --grace 0
     expect 1 hf attach none
