@@ -127,7 +127,7 @@ static void print_noun(FILE *to, const char *noun)
 	fputc('\n', to);
 }
 
-/* What a person sees who types the name of the program alone: the first things, on one screen of 80 x 24. */
+/* The name of the program alone: the first things, on one screen of 80 x 24. */
 void cli_overview(void)
 {
 	struct cli_talk talk;

@@ -379,6 +379,15 @@ def background(script, *options):
     subprocess.run([HOLDFAST, "run", "x", "-d", "-t", *options, "--", "bash", "-c", script], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
+def has_written(text):
+    """Waits until the session in the background has written it, before any viewer attaches."""
+    end = time.monotonic() + LIMIT
+    while text not in subprocess.run([HOLDFAST, "logs", "x", "--raw"], check=True, stdout=subprocess.PIPE).stdout:
+        if time.monotonic() > end:
+            sys.exit(f"it does not write {text}")
+        time.sleep(0.02)
+
+
 def detach(t, keys=b"\x10\x11"):
     t.send(keys)
     t.expect("detached from session")
@@ -409,6 +418,7 @@ def attach_shows_types_and_detaches(options):
 def attach_passes_the_size_on(options):
     # bash forgets a signal that comes while the trap of the one before runs: so the trap only takes note.
     background('trap seen=1 WINCH; echo READY; until [ -e go ]; do sleep 0.02; [ -z "$seen" ] || { seen=; stty size; }; done')
+    has_written(b"READY")
     t = attach()
     t.expect("READY.*33 77")
     t.resize(40, 100)
@@ -481,8 +491,7 @@ def attach_is_put_back(options):
 
 def attach_does_not_ask_again(options):
     background(r"printf 'A\033[6nB\033]11;?\033\\C\033[31mred\033[0m\033[?1049h\033P+q544e\033\\D\005E\n'; read -r l; printf 'LIVE\033[6n\n'; read -r l")
-    while b"E" not in subprocess.run([HOLDFAST, "logs", "x", "--raw"], check=True, stdout=subprocess.PIPE).stdout:
-        time.sleep(0.02)
+    has_written(b"E")
     t = attach()
     t.expect("E\r\n")
     must(t, t.seen.startswith(b"AB" + b"C\x1b[31mred\x1b[0m\x1b[?1049hDE"), "what was shown again")

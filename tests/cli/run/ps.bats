@@ -82,7 +82,7 @@ in_two_days() {
     fits 50 <shown
 }
 
-@test "ps on a narrow screen: why a session needs somebody and what to type come before its command and before figures" {
+@test "ps on a narrow screen: why a session needs you and what to type come before its command and before figures" {
     hf -q run a-longer-name --verify 'echo; exit 3' -- sh -c ': a command with many words, so that it does not fit; exit 0' || true
     hf -q run done -- true
     on_screen 80 24 ps >shown
