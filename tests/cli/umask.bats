@@ -53,6 +53,12 @@ every_verb='
     wait $second
     rmdir go
     hf lock list >/dev/null
+    echo input | hf run in-$UMASK -d --stdin yes -- sh -c "cat; exit 3" >/dev/null
+    hf wait in-$UMASK || test $? = 3
+    hf -q run in-$UMASK --resume </dev/null | grep -q input
+    hf run tty-$UMASK -d -t -- sh -c "read -r answer; test \"\$answer\" = yes" >/dev/null
+    echo yes | hf -q attach tty-$UMASK >/dev/null
+    hf wait tty-$UMASK
     hf file edit f -- sed s/a/b/
     hf file block f id --text text
     hf file edit f --sidecar --backup 2 -- cat
@@ -147,6 +153,6 @@ every_verb='
     mkdir -m 0500 closed
     own closed
     under 022 'if HOLDFAST_DIR=$PWD/closed/state hf journal emit note text=x; then exit 1; fi'
-    [[ "$output" == *"Permission denied"* ]]
+    [[ "$output" == *"Permission denied"*"name another with --dir or HOLDFAST_DIR"* ]]
     [ "$(stat -c %a closed)" = 500 ]
 }

@@ -132,7 +132,7 @@ int hf_state_make(struct hf_buf *path, size_t own, struct hf_err *err)
 		path->s[i] = '\0';
 		r = make_one(path, parent, own);
 		if (r < 0 && r != -EEXIST)
-			return hf_fail_sys(err, -r, "mkdir", path->s);
+			return FAIL(err, r, "mkdir", path->s, "no state directory can be made there; name another with --dir or HOLDFAST_DIR");
 		path->s[i] = kept;
 		parent = i;
 	}

@@ -30,8 +30,10 @@ int hf_viewers_open(struct hf_viewers *v, struct hf_sessions *sessions, const ch
 	/* One that a keeper left which was killed. We hold the session's lock: none that lives is there. */
 	(void)hf_sys.unlinkat(v->dirfd, HF_ATTACH_NAME, 0);
 	hf_attach_address(v->dirfd, &address);
-	/* The directory is 0700; the mode of the socket is for those that look. */
-	if (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 64) < 0)
+	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	/* The umask is the command's; one that takes our own write permission would let no viewer in. The directory is 0700. */
+	if (fchmodat(v->dirfd, HF_ATTACH_NAME, 0600, 0) < 0 || listen(fd, 64) < 0)
 		return -errno;
 	v->listener = fd_take(&fd);
 	return 0;
