@@ -55,7 +55,8 @@
  * branches that the agent made go with its sandbox, but when HEAD has nothing new and another branch does, that is rejected.
  *
  * Refused (HF_E_LAND, with the way out): git older than 2.38; a bare repository; one without a commit; a detached HEAD
- * when no branch is named; a change of a submodule or of a file that git LFS keeps elsewhere.
+ * when no branch is named; a change of a submodule; a file of git LFS whose new content only the sandbox's store has (a pointer to content that the
+ * repository's store has lands).
  *
  * Crash. Each record is replaced as a whole. A landing whose process died is finished or undone by the next
  * hf_land or hf_land_recover: the ref is read back and decides. The work tree, the index and the branch

@@ -169,7 +169,7 @@ enum hf_plan_add_flags {
 	/* Accept a target whose git directory lies in no target: git's writes then go around. */
 	HF_PLAN_ADD_GIT_OUTSIDE = 1 << 0,
 	/*
-	 * HF_STRATEGY_AUTO takes overlay where nothing is known against it, without a trial mount. Entering
+	 * Overlay is taken where nothing is known against it, without a trial mount. Entering
 	 * it may then fail with HF_E_NO_OVERLAY.
 	 */
 	HF_PLAN_ADD_UNTRIED = 1 << 1,

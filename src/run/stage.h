@@ -60,6 +60,9 @@ struct hf_stage_session {
 /* What entered() may say besides 0 and an error: it was made ready in another way; try once more. */
 #define HF_STAGE_AGAIN 1
 
+/* What is_landing() may say besides 0 and 1: there is nothing to land, so landed() is asked at once, and land() is not called. */
+#define HF_STAGE_EMPTY 2
+
 /*
  * What landed() may say besides 0: what lies under it has changed, so verify again, then land again. Its result is that of an
  * attempt for which this was done too often.
@@ -82,7 +85,7 @@ struct hf_stage {
 	void (*seal)(void *arg);
 	/* As landed(); less than 0: *result is that of the attempt, which is not verified. */
 	int (*sealed)(void *arg, enum hf_cause cause, struct hf_result *result);
-	/* Is there something to land? 1: its record is synced first. */
+	/* Is there something to land? 1: its record is synced first; 0: perhaps; HF_STAGE_EMPTY. */
 	int (*is_landing)(void *arg);
 	void (*land)(void *arg);
 	/* `cause`: why the child was ended, HF_CAUSE_NONE: by itself. *result is that of command and verifier, and may be replaced. */

@@ -5,7 +5,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/tx/branch.h"
-#include "hf/tx/land/candidate/land.h"
+#include "hf/tx/land/candidate/begin.h"
 
 /* -- files or branch ------------------------------------------------------------------- */
 
@@ -83,32 +83,72 @@ static int refuse(const struct hf_tx *tx, int r, struct hf_err *err)
 	return FAIL(err, HF_E_LAND, "land", tx->o.dirs[0], "%.170s; or commit plain files with --land off", why.detail);
 }
 
-int hf_tx_branch_begin(struct hf_tx *tx, struct hf_err *err)
+/* The directory of the landings is asked first: it knows which git was found to be new enough. */
+static int open_landings(struct hf_tx *tx, struct hf_landings **ret, struct hf_err *err)
+{
+	return hf_landings_open(tx->state, tx->journal, tx->plans, ret, err);
+}
+
+static int begin(struct hf_tx *tx, struct hf_landings *landings, struct hf_err *err)
 {
 	const char *branch = tx->o.land && strcmp(tx->o.land, HF_TX_LAND_HEAD) != 0 ? tx->o.land : NULL;
-	AUTO(hf_land_place_done) struct hf_land_place place = { 0 };
-	struct hf_landings *landings = NULL;
-	int r = hf_land_find(tx->o.dirs[0], branch, &place, err);
+	struct hf_land_search *search = &tx->search;
+	int r = hf_land_search_begin(landings->dirfd, tx->o.dirs[0], branch, search, err);
 
 	if (r == 0)
 		return FAIL(err, HF_E_LAND, "land", tx->o.dirs[0], "it is in no git work tree; leave --land out to commit plain files");
 	if (r < 0)
 		return refuse(tx, r, err);
-	r = hf_land_add_targets(tx->plans, tx->plan, &place, err);
+	r = hf_land_make_targets(tx->plans, tx->plan, &search->place, !tx->is_tried, err);
 	if (r < 0)
 		return r;
-	hf_copy_text(tx->branch, sizeof(tx->branch), hf_land_short(place.branch));
+	hf_copy_text(tx->branch, sizeof(tx->branch), hf_land_short(search->place.branch));
 	if (tx->is_automatic && !tx->is_told)
 		hf_tx_say(tx, "the change lands on %s; --land off commits plain files", tx->branch);
-	if (place.moved_up)
-		hf_tx_say(tx, "the sandbox holds the whole work tree, %s", place.top);
-	if (place.n_dirty > 0)
-		hf_tx_say(tx, "%zu uncommitted path%s in the work tree: %s", place.n_dirty, place.n_dirty == 1 ? "" : "s",
-			  tx->o.base == HF_LAND_BASE_HEAD ? "not seen by the command (--base worktree shows them)"
-							  : "seen by the command, and landing with its work if it commits them");
-	r = hf_landings_open(tx->state, tx->journal, tx->plans, &landings, err);
+	if (search->place.moved_up)
+		hf_tx_say(tx, "the sandbox holds the whole work tree, %s", search->place.top);
+	return hf_land_begin_pinned(landings, tx->name, tx->plan, &search->place, err);
+}
+
+int hf_tx_branch_begin(struct hf_tx *tx, struct hf_err *err)
+{
+	struct hf_landings *landings = NULL;
+	int r = open_landings(tx, &landings, err);
+
+	hf_tx_branch_stop(tx);
 	if (r == 0)
-		r = hf_land_begin(landings, tx->name, tx->plan, &place, tx->o.base, err);
+		r = begin(tx, landings, err);
+	if (r < 0)
+		hf_tx_branch_stop(tx);
+	hf_landings_free(landings);
+	return r;
+}
+
+void hf_tx_branch_stop(struct hf_tx *tx)
+{
+	hf_land_search_done(&tx->search);
+	tx->search = (struct hf_land_search)HF_LAND_SEARCH_INIT;
+}
+
+int hf_tx_branch_ready(struct hf_tx *tx, struct hf_err *err)
+{
+	AUTO(hf_land_search_done) struct hf_land_search search = tx->search;
+	const struct hf_land_place *place = &search.place;
+	struct hf_landings *landings = NULL;
+	int r;
+
+	tx->search = (struct hf_land_search)HF_LAND_SEARCH_INIT;
+	r = hf_land_search_end(&search, err);
+	if (r < 0 || place->n_dirty == 0)
+		return r;
+	hf_tx_say(tx, "%zu uncommitted path%s in the work tree: %s", place->n_dirty, place->n_dirty == 1 ? "" : "s",
+		  tx->o.base == HF_LAND_BASE_HEAD ? "not seen by the command (--base worktree shows them)"
+						  : "seen by the command, and landing with its work if it commits them");
+	if (tx->o.base != HF_LAND_BASE_HEAD)
+		return 0;
+	r = open_landings(tx, &landings, err);
+	if (r == 0)
+		r = hf_land_restore(landings, tx->plan, place->top, place->n_dirty > search.n_untracked, search.n_untracked > 0, err);
 	hf_landings_free(landings);
 	return r;
 }
@@ -209,6 +249,23 @@ enum hf_tx_step hf_tx_branch_seal(struct hf_tx *tx, struct hf_plans *plans, stru
 enum hf_tx_step hf_tx_branch_land(struct hf_tx *tx, struct hf_plans *plans, struct hf_journal *journal)
 {
 	return act(tx, plans, journal, hf_land);
+}
+
+int hf_tx_branch_nothing(struct hf_tx *tx)
+{
+	struct hf_land_opts opts = land_opts(tx);
+	struct hf_landings *landings = NULL;
+	struct hf_land_report landed;
+	int r = hf_landings_open(tx->state, tx->journal, tx->plans, &landings, NULL);
+
+	if (r == 0)
+		r = hf_land_nothing(landings, tx->name, &opts, &landed, NULL);
+	if (r == 1) {
+		(void)judge(tx, &landed);
+		hf_land_report_done(&landed);
+	}
+	hf_landings_free(landings);
+	return r == 1;
 }
 
 /* -- after a kill ------------------------------------------------------------------------ */

@@ -10,11 +10,20 @@ int hf_tx_branch_choose(struct hf_tx *tx, const struct hf_stage_session *session
 /* Makes the sandboxes of a plan that is new, and the candidate. */
 int hf_tx_branch_begin(struct hf_tx *tx, struct hf_err *err);
 
+/* What git was asked for there is not needed any more. */
+void hf_tx_branch_stop(struct hf_tx *tx);
+
+/* Before the first command enters: what is dirty in the work tree is told, and hidden from it if its base is HEAD. */
+int hf_tx_branch_ready(struct hf_tx *tx, struct hf_err *err);
+
 /* Gives up what the run before left, if it never came so far as to be kept in the repository; or, in a retry, is in conflict. */
 int hf_tx_branch_forget(struct hf_tx *tx, struct hf_err *err);
 
 /* In the sealing child: what the command left is committed, before the verifier can add to it. */
 enum hf_tx_step hf_tx_branch_seal(struct hf_tx *tx, struct hf_plans *plans, struct hf_journal *journal);
+
+/* The sandbox holds no change: 1, with the report filled, when the branch is still where the command began. 0: the landing child decides. */
+int hf_tx_branch_nothing(struct hf_tx *tx);
 
 /* In the landing child: lands, and fills the report. */
 enum hf_tx_step hf_tx_branch_land(struct hf_tx *tx, struct hf_plans *plans, struct hf_journal *journal);

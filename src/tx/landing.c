@@ -18,6 +18,12 @@ static void note_dirty(void *arg, const struct hf_plan_info *info)
 	*dirty = info->dirty != 0;
 }
 
+/* A sandbox without a change: is that all there is to say? What was verified is still compared with what is there (moved.h). */
+static int is_nothing(struct hf_tx *tx)
+{
+	return tx->o.commit == HF_TX_COMMIT_ON_SUCCESS && !tx->verify && (!tx->lands || hf_tx_branch_nothing(tx));
+}
+
 int hf_tx_is_landing(void *arg)
 {
 	struct hf_tx *tx = arg;
@@ -26,7 +32,11 @@ int hf_tx_is_landing(void *arg)
 	atomic_store(&tx->shared->step, HF_TX_STEP_NONE);
 	if (hf_plan_look(tx->plans, tx->plan, note_dirty, &dirty, NULL) < 0)
 		return 1;
-	return dirty;
+	if (dirty || !is_nothing(tx))
+		return dirty != 0;
+	tx->shared->report.committed = 1;
+	atomic_store(&tx->shared->step, HF_TX_STEP_COMMITTED);
+	return HF_STAGE_EMPTY;
 }
 
 /* -- the child ----------------------------------------------------------------------- */
@@ -155,6 +165,8 @@ static struct hf_result judge_conflict(const struct hf_tx *tx)
 				     HF_FIELD_TEXT("kind", report->n_listed ? first->kind : "") };
 
 	hf_tx_event(tx, HF_EV_RUN_CONFLICT, fields, 5);
+	if (report->n_conflicts == 0)
+		return hf_result_make(HF_OUTCOME_CONFLICT, HF_EXIT_NO, "nothing was committed: %.400s", tx->shared->err.detail);
 	return hf_result_make(HF_OUTCOME_CONFLICT, HF_EXIT_NO, "nothing was committed: %zu conflict%s, the first: %.400s (%s)",
 			      report->n_conflicts, report->n_conflicts == 1 ? "" : "s", first->path, first->kind);
 }

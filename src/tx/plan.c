@@ -56,7 +56,7 @@ static int add_sandboxes(struct hf_tx *tx, struct hf_err *err)
 {
 	struct hf_plan_add_opts opts = { .size = sizeof(opts),
 					 .strategy = tx->o.strategy,
-					 .flags = tx->is_tried ? 0 : HF_PLAN_ADD_UNTRIED,
+					 .flags = tx->is_tried || tx->o.strategy != HF_STRATEGY_AUTO ? 0 : HF_PLAN_ADD_UNTRIED,
 					 .wait_ns = HF_TX_PLAN_NS };
 
 	for (size_t i = 0; i < tx->o.n_dirs; i++) {

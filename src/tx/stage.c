@@ -129,7 +129,10 @@ static int ready(void *arg, struct hf_err *err)
 	/* Before the mount: what changes from now on it may not have seen. */
 	r = hf_t0_take(&tx->verified.since, err);
 	if (r == 0)
-		r = hf_enter_begin(tx->plans, tx->plan, 0, HF_TX_PLAN_NS, &tx->enter, err);
+		r = hf_tx_branch_ready(tx, err);
+	/* A census is for the check of a commit, and a landing makes none of this plan. */
+	if (r == 0)
+		r = hf_enter_begin(tx->plans, tx->plan, tx->lands ? HF_PLAN_ENTER_NO_CENSUS : 0, HF_TX_PLAN_NS, &tx->enter, err);
 	if (r == 0)
 		hf_enter_keep_children(tx->enter, &tx->children);
 	return r;
@@ -269,6 +272,9 @@ static void done(void *arg)
 {
 	struct hf_tx *tx = arg;
 
+	/* A candidate without a plan has nothing to land, and would be listed as one that works. */
+	if (tx->drop && tx->lands && !tx->shared->report.committed)
+		(void)!hf_tx_branch_forget(tx, NULL);
 	if (tx->drop)
 		(void)hf_tx_remove_plan(tx, NULL);
 	tx->drop = 0;

@@ -67,7 +67,7 @@ int hf_tx_supervise(struct hf_state *state, const char *name, const struct hf_ru
 		    struct hf_run_report *ret_report, struct hf_tx_report *ret_landed, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
-	struct hf_tx tx = { .state = state, .given = tx_opts };
+	struct hf_tx tx = { .state = state, .given = tx_opts, .search = HF_LAND_SEARCH_INIT };
 	struct hf_stage stage;
 	struct hf_run_opts o;
 	int r = join_options(name, run, tx_opts, &text, &o, err);
@@ -107,7 +107,7 @@ int hf_tx_start(struct hf_state *state, const char *name, const struct hf_run_op
 
 int hf_tx_with_stage(struct hf_state *state, const char *name, hf_with_stage_fn *fn, void *arg)
 {
-	struct hf_tx tx = { .state = state };
+	struct hf_tx tx = { .state = state, .search = HF_LAND_SEARCH_INIT };
 	struct hf_stage stage;
 	int r;
 

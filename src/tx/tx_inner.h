@@ -21,6 +21,7 @@
 #include "hf/plan/enter/confine.h"
 #include "hf/plan/enter/enter.h"
 #include "hf/run/stage.h"
+#include "hf/tx/land/git/search.h"
 #include "hf/tx/options.h"
 #include "holdfast/land.h"
 
@@ -58,6 +59,7 @@ struct hf_tx {
 	int lands;                      /* 1: on a branch; 0: it commits files */
 	int is_automatic;               /* landing was not asked for */
 	char branch[256];               /* that it lands on; "": it commits files, or is resumed */
+	struct hf_land_search search;   /* what is dirty in the work tree, as long as git looks */
 	char *verify;                   /* the session's verifier, for a landing; NULL: none */
 	int64_t verify_ns;
 	struct hf_verified verified;    /* what the command or the verifier entered last saw, and since when */

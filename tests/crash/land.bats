@@ -138,4 +138,77 @@ while_landing() {
     done
 }
 
+# -- the step that commits what the command left, before the verifier runs (seal) ---------------------------------------------
+
+changing=openat,mkdirat,pwrite64,write,ftruncate,fchmod,renameat,renameat2,linkat,unlinkat,flock,fcntl,fsync,fdatasync,syncfs,clone,clone3,pipe2,sendmsg,waitid
+
+# sealing ARGS...: session x, whose command has done its work and waits; then strace with ARGS at the keeper and at what it starts; then it goes on.
+# What it left is sealed next. The verifier says that it was reached.
+sealing() {
+    fresh
+    rm -f verified go
+    spawn timeout --kill-after=5 60 "$HOLDFAST" run x --in T -C T --grace 100ms --verify 'touch ../verified; test -e c' -- \
+        bash -c "$work; until [ -e ../go ]; do sleep 0.02; done"
+    session=$spawned_pid
+    wait_until 60 test -e finished
+    : >trace
+    spawn strace -f -b execve -o trace "$@" -p "$(field x .keeper.pid)" 2>attached
+    wait_until 20 grep -q attached attached
+    touch go
+    status=0
+    wait "$session" || status=$?
+    wait "$spawned_pid" || true
+}
+
+# Of each call as many as one process made before the verifier ran: "CALL N" in a line.
+seal_points() {
+    sealing -e trace="$changing,execve"
+    [ "$status" -eq 0 ]
+    sed -nE '/execve.*touch .*verified/q; s/^([0-9]+) +([a-z0-9_]+)\(.*/\1 \2/p' trace | grep -v execve | sort | uniq -c |
+        awk '{ if ($1 > most[$3]) most[$3] = $1 } END { for (call in most) for (n = 1; n <= most[call]; n++) print call, n }' | sort
+}
+
+@test "L14: keeper or child killed at a system call while what the command left is committed for the verifier: nothing landed, nothing lost" {
+    local call n killed=0
+    seal_points >points
+    [ "$(wc -l <points)" -gt 30 ]
+    [ -n "${HF_LONG:-}" ] || { shuf -n 12 points >some && mv some points; }
+    while read -r call n <&4; do
+        sealing -e trace="$call" -e inject="$call:signal=KILL:when=$n"
+        ! grep -q 'killed by SIGKILL' trace || killed=$((killed + 1))
+        told_true "sealing, killed at $call $n" || { cat trace; return 1; }
+    done 4<points
+    [ "$killed" -gt 6 ]
+}
+
+# sealed_without PROCESS: it is killed while the commit is being made, in a hook of the sandbox's git.
+sealed_without() {
+    fresh
+    rm -f hooked go
+    printf '#!/bin/sh\n: >../hooked\nuntil [ -e ../go ]; do sleep 0.02; done\n' >T/.git/hooks/pre-commit
+    chmod +x T/.git/hooks/pre-commit
+    spawn timeout --kill-after=5 60 "$HOLDFAST" run x --in T -C T --grace 100ms --verify 'test -e c' -- bash -c "${work/git commit/git commit -n}"
+    wait_until 60 test -e hooked
+    case $1 in
+    supervisor) kill -KILL "$(field x .supervisor.pid)" ;;
+    keeper) kill -KILL "$(field x .keeper.pid)" ;;
+    both) kill_keepers x ;;
+    child) kill -KILL "$(pgrep -P "$(field x .keeper.pid)" -x hf-landing)" ;;
+    stop) kill -TERM "$(field x .supervisor.pid)" ;;
+    esac
+    rm T/.git/hooks/pre-commit
+    touch go
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -ne 0 ]
+    told_true "$1 killed while sealing"
+    [ -e finished ] && [ "$(look)" = new ]
+}
+
+@test "L14: supervisor, keeper, both, or the child that seals is killed, or the session stopped, in a hook of the commit for the verifier" {
+    for process in supervisor keeper both child stop; do
+        sealed_without "$process"
+    done
+}
+
 teardown() { chmod -R u+rwX "$BATS_TEST_TMPDIR" || true; }

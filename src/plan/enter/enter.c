@@ -39,6 +39,7 @@ void hf_enter_free(struct hf_enter *enter)
 		hf_auto_close(&enter->targets[i]);
 		hf_auto_close(&enter->layers[i].upper);
 		hf_auto_close(&enter->layers[i].work);
+		hf_auto_close(&enter->layers[i].pins);
 		free(enter->paths[i]);
 	}
 	for (size_t i = 0; i < 4; i++)
@@ -69,7 +70,7 @@ static struct hf_enter *new_entry(struct hf_plans *plans, unsigned flags)
 	enter->helper.in_fd = enter->helper.parent = enter->helper.listener = -1;
 	for (size_t i = 0; i < HF_PLAN_SANDBOXES_MAX; i++) {
 		enter->helper.sandboxes[i] = enter->helper.copies[i] = enter->targets[i] = -1;
-		enter->layers[i].upper = enter->layers[i].work = -1;
+		enter->layers[i].upper = enter->layers[i].work = enter->layers[i].pins = -1;
 	}
 	return enter;
 }

@@ -30,6 +30,9 @@ static int open_upper(int sandbox_fd, int target_fd, int fresh, struct hf_layer 
 	if (layer->upper < 0 || layer->work < 0)
 		return hf_fail_sys(err, layer->upper < 0 ? -layer->upper : -layer->work, "openat",
 				   layer->sandbox);
+	layer->pins = hf_open_at(sandbox_fd, HF_SANDBOX_PINS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (layer->pins < 0 && layer->pins != -ENOENT)
+		return hf_fail_sys(err, -layer->pins, "openat", layer->sandbox);
 	if (hf_sys.fstatat(target_fd, "", &st, AT_EMPTY_PATH) < 0)
 		return FAIL_SYS(err, "fstat", layer->target);
 	layer->dev = st.st_dev;

@@ -102,6 +102,17 @@ static int set_layer(int fs, const char *key, int fd)
 	return hf_sys.fsconfig(fs, SET_STRING, key, path, 0);
 }
 
+/* `over`: a layer that lies over the target; -1: none. */
+static int set_lower(int fs, int over, int target)
+{
+	char paths[64];
+
+	if (over < 0)
+		return set_layer(fs, "lowerdir", target);
+	(void)snprintf(paths, sizeof(paths), "/proc/self/fd/%d:/proc/self/fd/%d", over, target);
+	return hf_sys.fsconfig(fs, SET_STRING, "lowerdir", paths, 0);
+}
+
 static int open_in_place(const char *path)
 {
 	int fd = hf_sys.openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0,
@@ -132,6 +143,7 @@ static int mount_layer(const struct hf_layer *layer, int lower, struct hf_inside
 	AUTO_FD sandbox = hf_sys.openat(AT_FDCWD, layer->sandbox, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	AUTO_FD upper = -1;
 	AUTO_FD work = -1;
+	AUTO_FD pins = -1;
 	AUTO_FD made = -1;
 	AUTO_FD over = -1;
 	char source[HF_OVERLAY_SOURCE_MAX];
@@ -150,9 +162,16 @@ static int mount_layer(const struct hf_layer *layer, int lower, struct hf_inside
 		errno = upper < 0 || work < 0 ? errno : ESTALE;
 		return hf_inside_failed(fail, "openat", layer->sandbox);
 	}
+	if (layer->pins >= 0) {
+		pins = hf_sys.openat(sandbox, HF_SANDBOX_PINS, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+		if (pins < 0 || !is_same_fd(pins, layer->pins)) {
+			errno = pins < 0 ? errno : ESTALE;
+			return hf_inside_failed(fail, "openat", layer->sandbox);
+		}
+	}
 	hf_overlay_source(st.st_dev, st.st_ino, source);
 	if (hf_sys.fsconfig(fs, SET_STRING, "source", source, 0) < 0 ||
-	    set_layer(fs, "lowerdir", lower) < 0 || set_layer(fs, "upperdir", upper) < 0 ||
+	    set_lower(fs, pins, lower) < 0 || set_layer(fs, "upperdir", upper) < 0 ||
 	    set_layer(fs, "workdir", work) < 0)
 		return config_failed(fail, fs, "fsconfig", layer->target);
 	if (hf_sys.fsconfig(fs, SET_FLAG, "userxattr", NULL, 0) < 0)

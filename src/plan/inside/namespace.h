@@ -23,6 +23,7 @@ struct hf_layer {
 	uint64_t dev, ino; /* of the target, now */
 	const char *sandbox; /* absolute path of the sandbox's directory in the state directory */
 	int upper, work;     /* opened before; the same directories must be found again */
+	int pins;            /* the same, of what is pinned over the target (pins.h); -1: nothing is */
 };
 
 struct hf_inside {

@@ -129,7 +129,7 @@ static int choose_overlay(struct addition *a, struct hf_err *err)
 		add_why(a, "overlay", why);
 		return 1;
 	}
-	if (a->flags & HF_PLAN_ADD_UNTRIED && a->wanted == HF_STRATEGY_AUTO)
+	if (a->flags & HF_PLAN_ADD_UNTRIED)
 		return 0;
 	r = hf_try_overlay(a->sandbox_fd, a->path.s, &a->s.target, &fail, err);
 	if (r != 1)

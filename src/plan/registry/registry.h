@@ -31,6 +31,7 @@
 #define HF_PLAN_IN       "in"
 #define HF_SANDBOX_UPPER "u"
 #define HF_SANDBOX_WORK  "w"
+#define HF_SANDBOX_PINS  "p" /* pins.h */
 #define HF_SANDBOX_TREE  "c"
 
 struct hf_confine;

@@ -84,7 +84,7 @@ int hf_try_overlay(int sandbox_fd, const char *sandbox_path, const struct hf_tar
 {
 	AUTO(layer_done) struct hf_layer layer = { .target = target->path, .sandbox = sandbox_path,
 						   .dev = target->dev, .ino = target->ino,
-						   .upper = -1, .work = -1 };
+						   .upper = -1, .work = -1, .pins = -1 };
 	AUTO(inside_done) struct hf_inside *inside = calloc(1, sizeof(*inside));
 	int r;
 

@@ -26,6 +26,7 @@
 #include "hf/sys/mode.h"
 
 #define ENTRIES_MAX 500000
+#define DELAY_NS    (20 * HF_MSEC)
 #define LOOK_DIRS 16 /* how often it looks whether its file is still there */
 #define DEPTH_MAX   400               /* each level has a descriptor */
 #define ARENA       ((size_t)64 << 20) /* names that wait for their turn; only touched pages count */
@@ -246,6 +247,7 @@ int hf_census_take(int target_fd, int sandbox_fd, const struct hf_t0 *t0, uint64
 struct census {
 	int target_fd, sandbox_fd, file;
 	const struct hf_t0 *t0;
+	long delay_ns;
 };
 
 static void census_process(void *arg)
@@ -259,18 +261,22 @@ static void census_process(void *arg)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)setsid();
 	(void)setpriority(PRIO_PROCESS, 0, 19);
+	if (census->delay_ns > 0)
+		hf_pause(census->delay_ns);
 	_exit(take(census->target_fd, census->sandbox_fd, census->file, census->t0, ENTRIES_MAX) < 0);
 }
 
 int hf_census_start(int target_fd, int sandbox_fd, const struct hf_t0 *t0, pid_t *ret_child)
 {
 	AUTO_FD file = make_file(sandbox_fd);
-	struct census census = { target_fd, sandbox_fd, file, t0 };
+	struct census census = { target_fd, sandbox_fd, file, t0, 0 };
 
 	if (file < 0)
 		return file;
 	if (!ret_child)
 		return hf_apart_start(census_process, &census);
+	/* A session commits as soon as its command is over. One that is over by then needs none, and does not share a processor with one. */
+	census.delay_ns = DELAY_NS;
 	*ret_child = hf_apart_fork_silent();
 	if (*ret_child == 0)
 		census_process(&census);

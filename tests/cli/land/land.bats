@@ -140,6 +140,23 @@ setup() {
     sound
 }
 
+@test "--base head: edits alone, new files alone, staged ones, in a directory of their own; ignored files stay" {
+    echo edit >>a
+    agent one 'git status --porcelain >../one; ls x.o'
+    git checkout -q a
+    mkdir d
+    echo new >d/n
+    echo object >d/o.o
+    agent two 'git status --porcelain >../two; ls d >../two.d'
+    git add d/n
+    git rm -q --cached b
+    agent three 'git status --porcelain >../three; cat b >../three.b'
+    [ -z "$(cat ../one ../two ../three)" ]
+    [ "$(cat ../two.d)" = o.o ]
+    [ "$(cat ../three.b)" = x ]
+    [ "$(git status --porcelain | paste -sd,)" = "D  b,A  d/n,?? b" ]
+}
+
 @test "an edit that the user saves while the agent works is seen in the sandbox, and does not land with its work" {
     hl -q land begin one .
     hl -q land begin two .
@@ -162,6 +179,59 @@ setup() {
     hl -q plan enter one -- sh -c 'git commit -qam later'
     expect 0 hl land one
     [ "$(sed -n '2p;19p' a)" = $'two\nnineteen' ]
+    clean
+}
+
+# working NAME SCRIPT: an agent that does SCRIPT when ../go-NAME is there
+working() {
+    hl -q land begin "$1" .
+    hl -q plan enter "$1" -- bash -euc "touch ../up-$1; until [ -e ../go-$1 ]; do sleep 0.02; done; $2" 3>&- &
+    pid=$!
+    wait_until 20 test -e "../up-$1"
+}
+
+@test "HEAD, its branch and the index stay as they were in the sandbox, cost no copy, and no write inside reaches the real ones" {
+    index=$(stat -c %i .git/index)
+    working one 'git status --porcelain >../status; git log --format=%s >../log; git symbolic-ref HEAD >../head
+        for f in HEAD index refs/heads/main; do echo damaged >.git/$f; done'
+    # The same file: nothing was copied. The state directory is on the same file system here.
+    [ "$(find "$HOLDFAST_DIR"/plans/one/s -name index -inum "$index" | wc -l)" -eq 1 ]
+    [ -z "$(find "$HOLDFAST_DIR"/plans/one/s/*/u -type f)" ]
+    git checkout -q -b other
+    echo user >b
+    git commit -qam user
+    cp .git/index ../index
+    touch ../go-one
+    wait "$pid"
+    [ "$(cat ../status)" = " M b" ] # seen through the sandbox, and not in its index
+    [ "$(cat ../log)" = first ]
+    [ "$(cat ../head)" = refs/heads/main ]
+    cmp .git/index ../index
+    [ "$(git symbolic-ref HEAD)" = refs/heads/other ]
+    clean
+    hl -q land drop one
+    # A state directory elsewhere: the index is a copy.
+    [ -d /dev/shm ] && [ "$(stat -c %d /dev/shm)" != "$(stat -c %d .)" ] || skip "one file system"
+    HOLDFAST_DIR=$(mktemp -d /dev/shm/holdfast.XXXXXX)
+    export HOLDFAST_DIR
+    agent two 'echo two >two; git add two'
+    echo 2 >>b
+    git commit -qam again
+    hl -q land two
+    [ "$(git log --format=%s | paste -sd ' ')" = "Work of two again user first" ]
+    clean
+    rm -rf "$HOLDFAST_DIR"
+}
+
+@test "looking at a candidate takes no lock, so that it is never in the way of its landing" {
+    agent one 'echo 21 >>a'
+    run hl land one --verify false
+    [ "$status" -eq 1 ]
+    cp -r "$HOLDFAST_DIR/locks/land" ../locks
+    hl land show one
+    hl land list
+    diff -r "$HOLDFAST_DIR/locks/land" ../locks
+    hl -q land one --verify true
     clean
 }
 

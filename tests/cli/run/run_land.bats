@@ -103,6 +103,17 @@ is_clean() { [ -z "$(git status --porcelain)" ] || { git status --short; return 
     [ "$(cat new)" = y ]
 }
 
+@test "a run that fails and changed nothing leaves no sandbox and no candidate; one that is told not to keep its work neither" {
+    expect 1 land nothing 'exit 1'
+    expect 1 land dropped 'echo 1 >new; exit 1' --keep=never
+    run hf land list
+    ! says working || return 1
+    [ -z "$(hf plan list --json | jq -r '.plans[].name')" ]
+    [ "$(hf --json land show dropped | jq -r .state)" = dropped ]
+    expect 0 land nothing 'echo 1 >new'
+    is_clean
+}
+
 @test "two runs at once: the second is rebased and verified again; a broken union is refused although each part is green" {
     mkfifo "$BATS_TEST_TMPDIR/go"
     spawn timeout 120 "$HOLDFAST" run slow --in . --land HEAD --verify "$VERIFY" -- sh -c "touch $BATS_TEST_TMPDIR/in; sed -i s/a/A/ lines; cat $BATS_TEST_TMPDIR/go"

@@ -101,30 +101,43 @@ struct hf_result hf_keeper_seal(struct hf_keeper *k, const struct hf_result *end
 	return result;
 }
 
+/* By a child, and why that one was ended. 0 or -errno. */
+static int land_apart(struct hf_keeper *k, enum hf_cause *ret_cause)
+{
+	AUTO(hf_child_done) struct hf_child child = HF_CHILD_INIT;
+	struct hf_limits none = { .has_deadline = 0 };
+	struct hf_watched w;
+	int r = fork_landing(k, k->stage->land, &child);
+
+	if (r < 0)
+		return r;
+	w = hf_keeper_watch(k, &child, &none);
+	*ret_cause = cause_of(&w);
+	return 0;
+}
+
 /* Lands once. *ret_again: verify again, and then once more. */
 static struct hf_result land_once(struct hf_keeper *k, const struct hf_result *verified, int *ret_again)
 {
-	AUTO(hf_child_done) struct hf_child child = HF_CHILD_INIT;
 	const struct hf_stage *stage = k->stage;
-	struct hf_limits none = { .has_deadline = 0 };
 	struct hf_result result = *verified;
-	struct hf_watched w;
-	int r;
+	enum hf_cause cause = HF_CAUSE_NONE;
+	int r, kind;
 
 	*ret_again = 0;
 	if (k->over != HF_CAUSE_NONE)
 		return hf_judge_cause(k->over, k->interrupted, " before it was committed");
 	memset(&k->record.leader, 0, sizeof(k->record.leader));
 	k->record.phase = HF_PHASE_LANDING;
-	r = stage->is_landing && stage->is_landing(stage->arg) ? hf_keeper_save(k) : hf_keeper_note(k);
+	kind = stage->is_landing ? stage->is_landing(stage->arg) : 0;
+	r = kind == 1 ? hf_keeper_save(k) : hf_keeper_note(k);
 	if (r == HF_E_STALE)
 		return hf_judge_cause(HF_CAUSE_LOST, 0, "");
-	if (r == 0)
-		r = fork_landing(k, stage->land, &child);
+	if (r == 0 && kind != HF_STAGE_EMPTY)
+		r = land_apart(k, &cause);
 	if (r < 0)
 		return fail(r < -4095 ? EIO : -r);
-	w = hf_keeper_watch(k, &child, &none);
-	r = stage->landed(stage->arg, cause_of(&w), &result);
+	r = stage->landed(stage->arg, cause, &result);
 	*ret_again = r == HF_STAGE_VERIFY;
 	k->landed = r == 0 && result.outcome == HF_OUTCOME_SUCCEEDED;
 	return result;

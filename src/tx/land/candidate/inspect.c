@@ -183,8 +183,23 @@ int hf_land_drop(struct hf_landings *landings, const char *name, struct hf_err *
 	return r;
 }
 
+static int is_interrupted(enum hf_land_state state)
+{
+	return state == HF_LAND_LANDING || state == HF_LAND_REBASING || state == HF_LAND_VERIFYING;
+}
+
+/* A look at the record, without the lock: a reader must not keep a landing from it. 1, 0 or an error. */
+static int may_need_recovery(struct hf_landings *landings, const char *name, struct hf_err *err)
+{
+	AUTO(hf_landing_done) struct hf_landing landing = { 0 };
+	int r = hf_landing_load(landings, name, &landing, err);
+
+	return r < 0 ? r : is_interrupted(landing.state);
+}
+
 static int recover_one(struct hf_landings *landings, const char *name, struct hf_err *err)
 {
+	static const struct hf_land_opts at_once = { .size = sizeof(at_once) };
 	static const struct hf_land_opts opts = { .size = sizeof(opts), .wait_ns = 30 * HF_SEC };
 	AUTO(hf_land_work_done) struct hf_land_work work = { .landings = landings, .opts = &opts, HF_LAND_WORK_INIT };
 	AUTO(hf_land_unlock) struct hf_lock *lock = NULL;
@@ -192,8 +207,11 @@ static int recover_one(struct hf_landings *landings, const char *name, struct hf
 	char lock_name[HF_NAME_MAX + 1];
 	int r;
 
+	r = may_need_recovery(landings, name, err);
+	if (r <= 0)
+		return r;
 	hf_land_lock_name(name, lock_name);
-	r = hf_land_lock(landings, lock_name, NULL, &lock, err);
+	r = hf_land_lock(landings, lock_name, &at_once, &lock, err);
 	if (r == 0)
 		r = hf_landing_load(landings, name, &work.landing, err);
 	if (r < 0)

@@ -105,8 +105,12 @@ int hf_land_prove(struct hf_land_work *work, struct hf_err *err)
 	struct hf_landing *landing = &work->landing;
 	struct hf_git git = { .dir = landing->common };
 	char lost[80] = "";
-	int r = hf_git(&git, err, "merge-base", "--is-ancestor", landing->commit, landing->branch, NULL);
+	char now[HF_LAND_OID_MAX];
+	int r = 0;
 
+	/* Where the branch is at the commit itself, its file says all that git would. */
+	if (hf_git_read_ref(landing->common, landing->branch, now) != 0 || strcmp(now, landing->commit) != 0)
+		r = hf_git(&git, err, "merge-base", "--is-ancestor", landing->commit, landing->branch, NULL);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	if (landing->rebased && landing->merge == HF_LAND_REBASE && landing->tip[0])
@@ -315,6 +319,31 @@ int hf_land_seal(struct hf_landings *landings, const char *name, const struct hf
 	return fill_report(&work, ret_report, err);
 }
 
+int hf_land_nothing(struct hf_landings *landings, const char *name, const struct hf_land_opts *opts, struct hf_land_report *ret_report,
+		    struct hf_err *err)
+{
+	AUTO(hf_land_work_done) struct hf_land_work work = { .landings = landings, .opts = opts, HF_LAND_WORK_INIT };
+	AUTO(hf_land_unlock) struct hf_lock *lock = NULL;
+	char lock_name[HF_NAME_MAX + 1], now[HF_LAND_OID_MAX];
+	int r;
+
+	hf_land_lock_name(name, lock_name);
+	r = hf_land_lock(landings, lock_name, NULL, &lock, err);
+	if (r == 0)
+		r = open_record(&work, name, err);
+	if (r < 0)
+		return r;
+	if (work.landing.state != HF_LAND_WORKING || work.landing.sealed[0] ||
+	    hf_git_read_ref(work.landing.common, work.landing.branch, now) != 0 || strcmp(now, work.landing.base) != 0)
+		return 0;
+	hf_copy_text(work.landing.commit, sizeof(work.landing.commit), work.landing.base);
+	r = hf_land_prove(&work, err);
+	if (r != 1)
+		return r;
+	r = fill_report(&work, ret_report, err);
+	return r < 0 ? r : 1;
+}
+
 int hf_land(struct hf_landings *landings, const char *name, const struct hf_land_opts *opts,
 	    struct hf_land_report *ret_report, struct hf_err *err)
 {
@@ -332,7 +361,7 @@ int hf_land(struct hf_landings *landings, const char *name, const struct hf_land
 			return FAIL(err, -EINVAL, "arguments", name, "at most %d globs of ignored files, and none that is empty", HF_LAND_ALSO_MAX);
 	r = hf_name_key(name, strlen(name), key, err);
 	if (r >= 0)
-		r = hf_git_version(err);
+		r = hf_git_version(landings->dirfd, err);
 	if (r < 0)
 		return r;
 	hf_land_lock_name(name, lock_name);

@@ -73,6 +73,9 @@ int hf_landing_load(struct hf_landings *landings, const char *name, struct hf_la
 		    struct hf_err *err);
 int hf_landing_save(struct hf_landings *landings, struct hf_landing *landing, struct hf_err *err);
 
+/* The same, on disk at some later time. */
+int hf_landing_note(struct hf_landings *landings, struct hf_landing *landing, struct hf_err *err);
+
 /* A new state with its reason, saved. */
 int hf_landing_become(struct hf_landings *landings, struct hf_landing *landing, enum hf_land_state state,
 		      struct hf_err *err, const char *format, ...) __attribute__((format(printf, 5, 6)));
@@ -134,6 +137,13 @@ int hf_land_next_change(const struct hf_land_work *work, const char **at, struct
 int hf_land_collect(struct hf_land_work *work, struct hf_err *err);
 
 /*
+ * The sandbox holds no change, and nothing was sealed. 1: the branch is where the candidate began, which makes it LANDED, with *ret_report filled; 0: hf_land
+ * decides, or an error. The plan stays.
+ */
+int hf_land_nothing(struct hf_landings *landings, const char *name, const struct hf_land_opts *opts, struct hf_land_report *ret_report,
+		    struct hf_err *err);
+
+/*
  * What the agent left is committed, in its sandbox, before a verifier runs there, and landing.sealed says where HEAD is. hf_land then takes that.
  * Returns 0 with *ret_report filled: WORKING, or REJECTED; else an error, as hf_land.
  */
@@ -184,6 +194,9 @@ int hf_land_is_worktree(const char *dir, struct hf_err *err);
 
 /* The name of the sandbox over target `i` of a place. */
 void hf_land_sandbox_name(const struct hf_land_place *place, size_t i, char out[HF_LAND_SANDBOX_MAX]);
+
+/* hf_land_add_targets; with `untried` an overlay that cannot be mounted is told by the first command that enters (HF_E_NO_OVERLAY). */
+int hf_land_make_targets(struct hf_plans *plans, const char *plan, const struct hf_land_place *place, int untried, struct hf_err *err);
 
 /* A new plan over the targets of the place, instead of one of that name. */
 int hf_land_new_plan(struct hf_landings *landings, const char *plan, const struct hf_land_place *place,

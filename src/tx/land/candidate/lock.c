@@ -9,6 +9,9 @@
 #include "hf/sys/calls.h"
 #include "hf/tx/land/candidate/lock.h"
 
+/* For a process that looks whether a candidate has to be recovered, or begins, seals or drops it: all of that is short. */
+#define SHORT_NS (2 * HF_SEC)
+
 /* While it waits: readable every second, and when the caller's descriptor is. */
 struct watch {
 	const struct hf_land_opts *opts;
@@ -64,7 +67,7 @@ int hf_land_lock_branch(struct hf_landings *landings, const char *lock_name, con
 			struct hf_forecast *forecast, struct hf_lock **ret_lock, struct hf_err *err)
 {
 	AUTO(watch_done) struct watch watch = { .opts = opts, .forecast = forecast, .timer = -1, .both = -1 };
-	struct hf_lock_opts how = { .size = sizeof(how) };
+	struct hf_lock_opts how = { .size = sizeof(how), .wait_ns = SHORT_NS };
 	int r = 0;
 
 	if (opts) {
@@ -80,6 +83,11 @@ int hf_land_lock_branch(struct hf_landings *landings, const char *lock_name, con
 	if (r < 0)
 		return hf_fail_sys(err, -r, "timerfd_create", lock_name);
 	r = hf_lock_acquire(hf_locks_kind(landings->locks, HF_LOCK_KIND_LAND), lock_name, &how, ret_lock, NULL, err);
+	if (r == HF_E_TIMEOUT && !opts) {
+		r = HF_E_BUSY; /* being landed */
+		if (err)
+			err->code = r;
+	}
 	return r == HF_E_CANCELLED && watch.result < 0 ? watch.result : r;
 }
 

@@ -4,7 +4,7 @@
 
 #include "hf/tx/land/candidate/forecast.h"
 
-/* Of a candidate (`opts` NULL: without waiting) or a branch: waits as `opts` says, and asks `alive` meanwhile. */
+/* Of a candidate (`opts` NULL: after a moment HF_E_BUSY) or a branch: waits as `opts` says, and asks `alive` meanwhile. */
 int hf_land_lock(struct hf_landings *landings, const char *lock_name, const struct hf_land_opts *opts,
 		 struct hf_lock **ret_lock, struct hf_err *err);
 /* The same of a branch, with a forecast (NULL: none) meanwhile. */

@@ -22,7 +22,7 @@
 #define RECORD_MAX ((size_t)8 << 20)
 #define SUM_LEN    17 /* 16 digits and a newline, before the object */
 
-int hf_landing_save(struct hf_landings *landings, struct hf_landing *landing, struct hf_err *err)
+static int save(struct hf_landings *landings, struct hf_landing *landing, unsigned flags, struct hf_err *err)
 {
 	char key[HF_NAME_KEY_MAX], temp[HF_NAME_KEY_MAX + 8];
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
@@ -45,8 +45,18 @@ int hf_landing_save(struct hf_landings *landings, struct hf_landing *landing, st
 	if (out.err)
 		return hf_fail_sys(err, ENOMEM, "memory", landing->name);
 	(void)snprintf(temp, sizeof(temp), ".%s.new", key);
-	r = hf_replace_file(landings->dirfd, key, temp, out.s, out.len, HF_REPLACE_SYNC);
+	r = hf_replace_file(landings->dirfd, key, temp, out.s, out.len, flags);
 	return r < 0 ? hf_fail_sys(err, -r, "write", landing->name) : 0;
+}
+
+int hf_landing_save(struct hf_landings *landings, struct hf_landing *landing, struct hf_err *err)
+{
+	return save(landings, landing, HF_REPLACE_SYNC, err);
+}
+
+int hf_landing_note(struct hf_landings *landings, struct hf_landing *landing, struct hf_err *err)
+{
+	return save(landings, landing, 0, err);
 }
 
 static int quarantine(struct hf_landings *landings, const char *name, const char *key, const char *why,
@@ -127,8 +137,9 @@ int hf_landing_become(struct hf_landings *landings, struct hf_landing *landing, 
 	landing->state = state;
 	if (hf_landing_set(&landing->text, text) < 0)
 		return hf_fail_sys(err, ENOMEM, "memory", landing->name);
+	/* That there was nothing to land is not worth a sync: nothing is lost with it. */
 	if (!landing->forecasted)
-		return hf_landing_save(landings, landing, err);
+		return save(landings, landing, state == HF_LAND_LANDED && landing->commits == 0 ? 0 : HF_REPLACE_SYNC, err);
 	landing->forecasted->state = state;
 	hf_copy_text(landing->forecasted->text, sizeof(landing->forecasted->text), text);
 	hf_copy_text(landing->forecasted->commit, sizeof(landing->forecasted->commit), landing->commit);

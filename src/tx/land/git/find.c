@@ -12,7 +12,9 @@
 #include "hf/plan/target/target.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
-#include "hf/tx/land/git/git.h"
+#include "hf/tx/land/git/refs.h"
+#include "hf/tx/land/git/repository.h"
+#include "hf/tx/land/git/search.h"
 #include "hf/tx/land/candidate/land.h"
 
 void hf_land_place_done(struct hf_land_place *place)
@@ -105,43 +107,38 @@ int hf_land_find_dirs(const char *dir, struct hf_land_place *ret, struct hf_err 
 	return r;
 }
 
+/* -- where HEAD is, and what is not committed ------------------------------------------------ */
+
+static const char *const status_words[] = { "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames",
+					    "--untracked-files=normal", "--ignore-submodules=all", NULL };
+
 /* What "git status" says of HEAD: "# branch.oid OID", "# branch.head NAME", each with a NUL. */
 #define OID_IS  "# branch.oid "
 #define HEAD_IS "# branch.head "
 
-/* HEAD, the branch that is checked out (*ret_head: in `out`; "": none), and how many paths are dirty, by one look. */
-static int look(struct hf_git *git, struct hf_buf *out, struct hf_land_place *place, const char **ret_head, struct hf_err *err)
+/* The branch that is checked out (*ret_head: in `out`; "": none) and where it is; both may have been read from files. */
+static void read_status(const struct hf_buf *out, struct hf_land_search *search, const char **ret_head)
 {
-	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
-	int r;
+	struct hf_land_place *place = &search->place;
 
-	git->out = out;
-	git->said = &said;
-	r = hf_git(git, err, "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames",
-		   "--untracked-files=normal", "--ignore-submodules=all", NULL);
-	git->out = git->said = NULL;
-	if (r != 0)
-		return r < 0 ? r : hf_git_failed(&said, place->top, "status", err);
 	*ret_head = "";
 	for (const char *at = out->s; at < out->s + out->len; at += strlen(at) + 1) {
-		if (strncmp(at, OID_IS, strlen(OID_IS)) == 0 && at[strlen(OID_IS)] != '(')
+		if (strncmp(at, OID_IS, strlen(OID_IS)) == 0 && at[strlen(OID_IS)] != '(' && !place->base[0])
 			hf_copy_text(place->base, sizeof(place->base), at + strlen(OID_IS));
 		else if (strncmp(at, HEAD_IS, strlen(HEAD_IS)) == 0 && strcmp(at + strlen(HEAD_IS), "(detached)") != 0)
 			*ret_head = at + strlen(HEAD_IS);
 		place->n_dirty += at[0] != '#';
+		search->n_untracked += at[0] == '?';
 	}
-	return 0;
 }
 
-static int find_branch(struct hf_git *git, const char *branch, struct hf_land_place *place, struct hf_err *err)
+/* `head`: the branch that is checked out; "": none. */
+static int take_branch(const char *branch, const char *head, struct hf_land_place *place, struct hf_err *err)
 {
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	struct hf_git git = { .dir = place->top };
 	char oid[HF_LAND_OID_MAX], rev[PATH_MAX];
-	const char *head = "";
-	int r = look(git, &out, place, &head, err);
+	int r;
 
-	if (r < 0)
-		return r;
 	if (!branch && !head[0])
 		return FAIL(err, HF_E_LAND, "git", place->top,
 			    "HEAD is detached: no branch is checked out; name one with --land BRANCH");
@@ -157,35 +154,107 @@ static int find_branch(struct hf_git *git, const char *branch, struct hf_land_pl
 	if (strcmp(branch, head) == 0)
 		return 0;
 	(void)snprintf(rev, sizeof(rev), "%s^{commit}", place->branch);
-	r = hf_git_oid(git, rev, oid, err);
+	r = hf_git_oid(&git, rev, oid, err);
 	return r > 0 ? FAIL(err, HF_E_LAND, "git", place->top, "there is no branch '%.120s'", branch) : r;
 }
 
-int hf_land_find(const char *dir, const char *branch, struct hf_land_place *ret_place, struct hf_err *err)
+/* -- the search ------------------------------------------------------------------------------ */
+
+void hf_land_search_done(struct hf_land_search *search)
 {
-	AUTO(hf_land_place_done) struct hf_land_place place = { 0 };
-	AUTO_FREE char *real = dir ? realpath(dir, NULL) : NULL;
+	hf_git_beside_done(&search->status);
+	hf_land_place_done(&search->place);
+}
+
+/* By the files alone: 1; 0: git has to be asked; or an error. */
+static int find_by_files(const char *real, const char *branch, struct hf_land_place *place, struct hf_err *err)
+{
+	char head[HF_GIT_REF_MAX];
+	int r = hf_repository_find(real, place, err);
+
+	if (r <= 0)
+		return r;
+	if (!hf_repository_head(place, place->base, head, sizeof(head)) || (!branch && !head[0])) {
+		hf_land_place_done(place);
+		return 0;
+	}
+	r = take_branch(branch, head, place, err);
+	return r < 0 ? r : 1;
+}
+
+static int find_by_git(const char *real, const char *branch, struct hf_land_search *search, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
+	struct hf_git git = { .out = &out, .said = &said };
+	const char *head;
+	int r = hf_land_find_dirs(real, &search->place, err);
+
+	if (r < 0)
+		return r;
+	git.dir = search->place.top;
+	r = hf_git_words(&git, status_words, err);
+	if (r != 0)
+		return r < 0 ? r : hf_git_failed(&said, search->place.top, "status", err);
+	read_status(&out, search, &head);
+	return take_branch(branch, head, &search->place, err);
+}
+
+int hf_land_search_begin(int known, const char *dir, const char *branch, struct hf_land_search *ret, struct hf_err *err)
+{
+	AUTO(hf_land_search_done) struct hf_land_search search = HF_LAND_SEARCH_INIT;
+	AUTO_FREE char *real = realpath(dir, NULL);
 	AUTO_FREE char *git_dir = real ? hf_git_find(real) : NULL;
-	struct hf_git git = { 0 };
 	int r;
 
-	if (!dir || !ret_place)
-		return FAIL(err, -EINVAL, "arguments", "hf_land_find", "NULL");
 	if (!real)
 		return FAIL_SYS(err, "realpath", dir);
 	if (!git_dir)
 		return 0;
-	r = hf_git_version(err);
+	r = hf_git_version(known, err);
 	if (r == 0)
-		r = hf_land_find_dirs(real, &place, err);
-	if (r == 0) {
-		git.dir = place.top;
-		r = find_branch(&git, branch, &place, err);
-	}
+		r = find_by_files(real, branch, &search.place, err);
+	if (r == 0)
+		r = find_by_git(real, branch, &search, err);
+	else if (r == 1)
+		r = hf_git_beside_start(&search.status, search.place.top, status_words, err);
 	if (r < 0)
 		return r;
-	*ret_place = place;
-	place = (struct hf_land_place){ 0 };
+	*ret = search;
+	search = (struct hf_land_search)HF_LAND_SEARCH_INIT;
+	return 1;
+}
+
+int hf_land_search_end(struct hf_land_search *search, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
+	const char *head;
+	int r;
+
+	if (search->status.child.pid == 0)
+		return 0;
+	r = hf_git_beside_end(&search->status, &out, &said, err);
+	hf_git_beside_done(&search->status);
+	if (r != 0)
+		return r < 0 ? r : hf_git_failed(&said, search->place.top, "status", err);
+	read_status(&out, search, &head);
+	return 0;
+}
+
+int hf_land_find(const char *dir, const char *branch, struct hf_land_place *ret_place, struct hf_err *err)
+{
+	AUTO(hf_land_search_done) struct hf_land_search search = HF_LAND_SEARCH_INIT;
+	int r, found;
+
+	if (!dir || !ret_place)
+		return FAIL(err, -EINVAL, "arguments", "hf_land_find", "NULL");
+	found = hf_land_search_begin(-1, dir, branch, &search, err);
+	r = found == 1 ? hf_land_search_end(&search, err) : found;
+	if (r < 0 || found == 0)
+		return r;
+	*ret_place = search.place;
+	search.place = (struct hf_land_place){ 0 };
 	return 1;
 }
 
@@ -207,7 +276,7 @@ int hf_land_is_worktree(const char *dir, struct hf_err *err)
 	if (r == 0)
 		return 1;
 	/* A directory that the repository ignores is not of it: what is made there would not land. */
-	r = hf_git_version(err);
+	r = hf_git_version(-1, err);
 	if (r == 0)
 		r = hf_git(&git, err, "check-ignore", "--quiet", "--", ".", NULL);
 	return r < 0 ? r : r != 0;

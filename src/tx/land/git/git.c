@@ -65,7 +65,7 @@ static int enter_child(void *arg)
 	return r;
 }
 
-static int memory_file(const char *bytes, size_t len)
+int hf_git_memory(const char *bytes, size_t len)
 {
 	AUTO_FD fd = memfd_create("holdfast", MFD_CLOEXEC);
 
@@ -116,6 +116,18 @@ static void keep_line(struct hf_buf *text, struct hf_buf *out)
 		hf_buf_add_text(out, strncmp(best, "fatal: ", 7) == 0 || strncmp(best, "error: ", 7) == 0 ? best + 7 : best);
 }
 
+int hf_git_read_back(int out_fd, int said_fd, struct hf_buf *out, struct hf_buf *said)
+{
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+	int r = out ? read_back(out_fd, out) : 0;
+
+	if (r == 0 && said) {
+		r = read_back(said_fd, &text);
+		keep_line(&text, said);
+	}
+	return r;
+}
+
 static int begin(const struct hf_git *git, struct way *way, struct hf_err *err)
 {
 	int r;
@@ -163,7 +175,6 @@ static int run(const struct hf_git *git, const char *const *argv, int capture, s
 {
 	static const char *const nothing[] = { "holdfast", NULL };
 	AUTO(way_done) struct way way = { .err_fd = -1, .both = !capture, .git = git, .is_act = !argv };
-	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	AUTO_FREE char **envp = NULL;
 	AUTO_FD in = -1;
 	AUTO_FD out = -1;
@@ -181,14 +192,14 @@ static int run(const struct hf_git *git, const char *const *argv, int capture, s
 
 	argv = argv ? argv : nothing;
 	if (git->in) {
-		in = memory_file(git->in, git->in_len);
+		in = hf_git_memory(git->in, git->in_len);
 		if (in < 0)
 			return hf_fail_sys(err, -in, "memfd_create", argv[0]);
 		command.in = in;
 	}
 	if (capture) {
-		way.err_fd = memory_file(NULL, 0);
-		out = memory_file(NULL, 0);
+		way.err_fd = hf_git_memory(NULL, 0);
+		out = hf_git_memory(NULL, 0);
 		if (way.err_fd < 0 || out < 0)
 			return hf_fail_sys(err, EMFILE, "memfd_create", argv[0]);
 		if (command.out < 0)
@@ -205,28 +216,38 @@ static int run(const struct hf_git *git, const char *const *argv, int capture, s
 	status = judge(git, &way, &result, argv[0], err);
 	if (status < 0 || !capture)
 		return status;
-	r = git->out ? read_back(out, git->out) : 0;
-	if (r == 0 && git->said) {
-		r = read_back(way.err_fd, &said);
-		keep_line(&said, git->said);
-	}
+	r = hf_git_read_back(out, way.err_fd, git->out, git->said);
 	return r < 0 ? hf_fail_sys(err, -r, "read", argv[0]) : status;
+}
+
+int hf_git_argv(const char *dir, int hooks, const char *const *words, const char *argv[HF_GIT_ARGV_MAX], struct hf_err *err)
+{
+	/* An index is one file: of what it would be split into, only that one is brought over. */
+	static const char *const always[] = { "git", "-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false",
+					      "-c", "submodule.recurse=false", "-c", "core.splitIndex=false" };
+	size_t n = sizeof(always) / sizeof(always[0]);
+
+	memcpy(argv, always, sizeof(always));
+	if (!hooks) {
+		argv[n++] = "-c";
+		argv[n++] = "core.hooksPath=/dev/null";
+	}
+	if (dir) {
+		argv[n++] = "-C";
+		argv[n++] = dir;
+	}
+	for (; *words && n < HF_GIT_ARGV_MAX - 1; words++)
+		argv[n++] = *words;
+	argv[n] = NULL;
+	return *words ? FAIL(err, -E2BIG, "git", words[0], "too many words") : 0;
 }
 
 int hf_git_words(const struct hf_git *git, const char *const *words, struct hf_err *err)
 {
-	const char *argv[HF_GIT_WORDS_MAX + 16] = { "git",  "-c", "core.fsmonitor=false",  "-c", "gc.auto=0",
-						    "-c",   "maintenance.auto=false", "-c", "submodule.recurse=false",
-						    /* An index is one file: of what it would be split into, only that one is brought over. */
-						    "-c",   "core.splitIndex=false", "-c", "core.hooksPath=/dev/null" };
-	size_t n = 11;
+	const char *argv[HF_GIT_ARGV_MAX];
+	int r = hf_git_argv(NULL, git->hooks && git->plan, words, argv, err);
 
-	if (!git->hooks || !git->plan)
-		n += 2;
-	for (; *words && n < HF_GIT_WORDS_MAX + 15; words++)
-		argv[n++] = *words;
-	argv[n] = NULL;
-	return *words ? FAIL(err, -E2BIG, "git", git->dir, "too many words") : run(git, argv, 1, err);
+	return r < 0 ? r : run(git, argv, 1, err);
 }
 
 int hf_git(const struct hf_git *git, struct hf_err *err, ...)
@@ -288,32 +309,5 @@ int hf_git_oid(const struct hf_git *git, const char *rev, char out[65], struct h
 	if (!hf_git_is_oid(text.s))
 		return 1;
 	hf_copy_text(out, 65, text.s);
-	return 0;
-}
-
-int hf_git_version(struct hf_err *err)
-{
-	static _Atomic int known; /* one answer for the life of the process; a race writes the same */
-	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
-	struct hf_git git = { .dir = "/", .out = &text };
-	unsigned major = 0, minor = 0;
-	const char *at;
-	int status;
-
-	if (known)
-		return 0;
-	status = hf_git(&git, err, "version", NULL);
-	if (status == -ENOENT || status > 0)
-		return FAIL(err, HF_E_LAND, "git", "git", "git is not installed; install it, or use --land off");
-	if (status < 0)
-		return status;
-	at = strncmp(text.s, "git version ", 12) == 0 ? text.s + 12 : "";
-	for (; *at >= '0' && *at <= '9' && major < 1000; at++)
-		major = major * 10 + (unsigned)(*at - '0');
-	for (at += *at == '.'; *at >= '0' && *at <= '9' && minor < 1000; at++)
-		minor = minor * 10 + (unsigned)(*at - '0');
-	if (major < 2 || (major == 2 && minor < 38))
-		return FAIL(err, HF_E_LAND, "git", "git", "git %u.%u is too old; 2.38 or newer is needed", major, minor);
-	known = 1;
 	return 0;
 }

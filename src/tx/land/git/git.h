@@ -32,6 +32,7 @@ struct hf_git {
 };
 
 #define HF_GIT_WORDS_MAX 32
+#define HF_GIT_ARGV_MAX  (HF_GIT_WORDS_MAX + 18)
 #define HF_GIT_TIMED_OUT 1000 /* as an exit status: the limit was reached, and all of it killed */
 
 /* Runs "git" with these words, NULL-ended. The exit status (128 + N for a signal), or an error. */
@@ -55,7 +56,21 @@ int hf_git_oid(const struct hf_git *git, const char *rev, char out[65], struct h
 /* Can this be an object's name? 40 or 64 hexadecimal digits. */
 int hf_git_is_oid(const char *text);
 
-/* Is there a git that can be used? HF_E_LAND. */
-int hf_git_version(struct hf_err *err);
+/*
+ * Is there a git that can be used? HF_E_LAND. `dirfd`: a directory that remembers which program was one (".git" in landings/), so that git is not started
+ * to be asked for its version; -1: none.
+ */
+int hf_git_version(int dirfd, struct hf_err *err);
+
+/* -- shared with beside.c ---------------------------------------------------------------- */
+
+/* The whole command line. `dir`: where git goes by itself; NULL: it is started there. -E2BIG. */
+int hf_git_argv(const char *dir, int hooks, const char *const *words, const char *argv[HF_GIT_ARGV_MAX], struct hf_err *err);
+
+/* A file in memory with these bytes, at its beginning. The descriptor or -errno. */
+int hf_git_memory(const char *bytes, size_t len);
+
+/* What git wrote into two of them: all of its output, and the line of its standard error that says most. Each may be NULL. 0 or -errno. */
+int hf_git_read_back(int out_fd, int said_fd, struct hf_buf *out, struct hf_buf *said);
 
 #endif

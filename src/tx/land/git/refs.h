@@ -2,8 +2,8 @@
  * tx/land/git/refs.h - refs that are files of their own, read without starting a git.
  *
  * The format is git's published one (gitrepository-layout): "ref: NAME\n" in HEAD, "OID\n" in a ref. Whatever is not exactly that (packed,
- * symbolic, a symlink, another way of keeping refs) is left to git. Nothing rests on it alone: the branch moves by git's
- * compare-and-swap, and a landing is proven by git. Safe in a child of fork().
+ * symbolic, a symlink, another way of keeping refs) is left to git. The branch moves by git's compare-and-swap alone; a landing is
+ * proven by the ref itself where that is at its commit, else by git. Safe in a child of fork().
  */
 #ifndef TX_LAND_GIT_REFS_H
 #define TX_LAND_GIT_REFS_H
@@ -14,6 +14,9 @@
 
 /* The object name in DIR/REF. 0; 1: not to be read so. */
 int hf_git_loose_ref(const char *dir, const char *ref, char out[65]);
+
+/* The same of a ref that may be packed. 0; 1: not to be read so, or there is none. */
+int hf_git_read_ref(const char *common, const char *ref, char out[65]);
 
 /* Is the ref one without a file of its own, and at `oid` in the file of packed refs? */
 int hf_git_packed_has(const char *common, const char *ref, const char *oid);

@@ -17,9 +17,11 @@ void hf_land_sandbox_name(const struct hf_land_place *place, size_t i, char out[
 		(void)snprintf(out, HF_LAND_SANDBOX_MAX, ".git-%zu", i);
 }
 
-static int add_target(struct hf_plans *plans, const char *plan, const struct hf_land_place *place, size_t i, struct hf_err *err)
+static int add_target(struct hf_plans *plans, const char *plan, const struct hf_land_place *place, size_t i, int untried,
+		      struct hf_err *err)
 {
-	struct hf_plan_add_opts opts = { .size = sizeof(opts), .strategy = HF_STRATEGY_OVERLAY, .wait_ns = PLAN_NS };
+	struct hf_plan_add_opts opts = { .size = sizeof(opts), .strategy = HF_STRATEGY_OVERLAY, .flags = untried ? HF_PLAN_ADD_UNTRIED : 0,
+					 .wait_ns = PLAN_NS };
 	struct hf_plan_added added;
 	char sandbox[HF_LAND_SANDBOX_MAX];
 	int r;
@@ -34,12 +36,17 @@ static int add_target(struct hf_plans *plans, const char *plan, const struct hf_
 
 int hf_land_add_targets(struct hf_plans *plans, const char *plan, const struct hf_land_place *place, struct hf_err *err)
 {
+	return hf_land_make_targets(plans, plan, place, 0, err);
+}
+
+int hf_land_make_targets(struct hf_plans *plans, const char *plan, const struct hf_land_place *place, int untried, struct hf_err *err)
+{
 	int r = 0;
 
 	if (!plans || !plan || !place || place->n_targets == 0)
 		return FAIL(err, -EINVAL, "arguments", "hf_land_add_targets", "plans, a plan and a place are needed");
 	for (size_t i = 0; r == 0 && i < place->n_targets; i++)
-		r = add_target(plans, plan, place, i, err);
+		r = add_target(plans, plan, place, i, untried, err);
 	if (r < 0)
 		(void)!hf_plan_rm(plans, plan, HF_PLAN_RM_DISCARD, NULL);
 	return r;
@@ -51,7 +58,7 @@ int hf_land_new_plan(struct hf_landings *landings, const char *plan, const struc
 
 	hf_land_remove_plan(landings, plan);
 	r = hf_plan_new(landings->plans, plan, NULL, err);
-	return r < 0 ? r : hf_land_add_targets(landings->plans, plan, place, err);
+	return r < 0 ? r : hf_land_make_targets(landings->plans, plan, place, 1, err);
 }
 
 void hf_land_remove_plan(struct hf_landings *landings, const char *plan)

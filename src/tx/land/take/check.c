@@ -15,8 +15,32 @@
 
 #define S_ISGITLINK(mode) (((mode) & S_IFMT) == 0160000) /* as git calls it */
 
-/* Is it what git LFS puts in a file's place? Its content is elsewhere, and would not come along. */
-static int is_lfs_pointer(const struct hf_land_work *work, const char *oid, struct hf_err *err)
+static int exists(const char *dir, const char *name)
+{
+	AUTO_FREE char *path = NULL;
+	struct stat st;
+
+	if (asprintf(&path, "%s/%s", dir, name) < 0)
+		path = NULL;
+	return path && hf_sys.fstatat(AT_FDCWD, path, &st, 0) == 0;
+}
+
+/* "oid sha256:ABCD…": lfs/objects/AB/CD/ABCD… of the repository has what the pointer stands for. */
+static int has_content(const struct hf_land_work *work, const char *pointer)
+{
+	static const char key[] = "\noid sha256:";
+	const char *oid = strstr(pointer, key);
+	char name[128];
+
+	if (!oid || strspn(oid + sizeof(key) - 1, "0123456789abcdef") != 64)
+		return 0;
+	oid += sizeof(key) - 1;
+	(void)snprintf(name, sizeof(name), "lfs/objects/%.2s/%.2s/%.64s", oid, oid + 2, oid);
+	return exists(work->landing.common, name);
+}
+
+/* A pointer of git LFS whose content is in the sandbox alone, and would go with it? 1, 0 or an error. */
+static int is_lost_pointer(const struct hf_land_work *work, const char *oid, struct hf_err *err)
 {
 	static const char head[] = "version https://git-lfs.github.com/spec/";
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
@@ -26,17 +50,7 @@ static int is_lfs_pointer(const struct hf_land_work *work, const char *oid, stru
 	if (r != 0 || out.len > 4) /* a number below 1000, and its newline */
 		return r < 0 ? r : 0;
 	r = hf_git(&git, err, "cat-file", "blob", oid, NULL);
-	return r < 0 ? r : r == 0 && strncmp(out.s, head, sizeof(head) - 1) == 0;
-}
-
-static int uses_lfs(const struct hf_land_work *work)
-{
-	AUTO_FREE char *path = NULL;
-	struct stat st;
-
-	if (asprintf(&path, "%s/lfs", work->landing.common) < 0)
-		path = NULL;
-	return path && hf_sys.fstatat(AT_FDCWD, path, &st, 0) == 0;
+	return r < 0 ? r : r == 0 && strncmp(out.s, head, sizeof(head) - 1) == 0 && !has_content(work, out.s);
 }
 
 static int check_change(struct hf_land_work *work, const struct hf_touched *touched, const struct hf_land_change *change,
@@ -54,7 +68,7 @@ static int check_change(struct hf_land_work *work, const struct hf_touched *touc
 		return hf_fail_sys(err, ENOMEM, "memory", change->path);
 	if (!lfs || !S_ISREG(change->new_mode))
 		return 0;
-	r = is_lfs_pointer(work, change->new_oid, err);
+	r = is_lost_pointer(work, change->new_oid, err);
 	(void)snprintf(text, sizeof(text), "it changes %.80s, whose content git LFS keeps in the sandbox only", change->path);
 	return r > 0 ? hf_land_reject(work, err, text) : r;
 }
@@ -64,7 +78,7 @@ int hf_land_check_changes(struct hf_land_work *work, const struct hf_touched *to
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	struct hf_land_change change;
 	const char *at = NULL;
-	int lfs = uses_lfs(work);
+	int lfs = hf_touched_has_lfs(work, touched);
 	int r = hf_land_changes(work, work->landing.base, work->landing.tip, &said, err);
 
 	if (r != 0)

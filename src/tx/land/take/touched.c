@@ -1,5 +1,6 @@
 /* tx/land/take/touched.c - the paths that a plan's sandbox holds. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/plan/target/target.h"
+#include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/tx/land/take/touched.h"
 
@@ -194,4 +196,36 @@ int hf_touched_has(const struct hf_touched *touched, const char *path)
 		*slash = '\0';
 	}
 	return 0;
+}
+
+static int exists(const char *path)
+{
+	struct stat st;
+
+	return hf_sys.fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* The sandbox is asked by its upper directory: the commit of what the agent left may have been the first to use git LFS. */
+int hf_touched_has_lfs(const struct hf_land_work *work, const struct hf_touched *touched)
+{
+	const struct hf_landing *landing = &work->landing;
+	const struct hf_touched_sandbox *best = NULL;
+	AUTO(hf_buf_done) struct hf_buf path = HF_BUF_INIT;
+
+	hf_buf_add_format(&path, "%s/lfs", landing->common);
+	if (path.err || exists(path.s))
+		return 1;
+	for (size_t i = 0; i < touched->n_sandboxes; i++) {
+		const struct hf_touched_sandbox *one = &touched->sandboxes[i];
+
+		if (one->name && one->target && hf_path_is_in(landing->common, one->target) &&
+		    (!best || strlen(one->target) > strlen(best->target)))
+			best = one;
+	}
+	if (!best)
+		return 0;
+	hf_buf_reset(&path);
+	hf_sandbox_path(work->landings->plans, landing->plan, best->name, HF_SANDBOX_UPPER, &path);
+	hf_buf_add_format(&path, "%s/lfs", landing->common + strlen(best->target));
+	return path.err || exists(path.s);
 }

@@ -34,6 +34,9 @@ int hf_touched_has(const struct hf_touched *touched, const char *path);
 int hf_touched_below(const struct hf_touched *touched, const char *dir);
 void hf_touched_done(struct hf_touched *touched);
 
+/* Does the repository have a store of git LFS now, inside or outside? */
+int hf_touched_has_lfs(const struct hf_land_work *work, const struct hf_touched *touched);
+
 /* What the agent left. left.c */
 struct hf_left {
 	char tip[HF_LAND_OID_MAX]; /* HEAD */
