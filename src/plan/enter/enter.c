@@ -142,6 +142,23 @@ static int open_inhabited(struct hf_enter *enter)
 	return 0;
 }
 
+/* Joins those inside. 1 when that worked. */
+static int join(struct hf_enter *enter)
+{
+	int fd = enter->helper.in_fd;
+
+	/* First: the last one inside, which is about to bring the sandbox to rest, must see that another comes. */
+	if (hf_in_lock(fd, 0) < 0)
+		return 0;
+	if (!open_inhabited(enter)) {
+		hf_in_unlock(fd);
+		return 0;
+	}
+	enter->entered |= HF_ENTERED_JOINED;
+	enter->helper.is_joined = 1;
+	return 1;
+}
+
 /* Joins those inside, or settles what they left. 0 or an error. */
 static int join_or_settle(struct hf_enter *enter, struct hf_err *err)
 {
@@ -153,12 +170,8 @@ static int join_or_settle(struct hf_enter *enter, struct hf_err *err)
 		if (r != HF_E_IN_USE)
 			return r;
 		/* A confined command does not go where another may have entered without. */
-		if (!enter->plans->confine && open_inhabited(enter)) {
-			enter->entered |= HF_ENTERED_JOINED;
-			/* No lock will show when those have ended. */
-			enter->helper.is_beside = hf_in_is_locked(enter->helper.in_fd) == 0;
+		if (!enter->plans->confine && join(enter))
 			return 0;
-		}
 		/* The last one is on its way out, and syncs. Strays are not. */
 		if (hf_in_is_locked(enter->helper.in_fd) == 0 || hf_mono_left(until) == 0)
 			return r;

@@ -81,10 +81,24 @@ static void reap_all(int block)
 	}
 }
 
+/*
+ * Is a process left in our namespaces that others brought there? A watcher of theirs may have been killed, and then no lock
+ * shows what it looked after. The file names the last one that came.
+ */
+static int is_left_by_others(const struct hf_helper *helper)
+{
+	struct hf_inhabitants inside;
+
+	if (helper->n == 0)
+		return 0;
+	hf_in_read(helper->in_fd, &inside);
+	return (helper->is_joined || inside.pid != (int32_t)getpid()) && hf_in_is_shared();
+}
+
 static char settle(const struct hf_helper *helper)
 {
 	/* The read lock becomes a write lock, or stays: then another enter is inside. */
-	if (hf_in_lock(helper->in_fd, 1) < 0 || helper->is_beside)
+	if (hf_in_lock(helper->in_fd, 1) < 0 || is_left_by_others(helper))
 		return HF_HELPER_OTHERS;
 	for (size_t i = 0; i < helper->n; i++)
 		if (hf_sandbox_settle(helper->sandboxes[i]) < 0)

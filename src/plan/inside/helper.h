@@ -21,7 +21,7 @@ struct hf_helper {
 	size_t n;
 	int copies[HF_PLAN_SANDBOXES_MAX];    /* directories of clones and copies, to be settled as well (used.h) */
 	size_t n_copies;
-	int is_beside;                        /* 1: others are inside that the lock does not show; settle nothing */
+	int is_joined;                        /* 1: the namespaces are those of an earlier enter */
 	int parent;                           /* socket to the process that waits for the command */
 	int listener;                         /* -1: there is none */
 };

@@ -84,6 +84,45 @@ void hf_in_clear(int fd)
 	(void)hf_sys.ftruncate(fd, 0);
 }
 
+/* Only what may be looked at: that is so of those inside. */
+static int is_beside_us(int32_t pid, const char *our_namespace)
+{
+	char path[40], text[64];
+	ssize_t n;
+
+	if (pid == (int32_t)getpid())
+		return 0;
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+	n = hf_sys.readlinkat(AT_FDCWD, path, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	return strcmp(text, our_namespace) == 0;
+}
+
+int hf_in_is_shared(void)
+{
+	AUTO_FD proc = hf_open_at(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY, 0);
+	char room[4096] __attribute__((aligned(8))), ours[64];
+	ssize_t n = hf_sys.readlinkat(AT_FDCWD, "/proc/self/ns/mnt", ours, sizeof(ours) - 1);
+
+	if (n <= 0)
+		return 0;
+	ours[n] = '\0';
+	while (proc >= 0 && (n = hf_sys.getdents64(proc, room, sizeof(room))) > 0) {
+		uint16_t len;
+		uint64_t pid;
+
+		/* struct linux_dirent64: inode, offset, length, type, name */
+		for (ssize_t at = 0; at < n; at += len) {
+			const char *name = room + at + 19;
+
+			memcpy(&len, room + at + 16, sizeof(len));
+			if (hf_parse_u64(name, strlen(name), INT32_MAX, &pid) == 0 && is_beside_us((int32_t)pid, ours))
+				return 1;
+		}
+	}
+	return 0;
+}
+
 int hf_in_is_locked(int fd)
 {
 	struct flock range = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

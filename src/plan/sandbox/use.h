@@ -31,6 +31,9 @@ void hf_in_read(int fd, struct hf_inhabitants *ret);
 /* Nobody is inside. Allocates nothing. */
 void hf_in_clear(int fd);
 
+/* Is another process in our mount namespace? Allocates nothing. */
+int hf_in_is_shared(void);
+
 /* 1 when an enter has it locked, 0, -errno. */
 int hf_in_is_locked(int fd);
 

@@ -125,6 +125,28 @@ joined() {
 }
 @test "of two commands in one sandbox, that of the plan enter that is killed ends, the other goes on" { both joined; }
 
+joined_one_is_left() {
+    needs_overlay; enter_and_leave overlay "env -i"
+    start plan enter p -- sh -c 'echo $$ >second; while [ ! -e stop ]; do sleep 0.02; done'
+    second=$spawned_pid
+    wait_until 20 test -s second
+    kill -STOP "$enter"
+    kill -KILL "$watcher"
+    wait_until 20 gone "$watcher"
+    kill -KILL "$enter"
+    ! gone "$away"
+    # the second one ends by itself, and does not take it for rest either
+    touch stop
+    wait "$second"
+    ! gone "$away"
+    expect 1 hp plan commit p
+    says "has outlived"
+    [ ! -e T/log ]
+    hp -q plan recover p
+    gone "$away"; at_rest
+}
+@test "what a killed watcher left inside is not forgotten when another command in the sandbox ends" { both joined_one_is_left; }
+
 torn_copy() {
     mkdir -p T; echo o >T/f; own T; chmod 777 "$ROOM"
     hp -q plan new p

@@ -257,6 +257,89 @@ static void a_lock_given_back_after_the_set_is_read_is_found_among_threads_L11(v
 	assert_int_equal(rounds(run_threads, 1, 3), 3);
 }
 
+/* -- a command that joins another, which ends ------------------------------------------------------- */
+
+static struct {
+	int (*openat)(int dirfd, const char *path, int flags, mode_t mode);
+	int hold[2]; /* the first command ends when the other end is closed */
+	pid_t first; /* 0: it has ended */
+} joining;
+
+static void end_first(void)
+{
+	close(joining.hold[1]);
+	assert_int_equal(waitpid(joining.first, NULL, 0), joining.first);
+	joining.first = 0;
+}
+
+/* The namespaces of the first one have just been opened: it ends, and with it all that looks after the sandbox. */
+static int open_and_end_first(int dirfd, const char *path, int flags, mode_t mode)
+{
+	int fd = joining.openat(dirfd, path, flags, mode);
+
+	if (joining.first > 0 && strstr(path, "/ns/mnt"))
+		end_first();
+	return fd;
+}
+
+/* Returns when its command is inside. */
+static pid_t enter_first(char *const *argv)
+{
+	struct hf_plan_enter_opts opts = { .size = sizeof(opts), .argv = argv };
+	struct hf_plan_entered entered;
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct hf_state *own;
+
+		close(joining.hold[1]);
+		dup2(joining.hold[0], 0);
+		dup2(ready[1], 1);
+		if (hf_state_open(hf_test_path("state"), 0, &own, NULL) < 0 || hf_plans_open(own, NULL, &plans, NULL) < 0)
+			_exit(9);
+		_exit(hf_plan_enter(plans, "p", &opts, &entered, NULL) < 0);
+	}
+	assert_true(pid > 0);
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void a_command_that_joins_one_that_ends_keeps_the_sandbox_unsettled(void **state)
+{
+	char work[512], target[512], sh[] = "sh", c[] = "-c", waits[] = "echo; exec cat";
+	char looks[] = "chmod 700 \"$0\" \"$0/incompat\" && test -d \"$0/incompat/volatile\"";
+	char *first[] = { sh, c, waits, NULL }, *second[] = { sh, c, looks, work, NULL };
+	struct hf_plan_enter_opts opts = { .size = sizeof(opts), .argv = second, .wait_ns = -1 };
+	struct hf_plan_add_opts add_opts = { .size = sizeof(add_opts), .strategy = HF_STRATEGY_OVERLAY };
+	struct hf_plan_entered entered = { 0 };
+
+	(void)state;
+	snprintf(target, sizeof(target), "%s", hf_test_path("t"));
+	snprintf(work, sizeof(work), "%s/plans/p/s/s/w/work", hf_state_path(hf_test_state()));
+	make_dir(target);
+	ASSERT_OK(hf_plan_new(plans, "p", NULL, ERR));
+	if (hf_plan_add(plans, "p", "s", target, &add_opts, NULL, NULL) < 0)
+		HF_SKIP("there is no overlay here");
+	assert_int_equal(pipe2(joining.hold, O_CLOEXEC), 0);
+	joining.first = enter_first(first);
+	joining.openat = hf_sys.openat;
+	hf_sys.openat = open_and_end_first;
+	ASSERT_OK(hf_plan_enter(plans, "p", &opts, &entered, ERR));
+	hf_sys.openat = joining.openat;
+	assert_int_equal(joining.first, 0);
+	close(joining.hold[0]);
+	assert_true(entered.flags & HF_ENTERED_JOINED);
+	/* The marker was there while it ran, and is not any more. */
+	assert_int_equal(entered.exit_status, 0);
+	assert_int_equal(access(at("%s/incompat/volatile", work), F_OK), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +347,7 @@ int main(void)
 		PLAN_TEST(of_eight_threads_beside_adders_exactly_one_commits_L11),
 		PLAN_TEST(a_lock_given_back_after_the_set_is_read_is_found_among_processes_L11),
 		PLAN_TEST(a_lock_given_back_after_the_set_is_read_is_found_among_threads_L11),
+		PLAN_TEST(a_command_that_joins_one_that_ends_keeps_the_sandbox_unsettled),
 	};
 
 	return hf_run_tests("plan_race", tests);
