@@ -88,6 +88,8 @@ int cli_when(const char *text, int64_t *ret_wall_ns)
 		at = ago < now ? now - ago : 0;
 	else if (hf_wall_parse(text, len, &exact) == 0) /* as the journal prints it */
 		at = exact.ns;
+	else if (text[0] == '@' && hf_parse_duration(text + 1, len - 1, &at) == 0) /* seconds since 1970, as date +%s prints them */
+		at = strspn(text + 1, "0123456789.") == len - 1 ? at : -1;
 	else if (strcmp(text, "now") == 0)
 		at = now;
 	else if (strcmp(text, "today") == 0 || strcmp(text, "yesterday") == 0)

@@ -36,6 +36,7 @@ struct show {
 	struct hf_view_work *work; /* NULL: not wanted, or cannot be opened */
 	struct hf_facts *facts;
 	size_t n, running, needing, hidden;
+	int status;           /* of the names that there are not */
 };
 
 static void show_done(struct show *show)
@@ -227,8 +228,14 @@ static int collect(struct session_context *context, struct show *show, char **na
 		if (show->n > 1)
 			qsort(show->seen, show->n, sizeof(*show->seen), by_rank);
 	}
-	for (int i = 0; r == 0 && i < n; i++)
+	for (int i = 0; r == 0 && i < n; i++) {
 		r = hf_session_look(context->sessions, names[i], note_session, show, err);
+		/* The others are shown all the same; JSON is one answer. */
+		if (r == HF_E_NO_SESSION && n > 1 && !show->cli->json) {
+			show->status = cli_fail(show->cli, err);
+			r = 0;
+		}
+	}
 	return r;
 }
 
@@ -302,11 +309,11 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 			draw(cli, &show, no_cut, interval_ns);
 		else if (show.n > 0)
 			print_table(cli, &show, no_cut, 0, "");
-		else
+		else if (n == 0)
 			say_none(cli, &context, &show);
 		show_done(&show);
 		if (!watch || i == times || fflush(stdout) != 0)
-			return HF_EXIT_DONE;
+			return show.status;
 		/* A screen that changed its size is drawn anew at once. */
 		(void)ppoll(NULL, 0, &sleep, watch && screen ? &asleep : NULL);
 	}

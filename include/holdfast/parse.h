@@ -22,7 +22,7 @@ HF_API int hf_parse_duration(const char *s, size_t len, int64_t *ret_ns) HF_MUST
 
 /*
  * Reads a size in bytes, perhaps with "K", "M", "G" or "T" (powers of 1024, also small letters), then
- * perhaps with a fraction ("1.5M"). Returns 0 or HF_E_SYNTAX.
+ * perhaps with a fraction ("1.5M"), and perhaps with "B" or "iB" behind that ("4GiB"). Returns 0 or HF_E_SYNTAX.
  */
 HF_API int hf_parse_size(const char *s, size_t len, uint64_t *ret) HF_MUST_CHECK;
 

@@ -166,16 +166,28 @@ int hf_parse_duration(const char *s, size_t len, int64_t *ret_ns)
 	return 0;
 }
 
+/* "4GB" and "4GiB" are "4G". */
+static size_t without_byte(const char *s, size_t len)
+{
+	if (len < 2 || (s[len - 1] != 'B' && s[len - 1] != 'b'))
+		return len;
+	return len > 2 && s[len - 2] == 'i' && memchr("KMGTkmgt", s[len - 3], 8) ? len - 2 : len - 1;
+}
+
 int hf_parse_size(const char *s, size_t len, uint64_t *ret)
 {
 	static const char suffixes[] = "KMGTkmgt";
-	const char *suffix = len > 0 ? memchr(suffixes, s[len - 1], sizeof(suffixes) - 1) : NULL;
-	unsigned shift = suffix ? 10 * (unsigned)((suffix - suffixes) % 4 + 1) : 0;
-	size_t n = len - (suffix ? 1 : 0);
+	const char *suffix;
 	struct decimal number;
 	uint64_t value;
+	unsigned shift;
 	int64_t bytes;
+	size_t n;
 
+	len = without_byte(s, len);
+	suffix = len > 0 ? memchr(suffixes, s[len - 1], sizeof(suffixes) - 1) : NULL;
+	shift = suffix ? 10 * (unsigned)((suffix - suffixes) % 4 + 1) : 0;
+	n = len - (suffix ? 1 : 0);
 	if (hf_parse_u64(s, n, UINT64_MAX >> shift, &value) == 0) {
 		*ret = value << shift;
 		return 0;

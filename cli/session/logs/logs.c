@@ -1,5 +1,6 @@
 /* cli/session/logs/logs.c - logs: what sessions put out, and what they put out next. */
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,24 @@ static int open_source(struct logs *logs, struct log_source *source)
 		return HF_EXIT_NO;
 	}
 	return r < 0 ? cli_fail(logs->cli, &err) : HF_EXIT_DONE;
+}
+
+static void note_attempt(void *arg, const struct hf_session_info *info)
+{
+	*(uint32_t *)arg = info->attempt;
+}
+
+/* One that there never was is said, not shown as empty. With --follow it may come. */
+static int check_attempt(struct logs *logs, const char *name)
+{
+	uint64_t wanted = logs->show.format.attempt;
+	uint32_t last = UINT32_MAX;
+
+	if (wanted == 0 || logs->previous || logs->follows ||
+	    hf_session_look(logs->context.sessions, name, note_attempt, &last, NULL) < 0 || wanted <= last)
+		return HF_EXIT_DONE;
+	cli_say(logs->cli, "session '%s' has no attempt %" PRIu64 "; its last is %u", name, wanted, last);
+	return HF_EXIT_NO;
 }
 
 /* Lines that are chosen can only be counted from the beginning. */
@@ -182,6 +201,8 @@ static int show_all(struct logs *logs, char **names, size_t n)
 
 		*source = (struct log_source){ .name = names[i], .notify = -1 };
 		status = open_source(logs, source);
+		if (status == HF_EXIT_DONE)
+			status = check_attempt(logs, names[i]);
 		if (status == HF_EXIT_DONE)
 			status = go_to_start(logs, source);
 		if (status == HF_EXIT_DONE && logs->follows)

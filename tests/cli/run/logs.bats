@@ -117,3 +117,19 @@ two_attempts() {
     [ "$(ls "$HOLDFAST_DIR/sessions/x" | grep -c '^idx')" = "$(ls "$HOLDFAST_DIR/sessions/x" | grep -c '^log')" ]
     [ "$(hf -q logs x -n 1)" = 9000 ]
 }
+
+@test "logs --attempt: one that there never was is said, exit 1; one that wrote nothing is empty" {
+    hf -q run x --max-runs 2 --backoff 1ms -- bash -c 'exit 0'
+    expect 0 hf logs x --attempt 2
+    [ -z "$output" ]
+    expect 1 hf logs x --attempt 3
+    says "session 'x' has no attempt 3; its last is 2"
+}
+
+@test "logs --since: seconds since 1970 are a moment, too" {
+    hf -q run x -- echo hello
+    [ "$(hf logs x --since @0)" = hello ]
+    [ "$(hf logs x --since "@$(($(date +%s) - 3600))")" = hello ]
+    [ -z "$(hf logs x --since "@$(($(date +%s) + 3600))")" ]
+    for bad in @ @x @5m @-1; do expect 2 hf logs x --since "$bad"; done
+}

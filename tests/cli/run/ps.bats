@@ -156,3 +156,16 @@ in_two_days() {
     expect 0 env TERM=dumb script -qec "'$HOLDFAST' ps" /dev/null
     [[ "$output" != *$'\033'* ]]
 }
+
+@test "ps A B shows those that there are, says which is not there, exit 1" {
+    hf -q run a -- true
+    hf -q run b -- true
+    run --separate-stderr hf ps b nosuch a -o name
+    [ "$status" -eq 1 ]
+    [ "$output" = "$(printf 'NAME\nb\na')" ]
+    [[ "$stderr" == *"session 'nosuch': no such session"* ]]
+    run --separate-stderr hf ps nosuch neither
+    [ "$status" -eq 1 ]
+    [ -z "$output" ]
+    expect 1 hf --json ps a nosuch
+}
