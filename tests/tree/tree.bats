@@ -201,6 +201,11 @@ PY
     [ "$(git rev-list --count main)" -eq 4 ] || { git log --oneline; echo "$output"; return 1; }
     [ -f fixissue160 ]
     [ "$(cat ../deployed)" = deployed ]
+    # Each line of the list had its agent.
+    for n in 171 172 173 174; do
+        timeout 60 "$BUILD/cli/holdfast" wait "fix-$n"
+        [ -f "fixissue$n" ]
+    done
 }
 
 @test "the picture of the README is made from what the program prints" {

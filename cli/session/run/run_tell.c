@@ -172,6 +172,9 @@ int run_tell(const struct run *run, const struct hf_run_report *report, const st
 			printf(" runs in the background: pid %d, attempt %u\n", (int)report->pid,
 			       report->attempt);
 		}
+		/* A person would not guess the keys. */
+		if (run->terminal && run->cli->terminal)
+			cli_say(run->cli, "'holdfast attach %s' leads to its terminal, Ctrl-P Ctrl-Q away from it", run->name);
 		break;
 	case HF_OUTCOME_FAILED:
 		/* It was not the command that failed, but what comes after it. */
