@@ -37,6 +37,8 @@ static int is_turn(const struct hf_etcd_attempt *a, const struct hf_etcd_state *
 	const struct hf_place *before = &state->before;
 	enum hf_lock_mode mode = a->request->mode;
 
+	if (mode == HF_LOCK_EXCLUSIVE && !a->queued)
+		return state->n_places == 0;
 	if (before->create == 0)
 		return 1;
 	if (mode == HF_LOCK_EXCLUSIVE || !before->holds || !before->readable || before->mode != mode ||
@@ -215,7 +217,7 @@ static int decide(struct hf_etcd_attempt *a, const struct hf_etcd_state *state, 
 static int step(struct hf_etcd_attempt *a, struct hf_holder *ret_blocker, struct hf_err *err)
 {
 	AUTO(hf_etcd_state_free) struct hf_etcd_state state = { 0 };
-	int64_t limit = a->request->mode == HF_LOCK_EXCLUSIVE ? 4 : HF_ETCD_HOLDS_MAX;
+	int64_t limit = a->request->mode == HF_LOCK_EXCLUSIVE ? HF_ETCD_FEW : HF_ETCD_HOLDS_MAX;
 	int r = 0;
 
 	if (a->direct)

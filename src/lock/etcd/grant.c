@@ -372,7 +372,7 @@ void hf_attempt_leave(struct hf_etcd_attempt *a)
 
 	if (a->mine.id[0]) {
 		/* A grant that was not answered may have left its holder: found by our place's name. */
-		if (a->hold_lease.id && hf_etcd_state_read(a->etcd, &a->keys, NULL, 4, &state, NULL) < 0)
+		if (a->hold_lease.id && hf_etcd_state_read(a->etcd, &a->keys, NULL, HF_ETCD_FEW, &state, NULL) < 0)
 			state.n_holds = 0;
 		hf_etcd_place_key(&a->keys, a->mine.id, key);
 		hf_txn_begin(&txn, &body);

@@ -173,15 +173,23 @@ static int renew(struct hf_renewing *w)
 static int hear(struct hf_renewing *w)
 {
 	static char text[HF_BOARD_TEXT_MAX + 1];
-	ssize_t n;
+	static char last[HF_BOARD_TEXT_MAX + 1];
+	ssize_t n, n_last = 0;
+	int release = 0;
 
-	while ((n = recv(w->socket, text, sizeof(text) - 1, MSG_DONTWAIT)) > 0) {
-		text[n] = '\0';
-		if (n == 1 && text[0] == 'R')
-			return 1;
-		if (w->hooks)
-			w->hooks->heard(w->arg, text, (size_t)n);
+	while (!release && (n = recv(w->socket, text, sizeof(text) - 1, MSG_DONTWAIT)) > 0) {
+		release = n == 1 && text[0] == 'R';
+		if (release)
+			break;
+		memcpy(last, text, (size_t)n);
+		last[n] = '\0';
+		n_last = n;
 	}
+	/* Of several words the last one says what is. */
+	if (w->hooks && n_last > 0)
+		w->hooks->heard(w->arg, last, (size_t)n_last);
+	if (release)
+		return 1;
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		hf_auto_close(&w->socket);
 	return 0;
@@ -280,10 +288,13 @@ void hf_renewing_stand_alone(void)
 
 int hf_renewing_run(struct hf_renewing *w)
 {
-	int r;
+	int64_t age = hf_boot_now().ns - w->since.ns;
+	int r = 0;
 
-	w->next = hf_mono_now();
-	r = renew(w);
+	/* What it has acquired itself it need not prove at once. */
+	w->next = hf_mono_in(w->ttl_ns / 3 - age);
+	if (!w->hooks || age > w->ttl_ns / 6)
+		r = renew(w);
 	while (r == 0)
 		r = watch_once(w);
 	return r - 1;

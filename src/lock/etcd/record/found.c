@@ -18,7 +18,7 @@ int hf_etcd_found_read(struct hf_store *store, const struct hf_lock_ref *lock, s
 
 	*ret = (struct hf_etcd_found){ .etcd = hf_etcd_of(store), .lock = lock };
 	r = hf_etcd_keys_of(ret->etcd, lock, &ret->keys, err);
-	return r < 0 ? r : hf_etcd_state_read(ret->etcd, &ret->keys, NULL, 4, &ret->state, err);
+	return r < 0 ? r : hf_etcd_state_read(ret->etcd, &ret->keys, NULL, HF_ETCD_FEW, &ret->state, err);
 }
 
 struct hf_etcd_hold *hf_etcd_found_hold(struct hf_etcd_found *f, uint64_t token)

@@ -82,8 +82,9 @@ void hf_etcd_state_free(struct hf_etcd_state *state);
 
 /*
  * Reads the lock. With `mine`, the id of our own place, also that and the place before it; without it, `before` is the last of
- * all. `limit`: at least so many places, if there are.
+ * all, unless only HF_ETCD_FEW places are asked for: to find it etcd reads the whole queue. `limit`: at least so many places, if there are.
  */
+#define HF_ETCD_FEW 4
 int hf_etcd_state_read(struct hf_etcd *etcd, const struct hf_etcd_keys *keys, const struct hf_place *mine,
 		       int64_t limit, struct hf_etcd_state *ret, struct hf_err *err);
 

@@ -85,7 +85,8 @@ static void ask(struct hf_buf *body, const struct hf_etcd_keys *keys, const stru
 	hf_txn_range(&txn, &(struct hf_range){ .key = keys->holds, .end = keys->holds_end, .limit = HF_ETCD_HOLDS_MAX });
 	if (mine)
 		before.max_create = mine->create - 1;
-	hf_txn_range(&txn, &before);
+	if (mine || limit > HF_ETCD_FEW)
+		hf_txn_range(&txn, &before);
 	if (mine) {
 		hf_etcd_place_key(keys, mine->id, own);
 		hf_txn_range(&txn, &(struct hf_range){ .key = own });
