@@ -2,8 +2,8 @@
 #
 # What the first process of the fleet does (loopback: the watcher): makes the nodes, runs the members, starts them again on request.
 
-run_member() { # MEMBER: in the background; the pid goes to DIR/MEMBER.pid
-    local m=$1 a client peer other ports all='' s enter=() beat=50 elect=500 state=new data=$dir/private/$1 secure=()
+run_member() { # MEMBER [existing]: in the background; the pid goes to DIR/MEMBER.pid
+    local m=$1 a client peer other ports all='' s enter=() beat=50 elect=500 state=${2:-new} data=$dir/private/$1 secure=()
     s=$(scheme)
     a=$(member_address "$m")
     read -r client peer < <(member_ports "$m")
@@ -44,7 +44,10 @@ serve() {
     local verb m
     while :; do
         if read -r -t 0.2 -u 4 verb m; then
-            [ "$verb" != start ] || run_member "$m"
+            case $verb in
+            start) run_member "$m" ;;
+            replace) rm -rf "${dir:?}/private/$m" && run_member "$m" existing ;;
+            esac
         fi
         owned || exit 0
     done

@@ -96,3 +96,14 @@ with_users() {
     [ "$status" -ne 0 ]
     [[ "$output" == *CommonName* ]]
 }
+
+@test "a certificate that is over is refused, and the message says so; the next one needs no restart of anything" {
+    openssl req -new -key "$CERTS/client.key" -subj / -out "$BATS_TEST_TMPDIR/old.csr" 2>/dev/null
+    openssl x509 -req -in "$BATS_TEST_TMPDIR/old.csr" -CA "$CERTS/ca.crt" -CAkey "$CERTS/ca.key" -CAcreateserial -days -1 -out "$BATS_TEST_TMPDIR/old.crt" 2>/dev/null
+    with_users
+    run env HOLDFAST_ETCD_CERT="$BATS_TEST_TMPDIR/old.crt" timeout 60 "$HOLDFAST" lock run x -- echo ran
+    [ "$status" -ne 0 ]
+    [[ "$output" == *certificate* ]]
+    [[ "$output" != *ran* ]]
+    timeout 60 "$HOLDFAST" lock run x -- true
+}

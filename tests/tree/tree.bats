@@ -174,6 +174,11 @@ PY
     awk '/^\*\*[0-9]+\.\*\*/ { n++; bad += open || $1 != "**" n ".**"; open = 1 } /^- `tests/ { open = 0 } END { exit bad || n != 42 || open }' docs/TRAPS.md
 }
 
+@test "every trap of docs/FLEET-TRAPS.md has its number and a proof that is the whole title of a test" {
+    /usr/bin/python3 -B tests/tree/titles.py --check docs/FLEET-TRAPS.md 45
+    awk '/^\*\*[0-9]+\.\*\*/ { n++; bad += open || $1 != "**" n ".**"; open = 1 } /^- `tests/ { open = 0 } END { exit bad || n != 37 || open }' docs/FLEET-TRAPS.md
+}
+
 @test "a test of stores that is given an unknown store or too many arguments runs nothing and fails" {
     for program in "$BUILD"/tests/store-*; do
         [ -f "$program" ] || continue

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "helper/test.h"
@@ -366,6 +367,27 @@ static void what_is_told_is_sent_and_its_answer_is_not_taken_for_that_of_the_nex
 	assert_int_equal(server.n_connections, 1);
 }
 
+static void child_that_frees_its_copy_leaves_the_connection_to_its_parent(void **state)
+{
+	static const enum act acts[] = { ANSWER, ANSWER };
+	int status = -1;
+	pid_t child;
+
+	(void)state;
+	begin(acts, COUNT(acts));
+	assert_int_equal(post(10 * HF_SEC), HF_HTTP_DONE);
+	child = fork();
+	if (child == 0) {
+		hf_http_plain.free(http, 1);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(post(10 * HF_SEC), HF_HTTP_DONE);
+	end();
+	assert_int_equal(server.n_connections, 1);
+}
+
 static void stream_gives_what_comes_and_other_descriptors_wake_it(void **state)
 {
 	static const enum act acts[] = { STREAM };
@@ -413,6 +435,7 @@ int main(void)
 		HF_TEST(what_was_sent_and_not_answered_is_unknown_and_what_was_not_sent_is_not),
 		HF_TEST(name_of_a_server_is_looked_up),
 		HF_TEST(what_is_told_is_sent_and_its_answer_is_not_taken_for_that_of_the_next_call),
+		HF_TEST(child_that_frees_its_copy_leaves_the_connection_to_its_parent),
 		HF_TEST(stream_gives_what_comes_and_other_descriptors_wake_it),
 	};
 
