@@ -82,8 +82,8 @@ load ../session_helper
 }
 
 @test "loop: an attempt that reached its deadline, or could not start, does not end the loop" {
-    expect 124 hf run x --max-runs 2 --deadline 50ms --backoff 1ms -- bash -c 'echo run >>runs; sleep 60'
-    [ "$(wc -l <runs)" -eq 2 ]
+    expect 124 hf run x --max-runs 2 --deadline 50ms --backoff 1ms -- sleep 60
+    is_field x .attempt 2
     expect 127 hf run x --max-runs 2 --backoff 1ms -- /no/such/program
     is_field x .attempt 2
 }
