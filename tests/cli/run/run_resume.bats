@@ -142,6 +142,115 @@ resumes_with() { says "session '$1': attempt $2 in $PWD, $3"; }
     [[ "$output" != *"wait"* ]]
 }
 
+# What each option of `run` is tried with: alone, or with those that it needs. Of `--in` below.
+REMEMBERED='--deadline 1h
+--timeout 1h
+--idle 30m
+--hung-after 7m
+--grace 3s
+--verify true
+--verify-deadline 2m
+--log
+--no-log
+--log-max 128K
+--env A=1
+--cwd ..
+--leave-running
+--every 1m --max-runs 1
+--max-runs 1
+--until false --max-runs 1
+--backoff 20ms
+--backoff-max 40s
+--notify true
+--notify-on failure --notify true
+--max-depth 9
+--max-active 3
+--group mine --max-active 3
+--priority 5 --max-active 3
+--tree walk
+--term tree
+--mem 8G
+--cpus 1
+--pids 200000
+--nice 1
+--signal INT
+--preserve-status
+--foreground
+--terminal --detach
+--ttl 70s'
+
+REMEMBERED_IN='--in .
+--strategy copy --in .
+--keep always --in .
+--commit never --in .
+--merge --in . --land off
+--retry 2 --in .
+--readonly-rest --in .
+--write /var --readonly-rest --in .
+--no-network --in .
+--land main --in .
+--message words --in .
+--base worktree --in .
+--land-merge ff-only --in .
+--also *.log --in .
+--speculate 2 --in .'
+
+# Of the call: which run it is, its waiting, its status, what it says and where; --rm leaves nothing to resume, and -c and
+# --hooks are in the command, --stdin in what it reads, --ask in --commit, which are remembered.
+OF_THE_CALL='--resume --token --detach --nonblock --wait --on-timeout --conflict-exit-code --map-exit --verbose --json-fd --result --die-with-parent --ask
+    --rm --command --hooks --stdin'
+
+kept_of() { jq -cS 'del(.argv)' "$HOLDFAST_DIR/sessions/$1/command.json"; }
+
+# remembered NAME BASE OPTION...: it is stored, another thing than what BASE has stored, and a resume has it
+remembered() {
+    local name=$1 base=$2 before
+    shift 2
+    run hf run "$name" "$@" -- bash -c 'exit 3'
+    # Root, without a cgroup, is bound by no such limit.
+    [[ "$output" != *"Operation not supported (limit)"* ]] || return 0
+    run hf wait "$name"
+    [ "$status" -ne 0 ] || { echo "$* succeeds"; return 1; }
+    before=$(kept_of "$name")
+    [ "$before" != "$(kept_of "$base")" ] || { echo "$1 is not stored"; return 1; }
+    run hf run "$name" --resume
+    [[ "$output" == *"attempt 2 in "* ]] || { echo "$*:"; echo "$output"; return 1; }
+    [ "$(kept_of "$name")" = "$before" ] || { echo "$*: $before, and after a resume $(kept_of "$name")"; return 1; }
+}
+
+@test "resume: there is no option of run that is neither remembered nor known to belong to the call" {
+    local option line i=0 tried
+    tried=" $(sed 's/ .*//' <<<"$REMEMBERED
+$REMEMBERED_IN" | paste -sd' ') $(paste -sd' ' <<<"$OF_THE_CALL") "
+    for option in $(hf run --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
+        [[ "$tried" == *" $option "* ]] || { echo "$option: say in this test whether --resume remembers it"; return 1; }
+    done
+    run hf run base -- bash -c 'exit 3'
+    while read -r line; do
+        # shellcheck disable=SC2086
+        remembered "o$((++i))" base $line
+    done <<<"$REMEMBERED"
+}
+
+@test "resume: no option of run --in is forgotten" {
+    local line i=0
+    set -f
+    mkdir work
+    cd work
+    git init -q -b main .
+    git -c user.name=n -c user.email=e commit -q --allow-empty -m first
+    run hf run base --in . -- bash -c 'exit 3'
+    [ "$status" -eq 3 ] || skip "no sandbox here: $output"
+    run hf run none -- bash -c 'exit 3'
+    while read -r line; do
+        case $line in
+        "--in ."*) remembered "o$((++i))" none --in . ;;
+        # shellcheck disable=SC2086
+        *) remembered "o$((++i))" base $line ;;
+        esac
+    done <<<"$REMEMBERED_IN"
+}
+
 @test "resume: what was stored acts: deadline, idle, grace, term, loop, until, notify, group, log, lease, depth" {
     expect 124 hf run deadline --deadline 100ms -- sleep 60
     expect 124 hf run deadline --resume
