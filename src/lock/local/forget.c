@@ -12,9 +12,12 @@
  *     further than the note of the clock can lag, or tokens be ahead of it.
  *   - Tickets are taken from the wall clock where the queue is empty. One that is given twice, after that clock was set back,
  *     meets no waiter: there was none.
+ *   - An empty file is being made by a process that asks for the lock, and that opens it anew when it finds it removed. So that this
+ *     comes to an end, it is removed only when it is older than EMPTY_NS: the process that made it has been killed.
  *   - The fence of the name stays (fence.h).
  */
 #include <errno.h>
+#include <sys/stat.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
@@ -26,6 +29,14 @@
 #include "hf/lock/local/record/token.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/fd/poll.h"
+
+#define EMPTY_NS HF_SEC
+
+/* With an action the guard is taken also where there is no record, and makes an empty file for that. */
+static int makes_file(const struct hf_forget *how)
+{
+	return how->action != NULL;
+}
 
 /* 1 when a holder lives, or may, or a process waits. */
 static int is_wanted(struct hf_guard *guard)
@@ -39,9 +50,20 @@ static int is_wanted(struct hf_guard *guard)
 	return hf_queue_first(guard, 0, &entry) != 0;
 }
 
-static int64_t behind_us(struct hf_guard *guard)
+/* 1 when the file, which is empty, was made long ago. */
+static int is_left_empty(const struct hf_guard *guard)
 {
-	return guard->is_new ? INT64_MAX : (int64_t)(hf_token_next(guard) - guard->record.token);
+	struct stat st;
+
+	return hf_sys.fstat(guard->fd, &st) == 0 && hf_wall_now().ns - (st.st_ctim.tv_sec * HF_SEC + st.st_ctim.tv_nsec) > EMPTY_NS;
+}
+
+/* How far the record's token lies behind the token clock; -1: it is not to be removed. */
+static int64_t behind_us(struct hf_guard *guard, const struct hf_forget *how)
+{
+	if (!guard->is_new)
+		return (int64_t)(hf_token_next(guard) - guard->record.token);
+	return makes_file(how) || is_left_empty(guard) ? INT64_MAX : -1;
 }
 
 static int forget(struct hf_guard *guard, const struct hf_forget *how, struct hf_err *err)
@@ -55,7 +77,7 @@ static int forget(struct hf_guard *guard, const struct hf_forget *how, struct hf
 	r = how->action ? how->action(how->arg) : 0;
 	if (r < 0)
 		return r;
-	if (how->keep_record || behind_us(guard) < least_us)
+	if (how->keep_record || behind_us(guard, how) < least_us)
 		return 0;
 	/* Of a holder that died the takeover is told, as by the next process that would have asked for the lock (L8). */
 	(void)hf_record_reap(guard, 0);
@@ -70,7 +92,7 @@ int hf_local_forget(struct hf_store *store, const struct hf_lock_ref *lock, cons
 {
 	struct hf_local *locks = hf_local_of(store);
 	AUTO_GUARD(guard);
-	int r = hf_guard_take(locks, lock, how->action != NULL, hf_mono_in(locks->guard_wait_ns), &guard, err);
+	int r = hf_guard_take(locks, lock, makes_file(how), hf_mono_in(locks->guard_wait_ns), &guard, err);
 
 	if (r == -ENOENT)
 		return FAIL(err, HF_E_NOT_HELD, "forget", lock->name, "there is no such lock");
@@ -78,7 +100,7 @@ int hf_local_forget(struct hf_store *store, const struct hf_lock_ref *lock, cons
 		return r;
 	r = forget(&guard, how, err);
 	/* An empty file, made for this alone: nobody has believed anything of it. */
-	if (r <= 0 && guard.is_new)
+	if (r <= 0 && guard.is_new && makes_file(how))
 		(void)hf_sys.unlinkat(guard.dir->fd, guard.key, 0);
 	(void)hf_guard_finish(&guard, NULL);
 	return r;

@@ -1,6 +1,7 @@
 /* unit/lock/test_lock_forget.c - records of locks that nobody wants are removed: never one that is wanted (L1), and tokens rise (L2). */
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -8,6 +9,7 @@
 #include "helper/test.h"
 #include "hf/lock/local/local.h"
 #include "hf/lock/store.h"
+#include "hf/sys/calls.h"
 #include "hf/sys/state/state.h"
 
 #define RECORD "locks/name/x"
@@ -108,6 +110,51 @@ static void action_runs_only_while_nobody_has_the_name_and_leaves_no_file_behind
 	assert_int_equal(hf_lock_forget_as(locks, "x", &how, NULL), 0);
 	assert_int_equal(calls, 2);
 	assert_true(is_there(RECORD));
+}
+
+static void make_empty(void)
+{
+	int fd = openat(hf_state_dirfd(hf_test_state()), RECORD, O_RDWR | O_TRUNC | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static int (*usual_flock)(int fd, int operation);
+static struct hf_locks *forgetful; /* NULL: it is at work already */
+static int forgets;
+
+/* Another process forgets the name, each time between the opening of its file and the lock on it. */
+static int flock_after_a_forget(int fd, int operation)
+{
+	struct hf_locks *other = forgetful;
+
+	if (other && operation & LOCK_EX && forgets < 100) {
+		forgetful = NULL;
+		forgets++;
+		(void)!hf_lock_forget(other, "x", NULL);
+		forgetful = other;
+	}
+	return usual_flock(fd, operation);
+}
+
+static void file_that_was_made_just_now_is_not_forgotten_before_its_maker_has_locked_it(void **state)
+{
+	(void)state;
+	ASSERT_OK(hf_locks_open(hf_test_state(), NULL, &forgetful, ERR));
+	((struct hf_local *)hf_locks_store(forgetful))->forget_margin_us = 0;
+	usual_flock = hf_sys.flock;
+	hf_sys.flock = flock_after_a_forget;
+	(void)take_and_release("x");
+	hf_sys.flock = usual_flock;
+	assert_true(forgets > 0 && forgets < 10);
+	/* One that its maker has left empty goes in time. */
+	make_empty();
+	assert_int_equal(hf_lock_forget(forgetful, "x", NULL), 0);
+	assert_true(is_there(RECORD));
+	while (hf_lock_forget(forgetful, "x", NULL) != 1)
+		usleep(20000);
+	hf_locks_free(forgetful);
 }
 
 /* -- many at once ---------------------------------------------------------------------- */
@@ -224,6 +271,7 @@ int main(void)
 		LOCK_TEST(record_is_forgotten_only_when_nobody_holds_it_and_it_is_old_enough_L2),
 		LOCK_TEST(dead_holder_keeps_no_record_and_its_takeover_is_told_L8),
 		LOCK_TEST(action_runs_only_while_nobody_has_the_name_and_leaves_no_file_behind),
+		LOCK_TEST(file_that_was_made_just_now_is_not_forgotten_before_its_maker_has_locked_it),
 		LOCK_TEST(forgetting_beside_many_that_take_it_breaks_neither_L1_nor_L2),
 		LOCK_TEST(idle_locks_are_forgotten_by_kind_and_held_ones_stay),
 	};
