@@ -34,7 +34,7 @@
 #define TOKEN_TEXT_MAX 40
 
 struct leased {
-	struct hf_watched watched;
+	struct hf_watched_command watched;
 	struct hf_command_signals signals;
 	char **envp;                     /* the token's entry is the first */
 	char token_text[TOKEN_TEXT_MAX];

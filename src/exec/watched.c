@@ -193,9 +193,9 @@ static int become_subreaper(struct hf_tree *tree, int *ret_is)
 	return 0;
 }
 
-int hf_watched_start(const struct hf_spawn *spawn, struct hf_watched *ret)
+int hf_watched_start(const struct hf_spawn *spawn, struct hf_watched_command *ret)
 {
-	AUTO(hf_watched_done) struct hf_watched watched = HF_WATCHED_INIT;
+	AUTO(hf_watched_done) struct hf_watched_command watched = HF_WATCHED_INIT;
 	pid_t pid, caller = getpid();
 	AUTO_FD theirs = -1;
 	struct news news;
@@ -226,11 +226,11 @@ int hf_watched_start(const struct hf_spawn *spawn, struct hf_watched *ret)
 	watched.pid = news.pid;
 	watched.tree.leader = (int32_t)news.pid;
 	*ret = watched;
-	watched = (struct hf_watched)HF_WATCHED_INIT;
+	watched = (struct hf_watched_command)HF_WATCHED_INIT;
 	return 0;
 }
 
-static void note_end(struct hf_watched *watched, int code, int status)
+static void note_end(struct hf_watched_command *watched, int code, int status)
 {
 	watched->tree.leader = 0;
 	watched->tree.leader_exited = 1;
@@ -239,7 +239,7 @@ static void note_end(struct hf_watched *watched, int code, int status)
 }
 
 /* The watcher was killed. What comes to us gets no grace; of what does not, the kernel kills the command. */
-static void end_unwatched(struct hf_watched *watched)
+static void end_unwatched(struct hf_watched_command *watched)
 {
 	struct pollfd end = { .fd = watched->pidfd, .events = POLLIN };
 
@@ -253,7 +253,7 @@ static void end_unwatched(struct hf_watched *watched)
 		note_end(watched, CLD_KILLED, SIGKILL);
 }
 
-int hf_watched_hear(struct hf_watched *watched)
+int hf_watched_hear(struct hf_watched_command *watched)
 {
 	/* First the death, then what was said before it. */
 	int alive = hf_tree_reap(&watched->tree), fd = -1;
@@ -270,18 +270,18 @@ int hf_watched_hear(struct hf_watched *watched)
 	return 0;
 }
 
-int hf_watched_signal(const struct hf_watched *watched, int sig)
+int hf_watched_signal(const struct hf_watched_command *watched, int sig)
 {
 	return hf_sys.pidfd_send_signal(watched->pidfd, sig) < 0 ? -errno : 0;
 }
 
-void hf_watched_leave(struct hf_watched *watched)
+void hf_watched_leave(struct hf_watched_command *watched)
 {
 	if (watched->news >= 0)
 		(void)!send(watched->news, "l", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void hf_watched_done(struct hf_watched *watched)
+void hf_watched_done(struct hf_watched_command *watched)
 {
 	hf_auto_close(&watched->pidfd);
 	hf_auto_close(&watched->news);

@@ -28,7 +28,7 @@
 #include "hf/exec/spawn.h"
 #include "hf/exec/tree.h"
 
-struct hf_watched {
+struct hf_watched_command {
 	pid_t pid;           /* of the command */
 	int pidfd;           /* the same */
 	int news;            /* readable when hf_watched_hear has something to do; so is SIGCHLD */
@@ -41,21 +41,21 @@ struct hf_watched {
 #define HF_WATCHED_INIT { .pidfd = -1, .news = -1, .tree = HF_TREE_INIT }
 
 /* Starts the command. One that is to wait does so in spawn->enter. 0 or -errno. */
-int hf_watched_start(const struct hf_spawn *spawn, struct hf_watched *ret);
+int hf_watched_start(const struct hf_spawn *spawn, struct hf_watched_command *ret);
 
 /*
  * Notes in watched->tree if the command has ended. When the watcher was killed, ends what is left before it returns. 1 while
  * a process is left, else 0.
  */
-int hf_watched_hear(struct hf_watched *watched);
+int hf_watched_hear(struct hf_watched_command *watched);
 
 /* Sends a signal to the command. 0 or -errno. */
-int hf_watched_signal(const struct hf_watched *watched, int sig);
+int hf_watched_signal(const struct hf_watched_command *watched, int sig);
 
 /* The command has ended; what it left running goes on, without a watcher. */
-void hf_watched_leave(struct hf_watched *watched);
+void hf_watched_leave(struct hf_watched_command *watched);
 
 /* Frees; without hf_watched_leave, what lives is ended. */
-void hf_watched_done(struct hf_watched *watched);
+void hf_watched_done(struct hf_watched_command *watched);
 
 #endif

@@ -14,6 +14,9 @@
 
 #define TEXT_PREFIX "p1"
 
+/* The namespace that the machine starts with has this inode (PROC_PID_INIT_INO). */
+#define FIRST_PID_NS 0xEFFFFFFC
+
 static void set_place(struct hf_proc_id *id, const struct hf_here *here)
 {
 	id->pid_ns = here->pid_ns;
@@ -34,6 +37,18 @@ static int open_pidfd(int32_t pid, const char *shown, int *ret_fd, struct hf_err
 	return FAIL_SYS(err, "pidfd_open", shown);
 }
 
+/*
+ * Its number in /proc. A /proc shows the processes of its own namespace and of those below it. This one shows us (`here` was
+ * read from it); so if ours is the first of all, it is ours, and nothing is to be read.
+ */
+static int number_in_proc(const struct hf_here *here, int32_t pid, int pidfd, int32_t *ret)
+{
+	if (pidfd < 0 || here->pid_ns != FIRST_PID_NS)
+		return hf_proc_number(pidfd, pid, ret);
+	*ret = pid;
+	return 0;
+}
+
 /* `pidfd` -1: there is none. */
 static int identify(const struct hf_here *here, int32_t pid, int pidfd, const char *shown, struct hf_proc_id *ret_id,
 		    struct hf_err *err)
@@ -47,7 +62,7 @@ static int identify(const struct hf_here *here, int32_t pid, int pidfd, const ch
 	if (pidfd >= 0)
 		id.pidfs_inode = hf_pidfs_inode(pidfd);
 
-	r = hf_proc_number(pidfd, pid, &number);
+	r = number_in_proc(here, pid, pidfd, &number);
 	if (r == 0)
 		r = hf_stat_read(number, &st);
 	if (r == 0)

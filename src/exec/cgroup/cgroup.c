@@ -168,14 +168,15 @@ static int make_locked(const char *path, struct hf_cgroup *ret)
 {
 	struct hf_cgroup group = HF_CGROUP_INIT;
 	struct stat st;
-	int r = hf_mkdir_at(AT_FDCWD, path, 0755);
+	int r = hf_sys.mkdirat(AT_FDCWD, path, 0755) < 0 ? -errno : open_group(path, &group);
 
-	if (r == 0)
+	/* What an odd umask took is given back (sys/mode.h): here so that it can be opened, below for what it is used for. */
+	if (r == -EACCES && hf_mend_mode(AT_FDCWD, path, S_IFDIR, 0755) > 0)
 		r = open_group(path, &group);
 	if (r < 0)
 		return r == -ENOENT ? -EAGAIN : r;
 	if (hf_sys.flock(group.fd, LOCK_SH | LOCK_NB) < 0 || hf_stat_at(AT_FDCWD, path, &st) < 0 ||
-	    (uint64_t)st.st_ino != group.inode) {
+	    (uint64_t)st.st_ino != group.inode || ((st.st_mode & 0755) != 0755 && hf_sys.fchmod(group.fd, 0755) < 0)) {
 		(void)hf_sys.unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
 		hf_cgroup_done(&group);
 		return -EAGAIN;

@@ -160,7 +160,8 @@ static int supervisor_has_signal(const struct hf_keeper *k)
 				UINT64_C(1) << (SIGTERM - 1) | UINT64_C(1) << (SIGHUP - 1);
 	char path[32], text[4096];
 	AUTO_FD fd = -1;
-	uint64_t pending, found = 0;
+	uint64_t pending, found = 0, ignored = 0;
+	const char *ignores;
 	ssize_t n;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)k->supervisor);
@@ -173,7 +174,11 @@ static int supervisor_has_signal(const struct hf_keeper *k)
 	for (const char *line = text; (line = strstr(line, "Pnd:\t")) != NULL; line += 5)
 		if (strnlen(line + 5, 16) == 16 && hf_parse_hex64(line + 5, 16, &pending) == 0)
 			found |= pending & wanted;
-	return found != 0;
+	/* What it ignores it drops (hf_relay_signals). */
+	ignores = strstr(text, "SigIgn:\t");
+	if (ignores && strnlen(ignores + 8, 16) == 16)
+		(void)hf_parse_hex64(ignores + 8, 16, &ignored);
+	return (found & ~ignored) != 0;
 }
 
 /*

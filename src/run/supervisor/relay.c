@@ -151,6 +151,18 @@ static void pass_signal(struct hf_supervisor *s, int sig, int from_terminal)
 	(void)hf_sys.pidfd_send_signal(s->keeper_fd, SIGCONT);
 }
 
+/*
+ * A signal that the caller ignores (nohup, a background job) is not ours to act on. It comes all the same, because it is
+ * blocked. Asked only now: it takes a call for each signal that there is.
+ */
+static int is_ignored(int sig)
+{
+	struct sigaction action;
+
+	return sig != SIGCHLD && sig != SIGPIPE && sig != SIGTTOU && sigaction(sig, NULL, &action) == 0 &&
+	       action.sa_handler == SIG_IGN;
+}
+
 void hf_relay_signals(struct hf_supervisor *s)
 {
 	struct signalfd_siginfo info;
@@ -160,7 +172,8 @@ void hf_relay_signals(struct hf_supervisor *s)
 	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
 		int sig = (int)info.ssi_signo;
 
-		pass_signal(s, sig, info.ssi_code == SI_KERNEL && is_of_terminal(sig));
+		if (!is_ignored(sig))
+			pass_signal(s, sig, info.ssi_code == SI_KERNEL && is_of_terminal(sig));
 	}
 	atomic_store(&s->gate->passing, 0);
 }

@@ -141,17 +141,10 @@ static void watch_keeper(struct hf_supervisor *s)
 	}
 }
 
-/* A signal that the caller ignores (nohup, a background job) is not ours to act on. */
-static int is_ignored(int sig)
-{
-	struct sigaction action;
-
-	return sigaction(sig, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
 /*
  * All signals that could end or stop us alone, and leave the command without us. Those of a fault
  * of our own are left as they are, as are KILL and STOP; when one ends us, the keeper ends the tree.
+ * Those that the caller ignores are among them, and are dropped when they come (hf_relay_signals).
  */
 static void signal_set(sigset_t *ret)
 {
@@ -160,9 +153,6 @@ static void signal_set(sigset_t *ret)
 	sigfillset(ret);
 	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
 		sigdelset(ret, left[i]);
-	for (int sig = 1; sig <= SIGRTMAX; sig++)
-		if (sig != SIGCHLD && sig != SIGPIPE && sig != SIGTTOU && is_ignored(sig))
-			sigdelset(ret, sig);
 }
 
 /* The session is over: what still came for it has nobody to go to, and must not end us instead of its status. */

@@ -19,7 +19,7 @@ extern char **environ;
 
 static struct hf_cgroup none = HF_CGROUP_INIT;
 
-static int start(const char *script, const struct hf_command_signals *signals, struct hf_watched *ret)
+static int start(const char *script, const struct hf_command_signals *signals, struct hf_watched_command *ret)
 {
 	const char *argv[] = { "sh", "-c", script, NULL };
 	struct hf_spawn spawn = { .argv = (char *const *)(uintptr_t)argv,
@@ -31,7 +31,7 @@ static int start(const char *script, const struct hf_command_signals *signals, s
 	return hf_watched_start(&spawn, ret);
 }
 
-static void hear_to_the_end(struct hf_watched *watched)
+static void hear_to_the_end(struct hf_watched_command *watched)
 {
 	struct pollfd news = { .fd = watched->news, .events = POLLIN };
 
@@ -46,7 +46,7 @@ static void status_of_the_command_is_told(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		AUTO(hf_command_signals_done) struct hf_command_signals signals = { .fd = -1 };
-		AUTO(hf_watched_done) struct hf_watched watched = HF_WATCHED_INIT;
+		AUTO(hf_watched_done) struct hf_watched_command watched = HF_WATCHED_INIT;
 
 		ASSERT_OK(hf_command_signals_take(&signals));
 		ASSERT_OK(start(cases[i].script, &signals, &watched));
@@ -72,7 +72,7 @@ static const char *const crowd =
 static _Noreturn void caller_main(int out, int out_of_others)
 {
 	struct hf_command_signals signals = { .fd = -1 };
-	struct hf_watched watched = HF_WATCHED_INIT;
+	struct hf_watched_command watched = HF_WATCHED_INIT;
 
 	if (dup2(out_of_others, 7) < 0 || hf_command_signals_take(&signals) < 0 || start(crowd, &signals, &watched) < 0)
 		_exit(1);
@@ -136,7 +136,7 @@ static void killed_caller_leaves_nothing_and_the_command_ends_last_L7(void **sta
 static void killed_watcher_leaves_nothing_either(void **state)
 {
 	AUTO(hf_command_signals_done) struct hf_command_signals signals = { .fd = -1 };
-	AUTO(hf_watched_done) struct hf_watched watched = HF_WATCHED_INIT;
+	AUTO(hf_watched_done) struct hf_watched_command watched = HF_WATCHED_INIT;
 	int ends[2], others[OTHERS];
 	FILE *from;
 
