@@ -97,7 +97,7 @@ static int make_room(struct hf_plans *plans, const char *plan, struct hf_err *er
 	AUTO_FD fd = -1;
 	int r = hf_plan_dir(plans, plan, 0, &fd, err);
 
-	if (r == 0 && hf_sys.renameat2(fd, "s", fd, "discarded", RENAME_NOREPLACE) < 0 && errno != EEXIST)
+	if (r == 0 && hf_sys.renameat2(fd, "s", fd, "discarded", RENAME_NOREPLACE) < 0 && errno != EEXIST && errno != ENOENT)
 		r = hf_fail_sys(err, errno, "rename", plan);
 	return r;
 }
@@ -113,10 +113,10 @@ static int remove_locked(struct hf_plans *plans, struct hf_plan_record *record, 
 	r = hf_plan_end_strays(plans, record, err);
 	if (r >= 0)
 		r = hf_plan_settle(plans, record, token, err);
-	/* What is discarded need not be settled: a full disk is no reason to keep it. */
-	if (r < 0 && !(flags & HF_PLAN_RM_DISCARD && is_full(r)))
-		return r;
 	dirty = is_dirty(plans, record);
+	/* What goes need not be settled: a full disk is no reason to keep it. */
+	if (r < 0 && !(is_full(r) && (!dirty || flags & HF_PLAN_RM_DISCARD)))
+		return r;
 	if (dirty && !(flags & HF_PLAN_RM_DISCARD))
 		return FAIL(err, HF_E_DIRTY, "plan", record->name,
 			    "%s; commit it, or remove it with --discard",
@@ -125,7 +125,7 @@ static int remove_locked(struct hf_plans *plans, struct hf_plan_record *record, 
 		r = hf_plan_become(record, HF_PLAN_CLEANED, NULL, err);
 		if (r == 0)
 			r = hf_plan_save(plans, record, token, 0, err);
-		if (flags & HF_PLAN_RM_DISCARD && is_full(r))
+		if (is_full(r))
 			r = make_room(plans, record->name, err);
 		if (r < 0)
 			return r;

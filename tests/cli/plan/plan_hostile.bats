@@ -181,23 +181,29 @@ landed() { [ "$(ls -A "$T" | tr '\n' ' ')$(cat "$T/a")" = 'a n A' ]; }
     [ "$(cat "$T/a" "$T/sub/b")" = $'a\nb' ]
 }
 
-@test "rm --discard works on a full state directory, plain rm keeps the work" {
+@test "rm --discard works on a full state directory, plain rm keeps work and removes what holds none" {
     [ "$(id -u)" = 0 ] || skip "needs root to mount"
     mkdir "$ROOM/small"
     mount -t tmpfs -o size=400k none "$ROOM/small" || skip "no tmpfs here"
     export HOLDFAST_DIR=$ROOM/small/state
+    hp -q plan new none
+    hp -q plan enter clean --in "$T" -- true
     plan_over "$T"
     inside 'echo A >"$1/a"; head -c 900000 /dev/zero >"$1/big" 2>/dev/null || true' "$T"
     head -c 900000 /dev/zero >"$ROOM/small/ballast" 2>/dev/null || true
     run hp plan rm p
     plain=$status
     [ -e "$(upper 1)/a" ] && kept=1
+    removed=0
+    for name in none clean; do hp plan rm "$name" && removed=$((removed + 1)); done
+    head -c 900000 /dev/zero >"$ROOM/small/more" 2>/dev/null || true
     run hp plan rm p --discard
     echo "$output"
     left=$(ls -A "$HOLDFAST_DIR/plans")
     umount "$ROOM/small"
     [ "$plain" -ne 0 ]
     [ "$kept" = 1 ]
+    [ "$removed" -eq 2 ]
     [ "$status" -eq 0 ]
     [ -z "$left" ]
 }
