@@ -374,7 +374,7 @@ struct hf_plan_commit_opts {
 	const char *const *ignore;  /* NULL-ended globs that are not committed */
 	const struct hf_plan_fence *fences;
 	size_t n_fences;
-	int64_t wait_ns; /* for a commit in progress and for the locks */
+	int64_t wait_ns; /* for a commit in progress; 0: not for one of this plan, 30 s for those of other plans to the same targets */
 };
 
 struct hf_conflict {

@@ -211,7 +211,7 @@ static int commit_plan(struct hf_work *work, const struct hf_plan_commit_opts *o
 		return r < 0 ? r : committed_already(work, opts, report, err);
 	r = set_fences(work, opts, err);
 	if (r == 0)
-		r = hf_work_lock_targets(work, opts->wait_ns, err);
+		r = hf_work_lock_targets(work, err);
 	if (r == 0)
 		r = hf_work_open_units(work, err);
 	if (r == 0)

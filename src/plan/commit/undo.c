@@ -237,7 +237,7 @@ static int take_back(struct hf_work *work, const struct hf_plan_commit_opts *opt
 			    "it is %s; only a commit can be taken back",
 			    hf_plan_state_word(work->record.state));
 	/* Read under the locks: no other commit removes the old versions meanwhile. */
-	r = hf_work_lock_targets(work, opts->wait_ns, err);
+	r = hf_work_lock_targets(work, err);
 	if (r == 0)
 		r = read_kept(work, &end_ns, err);
 	if (r == 0)

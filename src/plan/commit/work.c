@@ -32,6 +32,7 @@ int hf_work_lock(struct hf_work *work, struct hf_plans *plans, const char *plan,
 	if (r < 0)
 		return r;
 	work->plans = plans;
+	work->wait_ns = wait_ns;
 	/* No lock is left behind for a plan that never was. */
 	r = hf_plan_dir(plans, plan, 0, &work->plan_fd, err);
 	if (r == 0)
@@ -62,29 +63,38 @@ static int by_inode(const void *a, const void *b)
 	return x->ino < y->ino ? -1 : x->ino > y->ino;
 }
 
-int hf_work_lock_targets(struct hf_work *work, int64_t wait_ns, struct hf_err *err)
+/* The lock's name is two numbers: people know the target by its path. */
+static int lock_target(struct hf_work *work, const struct hf_target *target, struct hf_mono until, struct hf_err *err)
+{
+	struct hf_lock_opts opts = { .size = sizeof(opts), .wait_ns = work->wait_ns < 0 ? -1 : hf_mono_left(until) };
+	char name[HF_NAME_MAX + 1];
+	int r;
+
+	hf_target_lock_name(target, name);
+	r = hf_lock_acquire(hf_locks_kind(work->plans->locks, HF_LOCK_KIND_TARGET), name, &opts,
+			    &work->target_locks[work->n_target_locks], NULL, err);
+	if (r == 0)
+		work->n_target_locks++;
+	if ((r == HF_E_BUSY || r == HF_E_TIMEOUT) && err)
+		(void)snprintf(err->subject, sizeof(err->subject), "commit to %.200s", target->path);
+	return r;
+}
+
+int hf_work_lock_targets(struct hf_work *work, struct hf_err *err)
 {
 	const struct hf_target *targets[HF_PLAN_SANDBOXES_MAX];
-	struct hf_lock_opts opts = { .size = sizeof(opts) };
+	struct hf_mono until = hf_mono_in(work->wait_ns > 0 ? work->wait_ns : HF_TARGET_WAIT_NS);
 	size_t n = work->record.n_sandboxes;
 
-	opts.wait_ns = wait_ns < 0 || wait_ns > HF_TARGET_WAIT_NS ? wait_ns : HF_TARGET_WAIT_NS;
 	for (size_t i = 0; i < n; i++)
 		targets[i] = &work->record.sandboxes[i].target;
 	if (n > 1)
 		qsort(targets, n, sizeof(*targets), by_inode);
 	for (size_t i = 0; i < n; i++) {
-		char name[HF_NAME_MAX + 1];
-		int r;
+		int r = i > 0 && by_inode(&targets[i - 1], &targets[i]) == 0 ? 0 : lock_target(work, targets[i], until, err);
 
-		if (i > 0 && by_inode(&targets[i - 1], &targets[i]) == 0)
-			continue;
-		hf_target_lock_name(targets[i], name);
-		r = hf_lock_acquire(hf_locks_kind(work->plans->locks, HF_LOCK_KIND_TARGET), name, &opts,
-				    &work->target_locks[work->n_target_locks], NULL, err);
 		if (r < 0)
 			return r;
-		work->n_target_locks++;
 	}
 	return 0;
 }

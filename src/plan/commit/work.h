@@ -17,7 +17,7 @@
 /* In the plan's directory while a stage may stand in a target, so that a crash leaves none behind. */
 #define HF_STAGED "staged"
 
-/* How long a verb waits for the commit of another plan to the same target. */
+/* How long a verb waits for the commit of another plan to the same target, if the caller did not say. */
 #define HF_TARGET_WAIT_NS (30 * HF_SEC)
 
 /* One sandbox and its target, open. */
@@ -38,6 +38,7 @@ struct hf_work {
 	struct hf_plan_record record;
 	struct hf_lock *lock;
 	uint64_t token;
+	int64_t wait_ns; /* how long the caller waits for a lock; 0: it did not say */
 	int plan_fd;
 	struct hf_lock *target_locks[HF_PLAN_SANDBOXES_MAX];
 	size_t n_target_locks;
@@ -61,7 +62,7 @@ int hf_work_lock(struct hf_work *work, struct hf_plans *plans, const char *plan,
 		 struct hf_err *err);
 
 /* Takes the locks of all targets of the record. */
-int hf_work_lock_targets(struct hf_work *work, int64_t wait_ns, struct hf_err *err);
+int hf_work_lock_targets(struct hf_work *work, struct hf_err *err);
 
 /* Opens sandboxes and targets, and reads what each target was. */
 int hf_work_open_units(struct hf_work *work, struct hf_err *err);

@@ -280,7 +280,7 @@ int hf_work_recover(struct hf_work *work, struct hf_err *err)
 	if (r < 0)
 		return r;
 	/* Another's commit may be at the same target: recovery keeps the order of locks. */
-	r = hf_work_lock_targets(work, -1, err);
+	r = hf_work_lock_targets(work, err);
 	if (r == 0)
 		r = finish(work, err);
 	for (size_t i = 0; work->sites && i < work->intent.n_targets; i++)

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "helper/plan_helper.h"
+#include "hf/plan/target/target.h"
 #include "unit/plan/wrong_commit.h"
 
 #define COMMITTERS 8
@@ -340,6 +341,68 @@ static void a_command_that_joins_one_that_ends_keeps_the_sandbox_unsettled(void 
 	assert_int_equal(access(at("%s/incompat/volatile", work), F_OK), -1);
 }
 
+/* -- another plan commits to the target ------------------------------------------------------------- */
+
+/* A process that has the target's lock until `hold` is closed. */
+static pid_t hold_target(const char *target, int hold[2])
+{
+	struct hf_lock_opts opts = { .size = sizeof(opts) };
+	struct hf_target found = { 0 };
+	char name[HF_NAME_MAX + 1], byte;
+	int ready[2];
+	pid_t pid;
+
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct hf_lock *lock;
+		struct hf_state *own;
+
+		close(hold[1]);
+		if (hf_state_open(hf_test_path("state"), 0, &own, NULL) < 0 || hf_plans_open(own, NULL, &plans, NULL) < 0 ||
+		    hf_target_resolve(target, &found, NULL) < 0)
+			_exit(9);
+		hf_target_lock_name(&found, name);
+		if (hf_lock_acquire(hf_locks_kind(plans->locks, HF_LOCK_KIND_TARGET), name, &opts, &lock, NULL, NULL) < 0)
+			_exit(8);
+		(void)!write(ready[1], "", 1);
+		(void)!read(hold[0], &byte, 1);
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void a_commit_waits_for_another_to_its_target_as_long_as_it_was_told(void **state)
+{
+	struct hf_plan_commit_opts opts = { .size = sizeof(opts), .wait_ns = 20 * HF_MSEC };
+	struct hf_err err = HF_ERR_INIT;
+	struct hf_t0 t0;
+	char target[512];
+	int hold[2];
+	pid_t pid;
+
+	(void)state;
+	snprintf(target, sizeof(target), "%s", hf_test_path("t"));
+	make_dir(target);
+	put(at("%s/a", target), "old");
+	ASSERT_OK(hf_plan_new(plans, "p", NULL, ERR));
+	take_t0(&t0);
+	add_by_hand("p", "s", target, &t0);
+	put(at("%s/a", upper_of("p", "s")), "new");
+	assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
+	pid = hold_target(target, hold);
+	assert_int_equal(hf_plan_commit(plans, "p", &opts, NULL, &err), HF_E_TIMEOUT);
+	assert_non_null(strstr(err.subject, target));
+	close(hold[1]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	close(hold[0]);
+	ASSERT_OK(hf_plan_commit(plans, "p", &opts, NULL, ERR));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +410,7 @@ int main(void)
 		PLAN_TEST(of_eight_threads_beside_adders_exactly_one_commits_L11),
 		PLAN_TEST(a_lock_given_back_after_the_set_is_read_is_found_among_processes_L11),
 		PLAN_TEST(a_lock_given_back_after_the_set_is_read_is_found_among_threads_L11),
+		PLAN_TEST(a_commit_waits_for_another_to_its_target_as_long_as_it_was_told),
 		PLAN_TEST(a_command_that_joins_one_that_ends_keeps_the_sandbox_unsettled),
 	};
 
