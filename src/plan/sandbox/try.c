@@ -105,10 +105,10 @@ int hf_try_overlay(int sandbox_fd, const char *sandbox_path, const struct hf_tar
 		r = try_inside(inside, fail, err);
 	if (r == 0 && hf_sandbox_settle(sandbox_fd) < 0)
 		r = hf_fail_sys(err, EIO, "settle", sandbox_path);
-	if (r == 0)
-		return 0;
-	(void)hf_tree_remove(sandbox_fd, HF_SANDBOX_WORK);
+	/* The upper directory is the change, and its mode is the target's: there is none before it is entered. */
 	(void)hf_tree_remove(sandbox_fd, HF_SANDBOX_UPPER);
+	if (r != 0)
+		(void)hf_tree_remove(sandbox_fd, HF_SANDBOX_WORK);
 	return r;
 }
 

@@ -6,8 +6,8 @@
 #include "hf/plan/registry/registry.h"
 
 /*
- * Mounts an overlay for the target with layers in the sandbox's directory, in a child. 0: that works, and the layers are
- * there to be mounted again; 1 with *fail filled, or -errno: nothing is left of them.
+ * Mounts an overlay for the target with layers in the sandbox's directory, in a child. 0: that works, and the work directory
+ * is there to be used again; 1 with *fail filled, or -errno: nothing is left of it.
  */
 int hf_try_overlay(int sandbox_fd, const char *sandbox_path, const struct hf_target *target, struct hf_inside_fail *fail,
 		   struct hf_err *err);

@@ -318,3 +318,19 @@ makes_its_plan() {
     hp -q plan show q
 }
 @test "enter --in makes the plan, with a sandbox over each directory" { both makes_its_plan; }
+
+never_entered() {
+    mkdir -p T; echo o >T/f; own T; chmod 751 T
+    plan_over T
+    before=$(tree T)
+    [ -z "$(hp plan diff p --name-only)" ]
+    run hp --json plan show p
+    is_json '.dirty | not'
+    chmod 711 T
+    run hp --json plan commit p
+    is_json '.outcome == "committed" and .added == 0 and .changed == 0 and .deleted == 0'
+    [ "$(stat -c %a T)" = 711 ]
+    chmod 751 T
+    [ "$(tree T)" = "$before" ]
+}
+@test "a plan that was never entered changes nothing" { both never_entered; }
