@@ -215,9 +215,21 @@ static int drop_dead_owner(struct hf_etcd *etcd, const struct hf_etcd_keys *keys
 	       hf_etcd_hold_rewrite(etcd, keys, hold, &rest, NULL) == 1;
 }
 
+/* 1: it was that of a waiter of this host that is dead, and is removed. */
+static int remove_dead_waiter(struct hf_etcd *etcd, const struct hf_etcd_keys *keys, const struct hf_place *place)
+{
+	char evidence[HF_EVIDENCE_MAX];
+	int verdict;
+
+	if (place->create == 0 || !place->readable || place->holds)
+		return 0;
+	verdict = hf_etcd_judge(etcd, &place->waiter.owner, NULL, evidence);
+	return (verdict == HF_E_GONE || verdict == HF_E_RECYCLED) &&
+	       remove_place(etcd, keys, place->id, place->create, place->lease);
+}
+
 int hf_attempt_reap(struct hf_etcd_attempt *a, const struct hf_etcd_state *state)
 {
-	const struct hf_place *before = &state->before;
 	char evidence[HF_EVIDENCE_MAX];
 	int n = 0;
 
@@ -231,11 +243,8 @@ int hf_attempt_reap(struct hf_etcd_attempt *a, const struct hf_etcd_state *state
 		else
 			n += drop_dead_owner(a->etcd, &a->keys, hold);
 	}
-	if (before->create != 0 && before->readable && !before->holds) {
-		int verdict = hf_etcd_judge(a->etcd, &before->waiter.owner, NULL, evidence);
-
-		if (verdict == HF_E_GONE || verdict == HF_E_RECYCLED)
-			n += remove_place(a->etcd, &a->keys, before->id, before->create, before->lease);
-	}
-	return n;
+	/* Those at the front are in everybody's way, also of one that is not in the queue. */
+	for (size_t i = 0; i < state->n_places; i++)
+		n += remove_dead_waiter(a->etcd, &a->keys, &state->places[i]);
+	return n > 0 ? n : remove_dead_waiter(a->etcd, &a->keys, &state->before);
 }
