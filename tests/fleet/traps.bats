@@ -11,9 +11,10 @@ setup_file() {
 teardown_file() { [ -z "${FLEET_DIR:-}" ] || cluster stop; }
 
 setup() {
-    cd "$BATS_TEST_TMPDIR"
+    cd "$BATS_TEST_TMPDIR" || return
     export HOLDFAST_DIR=$BATS_TEST_TMPDIR/state
-    export HOLDFAST_STORE="$(cluster url)/t$BATS_TEST_NUMBER?ttl=2s&call-timeout=1s"
+    HOLDFAST_STORE="$(cluster url)/t$BATS_TEST_NUMBER?ttl=2s&call-timeout=1s"
+    export HOLDFAST_STORE
     jobs=()
 }
 
@@ -81,7 +82,7 @@ leases() { ctl lease list | tail -n +2 | wc -l; }
 }
 
 @test "L2: after a clock that was an hour ahead tokens rise by one (trap 27)" {
-    ahead=$(((($(date +%s) + 3600)) * 1000000))
+    ahead=$((($(date +%s) + 3600) * 1000000))
     hf lock run x -- true
     ctl put "/t$BATS_TEST_NUMBER/1/n/name/x" "{\"v\":1,\"token\":\"$(printf %020d $ahead)\",\"slots\":0}"
     for n in 1 2 3; do
