@@ -175,6 +175,29 @@ void cli_help(FILE *to, const char *noun)
 		cli_talk_end(&talk);
 }
 
+/* `run` has so many options that they need titles: what stands above which of them. */
+static const char *title_above(const struct command *c, const char *option)
+{
+	static const struct {
+		const char *option, *title;
+	} titles[] = {
+		{ "deadline", "How long, and what is a success" },
+		{ "detach", "In the background; input and log" },
+		{ "command", "What is run, where, and once more" },
+		{ "every", "Again and again; notices" },
+		{ "max-depth", "How many at once" },
+		{ "tree", "Its processes, and their limits" },
+		{ "signal", "Signals and the exit status" },
+		{ "in", "In a sandbox; landing on git" },
+		{ "nonblock", "If the name is taken" },
+	};
+
+	for (size_t i = 0; strcmp(c->noun, "run") == 0 && i < sizeof(titles) / sizeof(titles[0]); i++)
+		if (strcmp(titles[i].option, option) == 0)
+			return titles[i].title;
+	return NULL;
+}
+
 void cli_command_help(const struct cli *cli, const struct option_spec *specs)
 {
 	const struct command *c = cli->command;
@@ -187,10 +210,13 @@ void cli_command_help(const struct cli *cli, const struct option_spec *specs)
 	if (specs && specs->name)
 		puts("");
 	for (const struct option_spec *s = specs; s && s->name; s++) {
+		const char *title = title_above(c, s->name);
 		char option[64], letter[] = "    ";
 
 		if (!s->help)
 			continue;
+		if (title)
+			printf("%s%s\n", s == specs ? "" : "\n", title);
 		if (s->letter)
 			(void)snprintf(letter, sizeof(letter), "-%c, ", s->letter);
 		(void)snprintf(option, sizeof(option), "%s--%s%s%s", letter, s->name, s->value ? " " : "", s->value ? s->value : "");

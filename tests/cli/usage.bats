@@ -100,6 +100,13 @@ z null
 END
 }
 
+@test "the options of run stand under titles" {
+    expect 0 hf run --help
+    grep -E '^[A-Z]' <<<"$output" | diff - <(printf '%s\n' "How long, and what is a success" "In the background; input and log" \
+        "What is run, where, and once more" "Again and again; notices" "How many at once" "Its processes, and their limits" \
+        "Signals and the exit status" "In a sandbox; landing on git" "If the name is taken")
+}
+
 @test "the name of the program alone shows the first things, within a screen of 80 x 24, exit 2" {
     expect 2 hf
     [ "${#lines[@]}" -le 22 ]

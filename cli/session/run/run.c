@@ -235,7 +235,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		{ "verify-deadline", 0, OPTION_DURATION, &run.verify_ns, "DUR", "for the verifier (10m)" },
 		{ "detach", 'd', OPTION_FLAG, &run.detach, NULL, "in the background; output to the log" },
 		{ "terminal", 't', OPTION_FLAG, &run.terminal, NULL, "with --detach: a terminal of its own, for 'holdfast attach'" },
-		{ "stdin", 0, OPTION_TEXT, &run.stdin_word, "yes|no", "with --detach: read it for the command, or leave it alone (read, unless a loop reads it)" },
+		{ "stdin", 0, OPTION_TEXT, &run.stdin_word, "yes|no", "does the command read standard input? (yes; with --detach not where a loop reads it)" },
 		{ "log", 0, OPTION_FLAG, &run.log, NULL, "log all output, and go on when its reader goes away" },
 		{ "no-log", 0, OPTION_FLAG, &run.no_log, NULL, "do not log the output" },
 		{ "log-max", 0, OPTION_SIZE, &run.log_max, "SIZE", "what the log takes at most; the oldest goes (64M; 0: no limit)" },

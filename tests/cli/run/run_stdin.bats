@@ -141,11 +141,11 @@ EOF
     file=$(inputs x)
     echo two >"$file"
     expect 3 hf run x --resume --detach
-    says "its standard input of 4 bytes is lost; give it again"
+    says "the 4 bytes that were kept are lost; give them again with --resume"
     rm "$file"
     ln -s /etc/passwd "$file"
     expect 3 hf run x --resume
-    says "is lost; give it again"
+    says "are lost; give them again"
     echo one | "$HOLDFAST" run x --resume --detach
     expect 3 hf wait x
     [ "$(last x)" = one ]

@@ -26,6 +26,8 @@
 #define SUM_CHARS 16
 #define NOT_KEPT  "0000000000000000" /* in the place of the checksum */
 
+#define AGAIN     "; give them again with --resume, by a pipe or file"
+
 #define NAME_MAX_INPUT (sizeof(INPUT) + HF_INPUT_ID_MAX)
 
 int hf_input_is_id(const char *id, uint64_t *ret_bytes)
@@ -127,12 +129,12 @@ int hf_input_open(int dirfd, const char *id, int *ret_fd, struct hf_err *err)
 	if (!hf_input_is_id(id, &wanted))
 		return FAIL(err, HF_E_FORMAT, "input", id, "not the name of one");
 	if (strncmp(id, NOT_KEPT, SUM_CHARS) == 0)
-		return FAIL(err, HF_E_FORMAT, "input", id, "its standard input of %" PRIu64 " bytes was too large to be kept; give it again", wanted);
+		return FAIL(err, HF_E_FORMAT, "input", "standard input", "%" PRIu64 " bytes were too many to be kept" AGAIN, wanted);
 	r = read_kept(dirfd, id, &bytes, &len, err);
 	if (r < 0)
 		return r;
 	if (r == 0)
-		return FAIL(err, HF_E_FORMAT, "input", id, "its standard input of %" PRIu64 " bytes is lost; give it again", wanted);
+		return FAIL(err, HF_E_FORMAT, "input", "standard input", "the %" PRIu64 " bytes that were kept are lost" AGAIN, wanted);
 	r = make_sealed(bytes, len, ret_fd);
 	return r < 0 ? hf_fail_sys(err, -r, "memfd", id) : 0;
 }
