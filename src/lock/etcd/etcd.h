@@ -65,7 +65,7 @@ struct hf_etcd {
 	char cluster[HF_ETCD_CLUSTER_MAX]; /* "": not seen yet */
 	struct hf_etcd_taken taken[HF_ETCD_TAKEN_MAX];
 	unsigned next_taken;
-	struct hf_lease prepared; /* id 0: none; of the one thread that prepares and acquires */
+	struct hf_lease prepared; /* id 0: none */
 	_Atomic int n_taken;           /* locks that this handle acquired: worth looking for a deadlock early */
 };
 

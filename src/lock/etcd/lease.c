@@ -56,18 +56,23 @@ void hf_etcd_prepare(struct hf_store *store, int64_t ttl_ns)
 	struct hf_lease lease = { .id = new_id(), .ttl_ns = seconds * HF_SEC, .since = hf_boot_now() };
 
 	/* One that has to log in first would only be refused. */
-	if (!etcd->module->tell || etcd->config.user[0] || etcd->prepared.id)
+	if (!etcd->module->tell || etcd->config.user[0])
 		return;
 	hf_buf_add_format(&body, "{\"TTL\":\"%lld\",\"ID\":\"%lld\"}", (long long)seconds, (long long)lease.id);
 	hf_etcd_tell(etcd, "/v3/lease/grant", &body);
-	etcd->prepared = lease;
+	(void)pthread_mutex_lock(&etcd->mutex);
+	etcd->prepared = lease; /* one that nobody has used ends by itself */
+	(void)pthread_mutex_unlock(&etcd->mutex);
 }
 
 int hf_lease_prepared(struct hf_etcd *etcd, int64_t ttl_ns, struct hf_lease *ret)
 {
-	struct hf_lease lease = etcd->prepared;
+	struct hf_lease lease;
 
+	(void)pthread_mutex_lock(&etcd->mutex);
+	lease = etcd->prepared;
 	etcd->prepared.id = 0;
+	(void)pthread_mutex_unlock(&etcd->mutex);
 	if (lease.id && lease.ttl_ns == (ttl_ns + HF_SEC - 1) / HF_SEC * HF_SEC &&
 	    hf_boot_now().ns - lease.since.ns < HF_LEASE_FRESH_NS) {
 		*ret = lease;

@@ -151,6 +151,8 @@ static const char *why(int r)
 		return "what came is no answer of HTTP";
 	if (r == -ECONNRESET)
 		return "the connection was closed before the answer";
+	if (r == -ETIMEDOUT)
+		return "no answer in time";
 	return r == -EHOSTUNREACH ? "there is no such server" : strerrordesc_np(-r);
 }
 
@@ -265,7 +267,8 @@ static int await(struct hf_http_stream *stream, struct pollfd *fds, nfds_t n, in
 		int connects = stream->x.phase == HF_EXCHANGE_CONNECTS, ready;
 
 		n = n < FDS_MAX ? n : FDS_MAX;
-		memcpy(all, fds, n * sizeof(*fds));
+		for (nfds_t i = 0; i < n; i++)
+			all[i] = fds[i];
 		all[n] = (struct pollfd){ .fd = stream->x.fd, .events = hf_exchange_events(&stream->x) };
 		ready = hf_poll_until(all, n + 1, connects ? hf_mono_earlier(until, stream->x.connect_until) : until);
 		for (nfds_t i = 0; i < n && ready > 0; i++)
