@@ -7,14 +7,14 @@
 #   make check      on Debian: the same for the whole test suite
 #   make check-fresh  both of these in a new, minimal Debian 12 (root, debootstrap; not part of check)
 #   make check-clients  our hooks in the real Claude Code, Codex, Copilot and Gemini, offline (npm, 1 GB; not part of check)
-#   make chaos      a fleet of three etcd members and three hosts under faults, CHAOS_SECONDS long (600)
+#   make chaos      a fleet of three etcd members and three hosts under faults, CHAOS_SECONDS long (900)
 #   make wheel      the Python module with the library inside, in build/wheel
 #   make bench      on Debian: the same for the benchmarks; ratios to the real peers, side by side
 
 BUILD ?= build/release
 PREFIX ?= /usr/local
 SECONDS_EACH ?= 60
-CHAOS_SECONDS ?= 600
+CHAOS_SECONDS ?= 900
 
 .PHONY: all deps build demo tour check check-fresh check-clients chaos wheel bench fuzz install uninstall clean
 
@@ -52,7 +52,8 @@ check-clients: deps
 chaos: deps
 	@tests/run --build-only gcc
 	@tests/fleet/chaos/run build/gcc cut-off
-	@tests/fleet/chaos/run build/gcc random --seconds $(CHAOS_SECONDS)
+	@tests/fleet/chaos/run build/gcc random --sessions --seconds $(CHAOS_SECONDS)
+	@tests/fleet/chaos/run build/gcc history --seconds 60
 
 wheel:
 	@tools/deps build
