@@ -129,7 +129,8 @@ static pid_t sys_clone_into(int cgroup_fd, int *ret_pidfd)
 	pid_t pid;
 
 	memset(&args, 0, sizeof(args));
-	args.flags = CLONE_PIDFD | (cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0);
+	/* A signal that comes before its exec is no business of the caller's handlers. */
+	args.flags = CLONE_PIDFD | CLONE_CLEAR_SIGHAND | (cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0);
 	args.pidfd = (uint64_t)(uintptr_t)ret_pidfd;
 	args.exit_signal = SIGCHLD;
 	args.cgroup = cgroup_fd >= 0 ? (uint64_t)cgroup_fd : 0;

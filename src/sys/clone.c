@@ -3,7 +3,13 @@
  *
  * What posix_spawn does, with three differences: the child is born in its cgroup, there is a pidfd, and we go on while it
  * waits. The C library has no function for clone3, and its clone() knows no cgroups; so the call is made here, where it is
- * known how. Elsewhere, and for sanitizers, which would not know whose stack it is, it is ENOSYS.
+ * known how. Elsewhere, and for sanitizers, which would not know whose stack it is, it is ENOSYS. vfork() would not do: the parent
+ * writes the child's identity to disk while that waits.
+ *
+ * The child has our thread's memory, so it may call only what uses none but its own stack: system calls, and execvp(), which
+ * allocates nothing. errno is one for both: neither looks at it unless its own call has failed, and the parent sleeps from letting the
+ * child go to its exec. No signal handler runs in the child, where it would act on our memory: the kernel sets all of them to
+ * the default (CLONE_CLEAR_SIGHAND). It also gives the child no rseq area and no robust list, and a shadow stack of its own where there is one.
  */
 #include <errno.h>
 #include <linux/sched.h>
@@ -78,7 +84,7 @@ pid_t hf_clone_waiting(void (*run)(void *arg), void *arg)
 	long r;
 
 	memset(&args, 0, sizeof(args));
-	args.flags = CLONE_VM | CLONE_VFORK;
+	args.flags = CLONE_VM | CLONE_VFORK | CLONE_CLEAR_SIGHAND;
 	args.exit_signal = SIGCHLD;
 	/* Its size is of no consequence: a stack grows. */
 	args.stack = (((uint64_t)(uintptr_t)__builtin_frame_address(0) - FRAME_MAX) & ~UINT64_C(15)) - STACK_SIZE;
@@ -96,7 +102,7 @@ pid_t hf_clone_sharing(int cgroup_fd, int *ret_pidfd, const struct hf_clone *clo
 	long r;
 
 	memset(&args, 0, sizeof(args));
-	args.flags = CLONE_VM | CLONE_PIDFD | (cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0);
+	args.flags = CLONE_VM | CLONE_PIDFD | CLONE_CLEAR_SIGHAND | (cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0);
 	args.pidfd = (uint64_t)(uintptr_t)ret_pidfd;
 	args.exit_signal = SIGCHLD;
 	args.stack = (uint64_t)(uintptr_t)clone->stack;

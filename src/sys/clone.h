@@ -14,7 +14,7 @@ struct hf_clone {
 
 /*
  * Makes the child, in a cgroup (-1: our own), with its pidfd. It has its own descriptors, signal mask and limits; memory, and so
- * errno, are ours: it changes none while we run. -1 with errno; ENOSYS where it is not known how.
+ * errno, are ours: it changes none while we run. It has no signal handlers. -1 with errno; ENOSYS where it is not known how.
  */
 pid_t hf_clone_sharing(int cgroup_fd, int *ret_pidfd, const struct hf_clone *clone);
 

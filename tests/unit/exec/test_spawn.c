@@ -167,6 +167,43 @@ static void script_without_its_first_line_gets_all_its_words(void **state)
 	each_way(script_words);
 }
 
+static volatile sig_atomic_t handled;
+
+static void note_signal(int sig)
+{
+	(void)sig;
+	handled++;
+}
+
+static void signal_before_exec(int shares_memory)
+{
+	const struct sigaction handler = { .sa_handler = note_signal }, usual = { .sa_handler = SIG_DFL };
+	const char *const envp[] = { NULL }, *const argv[] = { "/bin/true", NULL };
+	struct hf_spawn spawn = command(argv, envp, shares_memory);
+	struct hf_child child = HF_CHILD_INIT;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	assert_int_equal(sigaction(SIGUSR1, &handler, NULL), 0);
+	assert_int_equal(sigprocmask(SIG_BLOCK, &set, NULL), 0);
+	ASSERT_OK(hf_spawn(&spawn, &child));
+	ASSERT_OK(hf_child_signal(&child, SIGUSR1));
+	ASSERT_OK(hf_spawn_go(&child));
+	ASSERT_OK(hf_spawn_result(&child));
+	assert_int_equal(status_of(&child), -SIGUSR1);
+	assert_int_equal(handled, 0);
+	hf_child_done(&child);
+	assert_int_equal(sigprocmask(SIG_UNBLOCK, &set, NULL), 0);
+	assert_int_equal(sigaction(SIGUSR1, &usual, NULL), 0);
+}
+
+static void signal_before_its_exec_ends_it_and_runs_no_handler_of_ours(void **state)
+{
+	(void)state;
+	each_way(signal_before_exec);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +211,7 @@ int main(void)
 		HF_TEST(one_that_is_not_let_go_ends_and_runs_nothing),
 		HF_TEST(memory_is_shared_only_where_it_is_safe),
 		HF_TEST(script_without_its_first_line_gets_all_its_words),
+		HF_TEST(signal_before_its_exec_ends_it_and_runs_no_handler_of_ours),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
