@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/base/fail.h"
 #include "hf/plan/tree/attrs.h"
 #include "hf/plan/tree/dirtree.h"
 #include "hf/plan/recovery/op_look.h"
@@ -266,4 +267,12 @@ int hf_apply_back(struct hf_apply *apply)
 		}
 	}
 	return first;
+}
+
+int hf_apply_failed(const struct hf_intent *intent, const struct hf_op *op, int r, struct hf_err *err)
+{
+	char path[2 * PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s%s%s", intent->targets[op->target].path, op->path[0] ? "/" : "", op->path);
+	return hf_fail_sys(err, -r, "apply", path);
 }

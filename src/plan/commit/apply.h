@@ -62,4 +62,7 @@ int hf_apply_forward(struct hf_apply *apply);
  */
 int hf_apply_back(struct hf_apply *apply);
 
+/* That an operation failed with -errno `r`, as an error about the whole path of its entry. Returns `r`. */
+int hf_apply_failed(const struct hf_intent *intent, const struct hf_op *op, int r, struct hf_err *err);
+
 #endif

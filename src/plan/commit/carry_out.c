@@ -245,7 +245,7 @@ int hf_carry_out(struct hf_work *work, hf_op_recheck_fn *recheck, void *arg,
 		return undo(work, &apply,
 			    r == HF_E_CHANGED ? FAIL(err, r, "apply", apply.stuck->path,
 						     "it changed while the commit was under way")
-					      : hf_fail_sys(err, -r, "apply", apply.stuck->path),
+					      : hf_apply_failed(&work->intent, apply.stuck, r, err),
 			    err);
 	}
 	r = hf_intent_set_phase(work->plan_fd, HF_INTENT_APPLIED);

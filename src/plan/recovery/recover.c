@@ -185,7 +185,7 @@ static int go_forward(struct hf_work *work, struct hf_err *err)
 	if (r == HF_E_CHANGED)
 		return foreign(work, apply.stuck, err);
 	if (r < 0)
-		return hf_fail_sys(err, -r, "apply", apply.stuck->path);
+		return hf_apply_failed(&work->intent, apply.stuck, r, err);
 	/* On disk as well: the next recovery may find the stage gone, and the intent not. */
 	r = hf_intent_set_phase(work->plan_fd, HF_INTENT_APPLIED);
 	if (r < 0)

@@ -60,14 +60,14 @@ int hf_stage_open(struct hf_stage *s)
 	if (r > 0)
 		r = hf_tree_remove(unit->target_fd, name);
 	if (r < 0)
-		return hf_fail_sys(s->err, -r, "remove", name);
+		return hf_fail_sys(s->err, -r, "remove", unit->sandbox->target.path);
 	r = mark_staged(s->work);
 	if (r < 0)
 		return hf_fail_sys(s->err, -r, "openat", HF_STAGED);
 	if (hf_mkdir_at(unit->target_fd, name, 0700) < 0)
-		return FAIL_SYS(s->err, "mkdirat", name);
+		return FAIL_SYS(s->err, "mkdirat", unit->sandbox->target.path);
 	unit->stage_fd = hf_dirtree_open(unit->target_fd, name);
-	return unit->stage_fd < 0 ? hf_fail_sys(s->err, -unit->stage_fd, "openat2", name) : 0;
+	return unit->stage_fd < 0 ? hf_fail_sys(s->err, -unit->stage_fd, "openat2", unit->sandbox->target.path) : 0;
 }
 
 /* Where the new version of a delta is, below the sandbox's directory. */

@@ -322,3 +322,17 @@ loop_disk() {
         hp --dir "$state" -q plan rm p
     done
 }
+
+@test "a target that is read-only: its sandbox is not, and a commit names it and changes nothing" {
+    needs_root
+    mount -t tmpfs none T || skip "no tmpfs here"
+    echo o >T/f; mount -o remount,ro T
+    hp -q plan enter p --in T -- sh -c 'echo n >T/f; cat T/f' >out
+    run hp plan commit p
+    [ "$(cat T/f)" = o ] && kept=1
+    umount T
+    [ "$(cat out)" = n ]
+    [ "$status" -eq 4 ]
+    [ "$kept" = 1 ]
+    says "$ROOM/T: Read-only"
+}
