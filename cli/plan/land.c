@@ -7,6 +7,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/view/plan/land.h"
 #include "holdfast/land.h"
+#include "holdfast/name.h"
 #include "plan/plan.h"
 
 struct land_context {
@@ -33,6 +34,14 @@ static int land_open(struct cli *cli, struct land_context *ret)
 
 /* -- landing -------------------------------------------------------------------------- */
 
+static void say_kept(struct cli *cli, const char *name, const char *commit)
+{
+	char key[HF_NAME_KEY_MAX] = "";
+
+	(void)!hf_name_key(name, strlen(name), key, NULL);
+	cli_say(cli, "its work is kept: refs/holdfast/%s, commit %.12s; 'holdfast land %s' tries again", key, commit, name);
+}
+
 static void say_step(void *arg, enum hf_land_state step, const char *text)
 {
 	cli_say(arg, "%s: %s", hf_land_state_word(step), text);
@@ -49,8 +58,7 @@ static int print_report(struct cli *cli, const char *name, const struct hf_land_
 			putchar('\n');
 		}
 		if (report->state != HF_LAND_LANDED && report->commit[0])
-			cli_say(cli, "its work is kept: refs/holdfast/..., commit %.12s; 'holdfast land %s' tries again", report->commit,
-				name);
+			say_kept(cli, name, report->commit);
 		return report->state == HF_LAND_LANDED ? HF_EXIT_DONE : HF_EXIT_NO;
 	}
 	cli_print_json(hf_view_land_report(name, report));

@@ -99,6 +99,8 @@ setup() {
     expect 0 hl land one
     expect 1 hl -q --json land two
     is_json '.result == "conflict" and .paths == [{"path":"a","kind":"content"}]'
+    expect 1 hl land two
+    says "its work is kept: refs/holdfast/two, commit"
     [ "$(git show refs/holdfast/two:a | sed -n 2p)" = zwei ]
     git revert --no-edit HEAD >/dev/null
     expect 0 hl land two

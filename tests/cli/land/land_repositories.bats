@@ -260,6 +260,14 @@ SMUDGE
     [ "$(git -C moved rev-list --count main)" -eq 1 ]
 }
 
+@test "with an umask that takes the owner's own bits what was left is still committed, packed, checked out and landed" {
+    (umask 0177 && lands left 'echo 1 >>b')
+    git commit -q --allow-empty -m user
+    (umask 0777 && hl -q run other --in . --land-merge merge --verify true -- sh -euc 'echo 2 >>a')
+    [ "$(tail -n 1 b)" = 1 ] && [ "$(tail -n 1 a)" = 2 ]
+    clean
+}
+
 @test "a git that was found to be new enough is asked again when it is another one" {
     mkdir "$BATS_TEST_TMPDIR/bin"
     lands known 'echo 1 >one'

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,6 +46,11 @@ static void way_done(struct way *way)
 		(void)munmap(way->fail, sizeof(*way->fail));
 }
 
+void hf_git_umask(void)
+{
+	(void)umask(umask(0) & (S_IRWXG | S_IRWXO));
+}
+
 /* In the child, last before exec. */
 static int enter_child(void *arg)
 {
@@ -54,6 +60,9 @@ static int enter_child(void *arg)
 	if ((way->err_fd >= 0 && dup2(way->err_fd, STDERR_FILENO) < 0) ||
 	    (way->both && dup2(STDOUT_FILENO, STDERR_FILENO) < 0))
 		return -errno;
+	/* The verifier's is the user's. */
+	if (!way->both)
+		hf_git_umask();
 	if (way->enter)
 		r = hf_enter_child(way->enter, way->fail);
 	if (r == 0 && chdir(way->dir) < 0)

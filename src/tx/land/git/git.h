@@ -62,6 +62,9 @@ int hf_git_is_oid(const char *text);
  */
 int hf_git_version(int dirfd, struct hf_err *err);
 
+/* In a child that is to become git: an odd umask (0177) would leave it directories that it cannot enter. What it keeps from others stays kept. */
+void hf_git_umask(void);
+
 /* -- shared with beside.c ---------------------------------------------------------------- */
 
 /* The whole command line. `dir`: where git goes by itself; NULL: it is started there. -E2BIG. */

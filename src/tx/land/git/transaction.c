@@ -32,6 +32,7 @@ static int enter_child(void *arg)
 	const struct way *way = arg;
 
 	(void)prctl(PR_SET_PDEATHSIG, 0);
+	hf_git_umask();
 	if (dup2(way->null, STDERR_FILENO) < 0 || chdir(way->dir) < 0)
 		return -errno;
 	return 0;
