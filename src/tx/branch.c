@@ -148,7 +148,7 @@ int hf_tx_branch_ready(struct hf_tx *tx, struct hf_err *err)
 		return 0;
 	r = open_landings(tx, &landings, err);
 	if (r == 0)
-		r = hf_land_restore(landings, tx->plan, place->top, place->n_dirty > search.n_untracked, search.n_untracked > 0, err);
+		r = hf_land_restore(landings, tx->plan, place, place->n_dirty > search.n_untracked, search.n_untracked > 0, err);
 	hf_landings_free(landings);
 	return r;
 }

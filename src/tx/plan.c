@@ -93,6 +93,7 @@ int hf_tx_make_plan(struct hf_tx *tx, struct hf_err *err)
 		if (err)
 			err->code = 0;
 		tx->lands = tx->is_automatic = 0;
+		tx->branch[0] = tx->shared->report.branch[0] = '\0';
 		r = hf_plan_new(tx->plans, tx->plan, &opts, err);
 		if (r == 0)
 			r = add_sandboxes(tx, err);

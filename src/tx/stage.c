@@ -120,16 +120,37 @@ static int begin(void *arg, uint32_t attempt, struct hf_err *err)
 	return r;
 }
 
+/* Overlay was not tried when the plan was made: that is done now, and clone or copy taken. 1: the failure stays. */
+static int make_tried(struct hf_tx *tx, int failure, struct hf_err *err)
+{
+	int r;
+
+	if (failure != HF_E_NO_OVERLAY || tx->is_tried || tx->o.strategy != HF_STRATEGY_AUTO)
+		return 1;
+	tx->is_tried = 1;
+	err->code = 0;
+	r = tx->lands ? hf_tx_branch_forget(tx, err) : 0;
+	if (r == 0)
+		r = hf_tx_remove_plan(tx, err);
+	if (r == 0)
+		r = hf_tx_make_plan(tx, err);
+	tx->is_made = 0;
+	return r;
+}
+
 static int ready(void *arg, struct hf_err *err)
 {
 	struct hf_tx *tx = arg;
-	int r;
+	int r, again;
 
 	tx->shared->fail = (struct hf_inside_fail){ 0 };
 	/* Before the mount: what changes from now on it may not have seen. */
 	r = hf_t0_take(&tx->verified.since, err);
-	if (r == 0)
+	if (r == 0) {
 		r = hf_tx_branch_ready(tx, err);
+		again = r < 0 ? make_tried(tx, r, err) : 1;
+		r = again == 1 ? r : again;
+	}
 	/* A census is for the check of a commit, and a landing makes none of this plan. */
 	if (r == 0)
 		r = hf_enter_begin(tx->plans, tx->plan, tx->lands ? HF_PLAN_ENTER_NO_CENSUS : 0, HF_TX_PLAN_NS, &tx->enter, err);
@@ -188,7 +209,7 @@ static int entered(void *arg, pid_t pid, int result, struct hf_tree *tree, struc
 {
 	struct hf_tx *tx = arg;
 	const struct hf_inside_fail *fail = tx->shared->fail.sys ? &tx->shared->fail : NULL;
-	int r;
+	int r, again;
 
 	if (!tx->enter)
 		return 0;
@@ -199,16 +220,8 @@ static int entered(void *arg, pid_t pid, int result, struct hf_tree *tree, struc
 	}
 	hf_enter_free(tx->enter);
 	tx->enter = NULL;
-	/* It was not tried when the plan was made: that is done now, and clone or copy taken. */
-	if (r != HF_E_NO_OVERLAY || tx->is_tried || tx->o.strategy != HF_STRATEGY_AUTO)
-		return r;
-	tx->is_tried = 1;
-	err->code = 0;
-	r = hf_tx_remove_plan(tx, err);
-	if (r == 0)
-		r = hf_tx_make_plan(tx, err);
-	tx->is_made = 0;
-	return r < 0 ? r : HF_STAGE_AGAIN;
+	again = r < 0 ? make_tried(tx, r, err) : 1;
+	return again == 1 ? r : again < 0 ? again : HF_STAGE_AGAIN;
 }
 
 /* Nobody needs it any more; over a large tree it would go on for a while. */

@@ -137,14 +137,19 @@ static int map_all(struct writer *writer, struct hf_inside_fail *fail)
 /* All ids of ours, by a process that stays outside. 0; 1: it may not; -errno. */
 int hf_inside_map_all(const struct hf_inside *inside, struct hf_inside_fail *fail)
 {
+	const struct sigaction usual = { .sa_handler = SIG_DFL };
 	struct writer writer = { .inside = inside, .mapped = getpid() };
+	struct sigaction before;
 	sigset_t all, mask;
 	int r;
 
 	/* Neither handlers in it, nor an interrupted wait of ours. */
 	sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &mask);
+	/* Where it is ignored, the kernel reaps, and nobody learns how the writer ended. */
+	(void)sigaction(SIGCHLD, &usual, &before);
 	r = map_all(&writer, fail);
+	(void)sigaction(SIGCHLD, &before, NULL);
 	(void)sigprocmask(SIG_SETMASK, &mask, NULL);
 	return r;
 }

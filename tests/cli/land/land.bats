@@ -157,6 +157,11 @@ setup() {
     [ "$(cat ../two.d)" = o.o ]
     [ "$(cat ../three.b)" = x ]
     [ "$(git status --porcelain | paste -sd,)" = "D  b,A  d/n,?? b" ]
+    # A git of the user's has the index at that moment.
+    touch .git/index.lock
+    agent four 'git status --porcelain >../four; git rm -q --cached b'
+    rm .git/index.lock
+    [ ! -s ../four ]
 }
 
 @test "an edit that the user saves while the agent works is seen in the sandbox, and does not land with its work" {

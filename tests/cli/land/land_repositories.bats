@@ -264,7 +264,17 @@ SMUDGE
     (umask 0177 && lands left 'echo 1 >>b')
     git commit -q --allow-empty -m user
     (umask 0777 && hl -q run other --in . --land-merge merge --verify true -- sh -euc 'echo 2 >>a')
-    [ "$(tail -n 1 b)" = 1 ] && [ "$(tail -n 1 a)" = 2 ]
+    [ "$(tail -qn 1 b a | paste -sd,)" = 1,2 ]
+    clean
+}
+
+@test "a caller that ignores SIGCHLD, as some daemons leave it to their children, can begin and land" {
+    env --ignore-signal=CHLD true 2>/dev/null || skip "NO env --ignore-signal HERE"
+    env --ignore-signal=CHLD "$HOLDFAST" -q land begin one .
+    env --ignore-signal=CHLD "$HOLDFAST" -q plan enter one -- sh -c 'echo 1 >>b'
+    env --ignore-signal=CHLD "$HOLDFAST" -q land one
+    env --ignore-signal=CHLD "$HOLDFAST" -q run two --in . -- sh -c 'echo 2 >>b'
+    [ "$(tail -n 2 b | paste -sd,)" = 1,2 ]
     clean
 }
 

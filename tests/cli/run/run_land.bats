@@ -385,6 +385,13 @@ AGENT
     says "plain files are committed"
     [ "$(git rev-parse main)" = "$before" ]
     [ "$(git status --porcelain)" = '?? one' ]
+    # Over a dirty work tree the sandbox is entered before the command, too.
+    run "$HELPERS/helper-enosys" fsopen -- "$HOLDFAST" run n --in . -- sh -c 'cat one >two'
+    [ "$status" -eq 0 ]
+    says "plain files are committed"
+    ! says "landed" || return 1
+    [ "$(git status --porcelain | paste -sd,)" = '?? one,?? two' ]
+    [ "$(hf --json land list | jq '[.queues[].candidates[]] | length')" -eq 0 ]
     run "$HELPERS/helper-enosys" fsopen -- "$HOLDFAST" run n --in . --message x -- touch "$BATS_TEST_TMPDIR/ran"
     [ "$status" -eq 125 ]
     says "overlay"

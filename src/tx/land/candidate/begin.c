@@ -1,6 +1,10 @@
 /* tx/land/candidate/begin.c - the start of a candidate: its record, and a sandbox as it is committed. */
 #include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
@@ -27,16 +31,36 @@ int hf_land_new_record(const char *name, const char *plan, const struct hf_land_
 	return 0;
 }
 
+/* In a child, inside: a lock that is seen through the sandbox is that of a user's git, and none here. */
+static int remove_locks(void *arg)
+{
+	static const char *const names[] = { "index.lock", "HEAD.lock" };
+	const struct hf_land_place *place = arg;
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (snprintf(path, sizeof(path), "%s/%s", place->git_dir, names[i]) < (int)sizeof(path))
+			(void)unlink(path);
+	return 0;
+}
+
 /* The user's edits go out of the sandbox; what git ignores stays, so that builds are warm. */
-int hf_land_restore(struct hf_landings *landings, const char *plan, const char *top, int is_changed, int has_untracked, struct hf_err *err)
+int hf_land_restore(struct hf_landings *landings, const char *plan, const struct hf_land_place *place, int is_changed, int has_untracked,
+		    struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
-	struct hf_git git = { .plans = landings->plans, .plan = plan, .dir = top, .said = &said };
+	struct hf_git git = { .plans = landings->plans, .plan = plan, .dir = place->top, .said = &said, .before = remove_locks,
+			      .before_arg = (void *)(uintptr_t)place };
 	int r = is_changed ? hf_git(&git, err, "reset", "--quiet", "--hard", NULL) : 0;
 
+	/* A user's git may have come between: its lock is gone in a moment, or removed by the next try. */
+	for (int try = 1; r > 0 && try < HF_LAND_TRIES; try++) {
+		hf_pause(20 * HF_MSEC);
+		r = hf_git(&git, err, "reset", "--quiet", "--hard", NULL);
+	}
 	if (r == 0 && has_untracked)
 		r = hf_git(&git, err, "clean", "-q", "-f", "-d", NULL);
-	return r > 0 ? hf_git_failed(&said, top, "reset", err) : r;
+	return r > 0 ? hf_git_failed(&said, place->top, "reset", err) : r;
 }
 
 /* May a candidate of that name begin? */
@@ -91,6 +115,6 @@ int hf_land_begin(struct hf_landings *landings, const char *name, const char *pl
 		return FAIL(err, -EINVAL, "arguments", "hf_land_begin", "NULL");
 	r = hf_land_begin_pinned(landings, name, plan, place, err);
 	if (r == 0 && base == HF_LAND_BASE_HEAD && place->n_dirty > 0)
-		r = hf_land_restore(landings, plan, place->top, 1, 1, err);
+		r = hf_land_restore(landings, plan, place, 1, 1, err);
 	return r;
 }

@@ -14,6 +14,7 @@ int hf_land_pin(struct hf_landings *landings, struct hf_landing *landing, const 
 int hf_land_begin_pinned(struct hf_landings *landings, const char *name, const char *plan, const struct hf_land_place *place, struct hf_err *err);
 
 /* In the sandbox: the files that a user changed are as they are committed (is_changed), new ones are gone (has_untracked). */
-int hf_land_restore(struct hf_landings *landings, const char *plan, const char *top, int is_changed, int has_untracked, struct hf_err *err);
+int hf_land_restore(struct hf_landings *landings, const char *plan, const struct hf_land_place *place, int is_changed, int has_untracked,
+		    struct hf_err *err);
 
 #endif

@@ -25,6 +25,7 @@ static int start(struct hf_git_beside *beside, const char *const *argv, struct h
 {
 	AUTO_FREE char **envp = hf_git_environment(NULL, NULL);
 	AUTO_FD null = hf_open_at(AT_FDCWD, "/dev/null", O_RDONLY, 0);
+	const struct sigaction usual = { .sa_handler = SIG_DFL };
 	struct hf_cgroup none = HF_CGROUP_INIT;
 	sigset_t mask;
 	struct hf_spawn spawn = { .argv = (char *const *)(uintptr_t)argv, .envp = envp, .mask = &mask, .cgroup = &none,
@@ -34,7 +35,10 @@ static int start(struct hf_git_beside *beside, const char *const *argv, struct h
 	if (!envp || null < 0)
 		return hf_fail_sys(err, envp ? -null : ENOMEM, "open", "/dev/null");
 	sigemptyset(&mask);
+	(void)sigaction(SIGCHLD, &usual, &beside->sigchld);
 	r = hf_spawn(&spawn, &beside->child);
+	if (r < 0)
+		(void)sigaction(SIGCHLD, &beside->sigchld, NULL);
 	if (r == 0)
 		r = hf_spawn_go(&beside->child);
 	return r < 0 ? hf_fail_sys(err, -r, "fork", "git") : 0;
@@ -57,7 +61,7 @@ int hf_git_beside_start(struct hf_git_beside *beside, const char *dir, const cha
 	return r;
 }
 
-/* How it ended. ECHILD: the caller, or a layer above it, reaps whatever ends. */
+/* How it ended. */
 static int reap(struct hf_git_beside *beside, siginfo_t *info)
 {
 	int r;
@@ -66,6 +70,7 @@ static int reap(struct hf_git_beside *beside, siginfo_t *info)
 		r = waitid(P_PID, (id_t)beside->child.pid, info, WEXITED);
 	} while (r < 0 && errno == EINTR);
 	beside->child.pid = 0;
+	(void)sigaction(SIGCHLD, &beside->sigchld, NULL);
 	return r < 0 ? -errno : 0;
 }
 

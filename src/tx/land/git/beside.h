@@ -6,12 +6,15 @@
 #ifndef TX_LAND_GIT_BESIDE_H
 #define TX_LAND_GIT_BESIDE_H
 
+#include <signal.h>
+
 #include "hf/exec/spawn.h"
 #include "hf/tx/land/git/git.h"
 
 struct hf_git_beside {
 	struct hf_child child; /* pid 0: none runs */
 	int out, said;
+	struct sigaction sigchld; /* before: where it is ignored, nobody learns how a child ended */
 };
 
 #define HF_GIT_BESIDE_INIT { .child = HF_CHILD_INIT, .out = -1, .said = -1 }
