@@ -166,8 +166,8 @@ int hf_tx_settle_kept(struct hf_tx *tx, const struct hf_stage_session *session, 
 			    "'plan rm --discard', or 'run %s --resume'", tx->plan, tx->name);
 	if (kept.dirty)
 		hf_tx_say(tx, "the sandbox that the last run left is dropped");
-	r = hf_tx_branch_forget(tx, err);
-	return r < 0 ? r : hf_tx_remove_plan(tx, err);
+	r = hf_tx_remove_plan(tx, err);
+	return r < 0 ? r : hf_tx_branch_forget(tx, err);
 }
 
 int hf_tx_plan_is_clean(struct hf_tx *tx)

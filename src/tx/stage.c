@@ -105,9 +105,9 @@ static int begin(void *arg, uint32_t attempt, struct hf_err *err)
 	tx->attempt = attempt;
 	tx->drop = 0;
 	if (!tx->is_made) {
-		r = tx->lands ? hf_tx_branch_forget(tx, err) : 0;
-		if (r == 0)
-			r = hf_tx_remove_plan(tx, err);
+		r = hf_tx_remove_plan(tx, err);
+		if (r == 0 && tx->lands)
+			r = hf_tx_branch_forget(tx, err);
 		if (r == 0)
 			r = hf_tx_make_plan(tx, err);
 	}
@@ -129,9 +129,9 @@ static int make_tried(struct hf_tx *tx, int failure, struct hf_err *err)
 		return 1;
 	tx->is_tried = 1;
 	err->code = 0;
-	r = tx->lands ? hf_tx_branch_forget(tx, err) : 0;
-	if (r == 0)
-		r = hf_tx_remove_plan(tx, err);
+	r = hf_tx_remove_plan(tx, err);
+	if (r == 0 && tx->lands)
+		r = hf_tx_branch_forget(tx, err);
 	if (r == 0)
 		r = hf_tx_make_plan(tx, err);
 	tx->is_made = 0;
@@ -285,11 +285,11 @@ static void done(void *arg)
 {
 	struct hf_tx *tx = arg;
 
+	if (tx->drop)
+		(void)hf_tx_remove_plan(tx, NULL);
 	/* A candidate without a plan has nothing to land, and would be listed as one that works. */
 	if (tx->drop && tx->lands && !tx->shared->report.committed)
 		(void)!hf_tx_branch_forget(tx, NULL);
-	if (tx->drop)
-		(void)hf_tx_remove_plan(tx, NULL);
 	tx->drop = 0;
 }
 
