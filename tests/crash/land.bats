@@ -140,7 +140,7 @@ while_landing() {
 
 # -- the step that commits what the command left, before the verifier runs (seal) ---------------------------------------------
 
-changing=openat,mkdirat,pwrite64,write,ftruncate,fchmod,renameat,renameat2,linkat,unlinkat,flock,fcntl,fsync,fdatasync,syncfs,clone,clone3,pipe2,sendmsg,waitid
+changing=mkdirat,pwrite64,write,ftruncate,fchmod,renameat,renameat2,linkat,unlinkat,flock,fcntl,fsync,fdatasync,syncfs,clone,clone3,pipe2,sendmsg,waitid
 
 # sealing ARGS...: session x, whose command has done its work and waits; then strace with ARGS at the keeper and at what it starts; then it goes on.
 # What it left is sealed next. The verifier says that it was reached.
