@@ -106,4 +106,18 @@ with_users() {
     [[ "$output" == *certificate* ]]
     [[ "$output" != *ran* ]]
     timeout 60 "$HOLDFAST" lock run x -- true
+    # doctor says it of each certificate, before it is too late.
+    certificates() { "$HOLDFAST" doctor --json | jq -r '.checks[] | select(.check == "certificate") | .status + " " + .found'; }
+    run certificates
+    echo "$output"
+    [[ "${lines[0]}" =~ ^ok\ $CERTS/ca.crt\ is\ valid\ for\ [0-9]+\ more\ days$ ]]
+    [[ "${lines[1]}" =~ ^ok\ $CERTS/client.crt\ is\ valid ]]
+    run env HOLDFAST_ETCD_CERT="$CERTS/named.crt" HOLDFAST_ETCD_KEY="$CERTS/named.key" "$HOLDFAST" doctor
+    [[ "$output" == *"is valid for 0 more days"*CommonName* ]]
+    export HOLDFAST_ETCD_CERT=$BATS_TEST_TMPDIR/old.crt
+    run certificates
+    echo "$output"
+    [ "${lines[1]}" = "FAIL $BATS_TEST_TMPDIR/old.crt has ended" ]
+    PATH=$BATS_TEST_TMPDIR/none HOLDFAST_ETCD_CERT=$CERTS/client.crt run "$HOLDFAST" doctor
+    [[ "$output" == *"client.crt: not looked at: there is no openssl command"* ]]
 }

@@ -1,4 +1,5 @@
 /* view/doctor/store.c - doctor for a cluster of etcd: each server, and what they say together. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +10,12 @@
 #include "hf/lock/board.h"
 #include "hf/lock/etcd/record/record.h"
 #include "hf/lock/etcd/wire/pin.h"
+#include "hf/view/doctor/certificate.h"
 #include "hf/view/doctor/store.h"
 
 #define READS       5
 #define CLOCK_S     5
+#define DAYS_WARN   30
 #define QUIET_NS    (INT64_C(7) * 86400 * HF_SEC)
 #define QUOTA_BYTES (INT64_C(2) << 30) /* etcd's own default */
 
@@ -200,6 +203,36 @@ static void check_rights(const struct exam *e)
 	     "grant the user's role READWRITE on the prefix; with users in etcd, our certificate must have no CommonName (examples/fleet/tls.sh)");
 }
 
+static void check_certificate(const struct exam *e, const char *file, int ours)
+{
+	struct hf_certificate certificate;
+	char text[HF_DOCTOR_TEXT_MAX];
+	enum hf_finding found = HF_FOUND_OK;
+	const char *instead = "have it made anew in time (examples/fleet/tls.sh)";
+	int r = file[0] ? hf_certificate_read(file, &certificate) : -ENODATA;
+
+	if (r == -ENODATA)
+		return;
+	if (r < 0) {
+		(void)snprintf(text, sizeof(text), "%.250s: %s", file, r == -ENOENT ? "not looked at: there is no openssl command" :
+							r == -EINVAL ? "no certificate that can be read" : strerrordesc_np(-r));
+		tell(e, "certificate", r == -ENOENT ? HF_FOUND_ABSENT : HF_FOUND_WARN, text, r == -ENOENT ? "install openssl" : "name a file in PEM");
+		return;
+	}
+	if (certificate.days_left < 0) {
+		(void)snprintf(text, sizeof(text), "%.250s has ended", file);
+		found = HF_FOUND_FAIL;
+	} else {
+		(void)snprintf(text, sizeof(text), "%.250s is valid for %lld more days", file, (long long)certificate.days_left);
+		found = certificate.days_left < DAYS_WARN ? HF_FOUND_WARN : HF_FOUND_OK;
+	}
+	if (ours && found != HF_FOUND_FAIL && certificate.named && e->etcd->config.user[0]) {
+		found = HF_FOUND_WARN;
+		instead = "it has a CommonName, which etcd refuses together with users: make one without (examples/fleet/tls.sh)";
+	}
+	tell(e, "certificate", found, text, instead);
+}
+
 static void clean(const struct exam *e, struct hf_locks *locks)
 {
 	struct hf_err err = HF_ERR_INIT;
@@ -233,6 +266,8 @@ int hf_doctor_store(const char *url, struct hf_state *state, unsigned flags, hf_
 	e.etcd = hf_etcd_of(hf_locks_store(locks));
 	if (flags & HF_DOCTOR_ACCEPT)
 		hf_pin_forget(e.etcd);
+	check_certificate(&e, e.etcd->config.ca_file, 0);
+	check_certificate(&e, e.etcd->config.cert_file, 1);
 	for (unsigned i = 0; i < e.etcd->config.n_endpoints; i++)
 		check_member(&e, i);
 	if (e.answered > 0) {
