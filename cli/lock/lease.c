@@ -96,7 +96,7 @@ int lease_is_lost(struct cli *cli, struct lease *lease, struct hf_tree *tree)
 {
 	if (lease->elsewhere && !lease->lost && lease->renewer.fd >= 0)
 		step_elsewhere(cli, lease, tree);
-	return lease->lost;
+	return lease->lost || lease->asked;
 }
 
 void lease_end(struct cli *cli, struct lease *lease)

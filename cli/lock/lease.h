@@ -32,7 +32,10 @@ void lease_poll(const struct lease *lease, int ret_fds[2], struct hf_mono *ret_u
 /* What is due: renewing, or ending a command whose lease is lost. */
 void lease_step(struct cli *cli, struct lease *lease, struct hf_tree *tree);
 
-/* Is it lost? Hears the renewer first, which may have ended the command. */
+/*
+ * Is it lost, or was the command asked to end because it soon may be? Hears the renewer first, which may have ended the command.
+ * Everything that the command started has to go, and its status counts for nothing: agents exit 0 on TERM.
+ */
 int lease_is_lost(struct cli *cli, struct lease *lease, struct hf_tree *tree);
 
 /* The command has ended: gives the lock back. Says what went wrong. */

@@ -140,7 +140,7 @@ static int watch_leased(struct cli *cli, struct lease *lease, struct leased *lea
 		(void)poll(fds, 4, left < INT32_MAX ? (int)left + 1 : INT32_MAX);
 		if (fds[0].revents)
 			forward_signals(leased);
-		if (lease->lost || !tree->leader_exited)
+		if (lease->lost || lease->asked || !tree->leader_exited)
 			lease_step(cli, lease, tree);
 	}
 	/* One that came too late for the command is not ours: its status is. */
