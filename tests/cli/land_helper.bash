@@ -46,8 +46,11 @@ clean() {
 
 sound() {
     git fsck --no-dangling --strict >"$BATS_TEST_TMPDIR/fsck" 2>&1 || { cat "$BATS_TEST_TMPDIR/fsck"; return 1; }
-    [ -z "$(find .git -name '*.lock' -o -name 'tmp_objdir-*')" ] || { find .git -name '*.lock' -o -name 'tmp_objdir-*'; return 1; }
+    # The last git of a landing that was killed is asked to end, and takes its lock along.
+    wait_until 20 without_locks || { find .git -name '*.lock' -o -name 'tmp_objdir-*'; return 1; }
 }
+
+without_locks() { [ -z "$(find .git -name '*.lock' -o -name 'tmp_objdir-*')" ]; }
 
 # state_is NAME STATE
 state_is() {

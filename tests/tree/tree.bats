@@ -271,6 +271,12 @@ compiles() {
     [ "$status" -eq 1 ] || { echo "$output"; return 1; }
 }
 
+@test "every negated command of a test can fail it: bash looks at one only where it is the last" {
+    run awk '{ if (before != "" && $0 !~ /^}/) print before; before = "" }
+        /^ *! / && !/\|\||&&/ { before = FILENAME ":" FNR ": " $0 " (run ! ...)" }' tests/*/*.bats tests/*/*/*.bats
+    [ -z "$output" ] || { echo "$output"; return 1; }
+}
+
 @test "shell scripts pass shellcheck" {
     command -v shellcheck >/dev/null || skip "no shellcheck"
     shellcheck tools/deps tools/check-fresh tools/wheel tests/clients/run tests/python/run tests/run tests/schedule.bash .ci/run examples/demo examples/tour examples/*/*.sh bench/run tests/fuzz/run tests/model/run tests/fleet/cluster tests/fleet/cluster-inside.bash tests/fleet/chaos/run

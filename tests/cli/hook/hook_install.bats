@@ -18,7 +18,7 @@ there_and_back() {
     cp -p "$file" before
     mode=$(stat -c %a:%u:%g "$file")
     hf -q hook install "$@"
-    ! cmp -s "$file" before
+    run ! cmp -s "$file" before
     hf hook status "$@" >/dev/null
     cp "$file" once
     hf -q hook install "$@"

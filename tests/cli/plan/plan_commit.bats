@@ -32,7 +32,7 @@ tree() { (cd "$1" && find . -mindepth 1 -printf '%P %M %l\n' | sort; cd "$1" && 
     [ "$status" -eq 0 ]
     diff <(tree "$D/model") <(tree "$T")
     [ "$T/n" -ef "$T/n2" ]
-    ! getfattr -R -d -m 'user.overlay' "$T" 2>/dev/null | grep overlay
+    [ -z "$(getfattr -R -d -m 'user.overlay' "$T" 2>/dev/null | grep overlay)" ]
     [ "$(hf --json plan show p | grep -o '"state":"[A-Z]*"')" = '"state":"COMMITTED"' ]
 }
 

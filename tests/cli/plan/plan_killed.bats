@@ -80,14 +80,14 @@ both_killed() {
     wait_until 20 gone "$watcher"
     kill -KILL "$enter"
     wait_until 20 gone "$pid"
-    ! gone "$away"
+    run ! gone "$away"
     run hp --json plan show p
     is_json '.in_use'
     for verb in commit rollback; do
         expect 1 hp plan "$verb" p
         says "has outlived"; says "plan recover"
     done
-    ! gone "$away"
+    run ! gone "$away"
 }
 both_killed_overlay() {
     both_killed overlay "env -i"
@@ -134,11 +134,11 @@ joined_one_is_left() {
     kill -KILL "$watcher"
     wait_until 20 gone "$watcher"
     kill -KILL "$enter"
-    ! gone "$away"
+    run ! gone "$away"
     # the second one ends by itself, and does not take it for rest either
     touch stop
     wait "$second"
-    ! gone "$away"
+    run ! gone "$away"
     expect 1 hp plan commit p
     says "has outlived"
     [ ! -e T/log ]

@@ -89,11 +89,11 @@ HELD='touch up-$HOLDFAST_ATTEMPT; until [ -e go ]; do sleep 0.02; done; cat >>no
     wait_until 10 test -e up
     grep -q '^HOLDFAST_RUNS=' theirs
     grep -q '^HOLDFAST_TOKEN=' theirs
-    ! grep -E '^HOLDFAST_(RUNS|TOKEN|LOCK)' environment
+    run ! grep -E '^HOLDFAST_(RUNS|TOKEN|LOCK)' environment
     grep -q '^HOLDFAST_SESSION=x$' environment
-    ! diff <(grep 'file locks' own) <(grep 'file locks' limits)
+    run ! diff <(grep 'file locks' own) <(grep 'file locks' limits)
     [ "$(grep -cE ' [0-9]+ -> ' fds)" -le 4 ]
-    ! grep -E 'tty|pts|state' fds
+    run ! grep -E 'tty|pts|state' fds
     [ "$(hf --json lock list | jq -c '[.locks[] | select(.name == "x") | .holders[]]')" = '[]' ]
     touch go
     told x 1
