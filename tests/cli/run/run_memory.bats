@@ -18,11 +18,12 @@ is_small() {
     [ "$1" -lt 1024 ] && [ "$2" -lt 1024 ] && [ "$3" -lt 20 ] && [ "$4" -lt 30 ]
 }
 
-# has_grown BEFORE AFTER: by more than 64 kB or by a descriptor
+# has_grown BEFORE AFTER: by a descriptor or by more than 128 kB. Pages that the two have in common become one's own when the other
+# writes to its copy; a leak of 150 bytes in each of 1,000 attempts is more than that.
 has_grown() {
     local before=($1) after=($2)
     echo "before: $1, after: $2"
-    [ $((after[0] - before[0])) -gt 64 ] || [ $((after[1] - before[1])) -gt 64 ] ||
+    [ $((after[0] - before[0])) -gt 128 ] || [ $((after[1] - before[1])) -gt 128 ] ||
         [ "${after[2]}" -gt "${before[2]}" ] || [ "${after[3]}" -gt "${before[3]}" ]
 }
 
