@@ -70,6 +70,14 @@ class Terminal:
                 except OSError:
                     fail(self, "closed before " + pattern)
 
+    def is_read(self):
+        """Waits until the program has read everything that was typed."""
+        end = time.monotonic() + LIMIT
+        while struct.unpack("i", fcntl.ioctl(self.slave, termios.FIONREAD, struct.pack("i", 0)))[0] > 0:
+            if time.monotonic() > end:
+                fail(self, "what was typed is not read")
+            time.sleep(0.01)
+
     def wait(self):
         """The exit status as a shell gives it; what still comes is read."""
         end = time.monotonic() + LIMIT
@@ -451,6 +459,7 @@ def attach_has_one_writer(options):
     second = attach()
     second.expect("READY.*GOT one\r\n.*pid [0-9]+ types")
     second.send(b"not\n")
+    second.is_read()
     first.send(b"two\n")
     for t in (first, second):
         t.expect("GOT two\r\n")

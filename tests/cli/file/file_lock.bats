@@ -165,9 +165,9 @@ P
 @test "fence: a holder stopped past its lease cannot rename when it is continued (L5)" {
     echo old >f
     # The edit runs under a lease; its wrapper, which renews, is stopped together with it.
-    spawn bash -c 'exec "$HOLDFAST" lock run build --ttl 300ms -- bash -c "echo \$PPID >wrapper; \"\$HOLDFAST\" file edit f --fenced -- bash -c \"echo \\\$PPID >editor; touch reading; until [ -e finish ]; do sleep 0.02; done; echo stale\"; echo \$? >status"'
+    spawn bash -c 'exec "$HOLDFAST" lock run build --ttl 300ms -- bash -c "\"\$HOLDFAST\" file edit f --fenced -- bash -c \"echo \\\$PPID >editor; touch reading; until [ -e finish ]; do sleep 0.02; done; echo stale\"; echo \$? >status"'
     wait_until 10 test -e reading
-    kill -STOP "$(cat wrapper)" "$(cat editor)"
+    kill -STOP "$spawned_pid" "$(cat editor)"
     # The successor takes the expired lease and its fence; the file's own lock is still that of the stopped one.
     expect 0 hf lock run build -w 10s -- bash -c 'echo $HOLDFAST_TOKEN'
     touch finish
@@ -176,5 +176,5 @@ P
     [ "$(cat status)" = 3 ]
     [ "$(cat f)" = old ]
     nothing_left
-    kill -CONT "$(cat wrapper)"
+    kill -CONT "$spawned_pid"
 }
