@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/base/parse.h"
 #include "hf/plan/enter/watcher.h"
 #include "hf/plan/sandbox/use.h"
 #include "hf/proc/stat.h"
 #include "hf/sys/apart.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/fd/numbers.h"
 #include "hf/sys/fd/poll.h"
 #include "hf/sys/io.h"
 #include "holdfast/clock.h"
@@ -107,34 +107,20 @@ static void signal_child(pid_t pid, int sig)
 }
 
 /* One that renames for the command ends by itself. */
-static void kill_child(int32_t pid)
+static int kill_child(void *arg, int32_t pid)
 {
 	struct hf_stat st;
 
+	(void)arg;
 	if (hf_stat_read(pid, &st) == 0 && st.ppid == getpid() && !hf_stat_is_dead(&st) && !hf_helper_is_renaming(pid))
 		signal_child(pid, SIGKILL);
+	return 0;
 }
 
 /* Those below them come to us when these have ended, and are next. */
 static void kill_children(void)
 {
-	AUTO_FD proc = hf_open_at(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY, 0);
-	char room[4096] __attribute__((aligned(8)));
-	ssize_t n;
-
-	while (proc >= 0 && (n = hf_sys.getdents64(proc, room, sizeof(room))) > 0) {
-		uint16_t len;
-		uint64_t pid;
-
-		/* struct linux_dirent64: inode, offset, length, type, name */
-		for (ssize_t at = 0; at < n; at += len) {
-			const char *name = room + at + 19;
-
-			memcpy(&len, room + at + 16, sizeof(len));
-			if (hf_parse_u64(name, strlen(name), INT32_MAX, &pid) == 0)
-				kill_child((int32_t)pid);
-		}
-	}
+	(void)hf_numbers_in("/proc", kill_child, NULL);
 }
 
 static void tell(struct watch *watch, char word)

@@ -14,11 +14,11 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
-#include "hf/base/parse.h"
 #include "hf/plan/enter/confine.h"
 #include "hf/plan/inside/namespace.h"
 #include "hf/plan/sandbox/strays.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/fd/numbers.h"
 #include "hf/sys/io.h"
 
 int hf_inside_failed(struct hf_inside_fail *fail, const char *step, const char *subject)
@@ -303,33 +303,17 @@ int hf_inside_drop(int keep_ptrace, struct hf_inside_fail *fail)
 	return hf_inside_failed(fail, "capset", "capabilities");
 }
 
-static int close_each(void)
+static int close_at_exec(void *arg, int32_t fd)
 {
-	AUTO_FD dir = hf_open_at(AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
-	char room[4096] __attribute__((aligned(8)));
-	ssize_t n;
-
-	if (dir < 0)
-		return dir;
-	while ((n = hf_sys.getdents64(dir, room, sizeof(room))) > 0) {
-		for (ssize_t at = 0; at < n;) {
-			/* struct linux_dirent64: inode, offset, length, type, name */
-			uint16_t len;
-			uint64_t fd;
-			const char *name = room + at + 19;
-
-			memcpy(&len, room + at + 16, sizeof(len));
-			if (hf_parse_u64(name, strlen(name), INT32_MAX, &fd) == 0 && fd > 2)
-				(void)fcntl((int)fd, F_SETFD, FD_CLOEXEC);
-			at += len;
-		}
-	}
-	return n < 0 ? -errno : 0;
+	(void)arg;
+	if (fd > STDERR_FILENO)
+		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	return 0;
 }
 
 int hf_inside_close_others(void)
 {
 	if (syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */) == 0)
 		return 0;
-	return close_each();
+	return hf_numbers_in("/proc/self/fd", close_at_exec, NULL);
 }

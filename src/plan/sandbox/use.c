@@ -13,6 +13,7 @@
 #include "hf/plan/sandbox/use.h"
 #include "hf/plan/sandbox/used.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/fd/numbers.h"
 #include "hf/sys/io.h"
 #include "hf/sys/mode.h"
 
@@ -85,7 +86,7 @@ void hf_in_clear(int fd)
 }
 
 /* Only what may be looked at: that is so of those inside. */
-static int is_beside_us(int32_t pid, const char *our_namespace)
+static int is_beside_us(void *our_namespace, int32_t pid)
 {
 	char path[40], text[64];
 	ssize_t n;
@@ -100,27 +101,13 @@ static int is_beside_us(int32_t pid, const char *our_namespace)
 
 int hf_in_is_shared(void)
 {
-	AUTO_FD proc = hf_open_at(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY, 0);
-	char room[4096] __attribute__((aligned(8))), ours[64];
+	char ours[64];
 	ssize_t n = hf_sys.readlinkat(AT_FDCWD, "/proc/self/ns/mnt", ours, sizeof(ours) - 1);
 
 	if (n <= 0)
 		return 0;
 	ours[n] = '\0';
-	while (proc >= 0 && (n = hf_sys.getdents64(proc, room, sizeof(room))) > 0) {
-		uint16_t len;
-		uint64_t pid;
-
-		/* struct linux_dirent64: inode, offset, length, type, name */
-		for (ssize_t at = 0; at < n; at += len) {
-			const char *name = room + at + 19;
-
-			memcpy(&len, room + at + 16, sizeof(len));
-			if (hf_parse_u64(name, strlen(name), INT32_MAX, &pid) == 0 && is_beside_us((int32_t)pid, ours))
-				return 1;
-		}
-	}
-	return 0;
+	return hf_numbers_in("/proc", is_beside_us, ours) == 1;
 }
 
 int hf_in_is_locked(int fd)
