@@ -109,17 +109,18 @@ no_renewer() { [ -z "$(renewers "$1")" ]; }
 
 @test "fleet: acquire keeps the lock for the shell with a renewer; release ends it; the death of the shell frees it (L4, L8)" {
     store
-    expect 0 bash -c '"$HOLDFAST" lock acquire shell >token && "$HOLDFAST" lock check shell --token $(<token) && "$HOLDFAST" lock release shell && true'
-    wait_until 20 no_renewer shell
-    expect 1 hf lock check shell
-    spawn bash -c '"$HOLDFAST" lock acquire shell >token2; touch ready; exec sleep 1000'
+    local name=shell-$$ # renewers are looked for on the whole machine
+    expect 0 bash -c '"$HOLDFAST" lock acquire "$0" >token && "$HOLDFAST" lock check "$0" --token $(<token) && "$HOLDFAST" lock release "$0" && true' "$name"
+    wait_until 20 no_renewer "$name"
+    expect 1 hf lock check "$name"
+    spawn bash -c '"$HOLDFAST" lock acquire "$0" >token2; touch ready; exec sleep 1000' "$name"
     wait_until 20 test -e ready
-    expect 0 hf lock check shell --token "$(<token2)"
-    [ -n "$(renewers shell)" ]
+    expect 0 hf lock check "$name" --token "$(<token2)"
+    [ -n "$(renewers "$name")" ]
     kill -KILL "$spawned_pid"
-    expect 0 hf lock run shell -w 20s -- true
-    wait_until 20 no_renewer shell
-    expect 3 hf lock check shell --token "$(<token2)"
+    expect 0 hf lock run "$name" -w 20s -- true
+    wait_until 20 no_renewer "$name"
+    expect 3 hf lock check "$name" --token "$(<token2)"
     expect 0 hf journal query --event lock_taken_over
     [ "${#lines[@]}" -eq 1 ]
 }
@@ -131,8 +132,9 @@ no_renewer() { [ -z "$(renewers "$1")" ]; }
 
 @test "fleet: with --ttl nobody renews for the caller: renew does, and a shorter one ends it" {
     store
-    expect 0 bash -c 'set -e; token=$("$HOLDFAST" lock acquire x --ttl 60s); "$HOLDFAST" lock renew x --token $token; "$HOLDFAST" lock renew x --token $token --ttl 1s
-        [ -z "$(pgrep -fx "holdfast-renew x")" ]; until ! "$HOLDFAST" lock check x --token $token; do sleep 0.1; done'
+    # A name of its own: renewers of other runs of these tests are on the same machine.
+    expect 0 bash -c 'set -e; token=$("$HOLDFAST" lock acquire "$0" --ttl 60s); "$HOLDFAST" lock renew "$0" --token $token; "$HOLDFAST" lock renew "$0" --token $token --ttl 1s
+        [ -z "$(pgrep -fx "holdfast-renew $0")" ]; until ! "$HOLDFAST" lock check "$0" --token $token; do sleep 0.1; done' "unrenewed-$$"
 }
 
 @test "fleet: shared holders and slots over the cluster (L1)" {
