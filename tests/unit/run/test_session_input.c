@@ -20,7 +20,7 @@ static struct hf_sessions *open_sessions(void)
 
 static int make_input(const char *text, off_t size)
 {
-	int fd = open("given", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fd = open(hf_test_path("given"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
