@@ -75,7 +75,7 @@ static long clone_and_run(struct clone_args *args, void (*run)(void *arg), void 
 }
 #endif
 
-#define FRAME_MAX  4096 /* of ours, and of the call that makes the child */
+#define FRAME_MAX  4096 /* more than this function and the call that makes the child have on the stack */
 #define STACK_SIZE (64 * 1024)
 
 pid_t hf_clone_waiting(void (*run)(void *arg), void *arg)

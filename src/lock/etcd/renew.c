@@ -28,10 +28,8 @@ static int read_kept(struct hf_etcd *etcd, const struct hf_lock_ref *lock, uint6
 {
 	AUTO(hf_etcd_found_done) struct hf_etcd_found f = { 0 };
 	struct hf_etcd_hold *hold = NULL;
-	int r = hf_etcd_found_read(&etcd->base, lock, &f, err);
+	int r = hf_etcd_found_read_current(&etcd->base, lock, "renew", token, &f, &hold, err);
 
-	if (r == 0)
-		r = hf_etcd_found_current(&f, "renew", token, &hold, err);
 	if (r < 0)
 		return r;
 	ret->keys = f.keys;
@@ -85,10 +83,8 @@ int hf_etcd_renew(struct hf_store *store, const struct hf_lock_ref *lock, uint64
 	for (int i = 0; i < HF_ETCD_CHANGES_MAX && ttl_ns > 0; i++) {
 		AUTO(hf_etcd_found_done) struct hf_etcd_found f = { 0 };
 		struct hf_etcd_hold *hold = NULL;
-		int r = hf_etcd_found_read(store, lock, &f, err);
+		int r = hf_etcd_found_read_current(store, lock, "renew", token, &f, &hold, err);
 
-		if (r == 0)
-			r = hf_etcd_found_current(&f, "renew", token, &hold, err);
 		if (r < 0)
 			return r;
 		if (whole == hold->ttl_ns)
@@ -104,10 +100,8 @@ int hf_etcd_abandon(struct hf_etcd *etcd, const struct hf_lock_ref *lock, uint64
 {
 	AUTO(hf_etcd_found_done) struct hf_etcd_found f = { 0 };
 	struct hf_etcd_hold *hold = NULL;
-	int r = hf_etcd_found_read(&etcd->base, lock, &f, err);
+	int r = hf_etcd_found_read_current(&etcd->base, lock, "release", token, &f, &hold, err);
 
-	if (r == 0)
-		r = hf_etcd_found_current(&f, "release", token, &hold, err);
 	if (r < 0)
 		return r;
 	if (hold->flags & HF_LOCK_FREE_ON_EXIT) {

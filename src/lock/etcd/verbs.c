@@ -125,10 +125,8 @@ int hf_etcd_add_owner(struct hf_store *store, const struct hf_lock_ref *lock, ui
 		AUTO(hf_etcd_found_done) struct hf_etcd_found f = { 0 };
 		struct hf_etcd_hold *hold = NULL, both;
 		struct hf_owner second = *owner;
-		int r = hf_etcd_found_read(store, lock, &f, err);
+		int r = hf_etcd_found_read_current(store, lock, "add owner", token, &f, &hold, err);
 
-		if (r == 0)
-			r = hf_etcd_found_current(&f, "add owner", token, &hold, err);
 		if (r < 0)
 			return r;
 		if (hold->mode == HF_LOCK_SHARED || hold->n_owners != 1)

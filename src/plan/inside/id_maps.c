@@ -134,7 +134,7 @@ static int map_all(struct writer *writer, struct hf_inside_fail *fail)
 	return hf_apart_reap(pid) == 0 ? 0 : 1;
 }
 
-/* All ids of ours, by a process that stays outside. 0; 1: it may not; -errno. */
+/* Maps every id that our namespace has, through a writer that stays outside. 0; 1: the kernel does not allow it; -errno. */
 int hf_inside_map_all(const struct hf_inside *inside, struct hf_inside_fail *fail)
 {
 	const struct sigaction usual = { .sa_handler = SIG_DFL };
@@ -143,7 +143,7 @@ int hf_inside_map_all(const struct hf_inside *inside, struct hf_inside_fail *fai
 	sigset_t all, mask;
 	int r;
 
-	/* Neither handlers in it, nor an interrupted wait of ours. */
+	/* No handler runs in the writer, which shares our memory, and no signal interrupts the wait for it. */
 	sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &mask);
 	/* Where it is ignored, the kernel reaps, and nobody learns how the writer ended. */

@@ -60,6 +60,14 @@ int hf_etcd_found_current(struct hf_etcd_found *f, const char *action, uint64_t 
 	return 0;
 }
 
+int hf_etcd_found_read_current(struct hf_store *store, const struct hf_lock_ref *lock, const char *action, uint64_t token, struct hf_etcd_found *ret,
+			       struct hf_etcd_hold **ret_hold, struct hf_err *err)
+{
+	int r = hf_etcd_found_read(store, lock, ret, err);
+
+	return r < 0 ? r : hf_etcd_found_current(ret, action, token, ret_hold, err);
+}
+
 int hf_etcd_found_remove(struct hf_etcd_found *f, const struct hf_etcd_hold *hold, struct hf_err *err)
 {
 	AUTO(hf_answer_done) struct hf_answer answer = HF_ANSWER_INIT;

@@ -23,6 +23,10 @@ struct hf_etcd_hold *hf_etcd_found_hold(struct hf_etcd_found *found, uint64_t to
 /* The current hold of `token`; refuses otherwise. */
 int hf_etcd_found_current(struct hf_etcd_found *found, const char *action, uint64_t token, struct hf_etcd_hold **ret, struct hf_err *err);
 
+/* Both: reads the lock, and finds the current hold of `token` in it. */
+int hf_etcd_found_read_current(struct hf_store *store, const struct hf_lock_ref *lock, const char *action, uint64_t token, struct hf_etcd_found *ret,
+			       struct hf_etcd_hold **ret_hold, struct hf_err *err);
+
 /* Refuses, names the holder, and leaves one event (L3, L8). Nothing is changed. */
 int hf_etcd_found_refuse(struct hf_etcd_found *found, int code, const char *action, const char *why, struct hf_err *err);
 

@@ -65,7 +65,7 @@ static int is_usual_config(const char *git_dir)
 	return 1;
 }
 
-/* A directory of ours: git asks for more (safe.directory) where it is another user's. */
+/* Does the directory belong to this user? For another user's, git itself decides by its safe.directory. */
 static int is_own(const char *path, dev_t *ret_dev)
 {
 	struct stat st;
