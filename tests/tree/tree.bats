@@ -220,7 +220,7 @@ PY
     done
     grep -qF "docs/picture.svg" README.md
     # The stored one says the same, but for pids, times and sizes.
-    words_of() { sed -E 's/<[^>]*>//g; s/[0-9.]+(ms|s|K|M)?/#/g' "$1" | tr -s ' \n' '\n'; }
+    words_of() { sed -E 's/<[^>]*>//g; s/[0-9.]+(us|ms|s|K|M)?/#/g' "$1" | tr -s ' \n' '\n'; }
     diff <(words_of docs/picture.svg) <(words_of "$BATS_TEST_TMPDIR/picture.svg") || { echo "make it anew: tools/picture HOLDFAST"; return 1; }
 }
 
