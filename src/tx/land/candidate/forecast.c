@@ -212,13 +212,15 @@ void hf_forecast_look(struct hf_forecast *forecast)
 
 int hf_forecast_take(struct hf_forecast *forecast, struct hf_err *err)
 {
-	struct hf_land_work *work = forecast->work;
-	struct hf_landing *landing = &work->landing;
 	const struct hf_forecast_result *result = forecast->result;
+	struct hf_land_work *work = forecast->work;
+	struct hf_landing *landing;
 	int r = 0;
 
+	/* None was begun, as when a landing goes on after a crash. */
 	if (forecast->pid == 0)
 		return 0;
+	landing = &work->landing;
 	if (strcmp(forecast->onto, work->head) == 0)
 		while (r >= 0 && !has_ended(forecast, HF_SEC))
 			r = work->opts->alive ? work->opts->alive(work->opts->arg) : 0;
