@@ -139,8 +139,13 @@ int hf_tx_branch_ready(struct hf_tx *tx, struct hf_err *err)
 
 	tx->search = (struct hf_land_search)HF_LAND_SEARCH_INIT;
 	r = hf_land_search_end(&search, err);
-	if (r < 0 || place->n_dirty == 0)
+	if (r < 0)
 		return r;
+	/* Once the command runs, there is time to remember what git said. */
+	tx->search.remember = search.remember;
+	search.remember = (struct hf_remember)HF_REMEMBER_INIT;
+	if (place->n_dirty == 0)
+		return 0;
 	hf_tx_say(tx, "%zu uncommitted path%s in the work tree: %s", place->n_dirty, place->n_dirty == 1 ? "" : "s",
 		  tx->o.base == HF_LAND_BASE_HEAD ? "not seen by the command (--base worktree shows them)"
 						  : "seen by the command, and landing with its work if it commits them");
@@ -151,6 +156,15 @@ int hf_tx_branch_ready(struct hf_tx *tx, struct hf_err *err)
 		r = hf_land_restore(landings, tx->plan, place, place->n_dirty > search.n_untracked, search.n_untracked > 0, err);
 	hf_landings_free(landings);
 	return r;
+}
+
+int hf_tx_branch_remember(struct hf_tx *tx, pid_t *ret_child)
+{
+	struct hf_remember *remember = &tx->search.remember;
+	int r = remember->dirfd >= 0 ? hf_remember_start(remember, ret_child) : -ENOENT;
+
+	hf_remember_done(remember);
+	return r == 0;
 }
 
 static void note_state(void *arg, const struct hf_land_info *info)

@@ -16,6 +16,9 @@ void hf_tx_branch_stop(struct hf_tx *tx);
 /* Before the first command enters: what is dirty in the work tree is told, and hidden from it if its base is HEAD. */
 int hf_tx_branch_ready(struct hf_tx *tx, struct hf_err *err);
 
+/* Once it has entered: starts a child that remembers what git said of the work tree (land/status/remembered.h). 1, or 0: there is nothing to remember. */
+int hf_tx_branch_remember(struct hf_tx *tx, pid_t *ret_child);
+
 /* After its plan was removed, for which the last of its processes is waited: gives up what the run before left, if it never came so far as to be kept in the repository; or, in a retry, is in conflict. */
 int hf_tx_branch_forget(struct hf_tx *tx, struct hf_err *err);
 

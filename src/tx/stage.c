@@ -10,8 +10,11 @@
 
 #include "hf/base/fail.h"
 #include "hf/sys/calls.h"
+#include "hf/sys/fd/poll.h"
 #include "hf/sys/io.h"
 #include "hf/tx/branch.h"
+
+#define REMEMBER_NS (250 * HF_MSEC)
 
 void hf_tx_event(const struct hf_tx *tx, enum hf_event event, const struct hf_field *fields, size_t n)
 {
@@ -178,18 +181,26 @@ static int enter(void *arg)
 	return r < 0 ? r : getppid() == keeper ? 0 : -ESRCH;
 }
 
-/* Its helper and its census are ours, and not of the command's tree. */
+/* Our child, not reaped yet: the number is its own. */
+static void note_child(struct hf_tx *tx, struct hf_tree *tree, pid_t pid)
+{
+	int pidfd = tx->n_beside < HF_TX_BESIDE_MAX ? hf_sys.pidfd_open(pid, 0) : -1;
+
+	if (pidfd >= 0)
+		tx->beside[tx->n_beside++] = pidfd;
+	hf_tree_add_beside(tree, (int32_t)pid);
+}
+
+/* Its helper, its census and what remembers its work tree are ours, and not of the command's tree. */
 static void note_children(struct hf_tx *tx, struct hf_tree *tree)
 {
-	tree->attendant = (int32_t)hf_enter_helper(tx->enter);
-	for (size_t i = 0; i < tx->children.n; i++) {
-		/* Our child, not reaped yet: the number is its own. */
-		int pidfd = tx->n_census < HF_PLAN_SANDBOXES_MAX ? hf_sys.pidfd_open(tx->children.pids[i], 0) : -1;
+	pid_t pid;
 
-		if (pidfd >= 0)
-			tx->census[tx->n_census++] = pidfd;
-		hf_tree_add_beside(tree, (int32_t)tx->children.pids[i]);
-	}
+	tree->attendant = (int32_t)hf_enter_helper(tx->enter);
+	for (size_t i = 0; i < tx->children.n; i++)
+		note_child(tx, tree, tx->children.pids[i]);
+	if (hf_tx_branch_remember(tx, &pid))
+		note_child(tx, tree, pid);
 }
 
 /* Once for a run: what is not as a user would expect it. */
@@ -224,15 +235,22 @@ static int entered(void *arg, pid_t pid, int result, struct hf_tree *tree, struc
 	return again == 1 ? r : again < 0 ? again : HF_STAGE_AGAIN;
 }
 
-/* Nobody needs it any more; over a large tree it would go on for a while. */
-static void end_census(struct hf_tx *tx)
+/*
+ * Nobody needs a census any more; over a large tree it would go on for a while. What remembers a work tree saves the next run that time, so a command that was
+ * over at once gives it a moment.
+ */
+static void end_beside(struct hf_tx *tx, enum hf_outcome outcome)
 {
-	while (tx->n_census > 0) {
-		int pidfd = tx->census[--tx->n_census];
+	struct hf_mono until = hf_mono_in(tx->lands && (outcome == HF_OUTCOME_SUCCEEDED || outcome == HF_OUTCOME_FAILED) ? REMEMBER_NS : 0);
 
-		(void)hf_sys.pidfd_send_signal(pidfd, SIGKILL);
-		(void)close(pidfd);
+	while (tx->n_beside > 0) {
+		struct pollfd fd = { .fd = tx->beside[--tx->n_beside], .events = POLLIN };
+
+		(void)hf_poll_until(&fd, 1, until);
+		(void)hf_sys.pidfd_send_signal(fd.fd, SIGKILL);
+		(void)close(fd.fd);
 	}
+	hf_tx_branch_stop(tx);
 }
 
 static int has_changes(const struct hf_tx_report *report)
@@ -250,7 +268,7 @@ static int end(void *arg, enum hf_outcome outcome)
 	/* After the lock is lost the plan is not ours: the next holder has one of that name. */
 	if (outcome == HF_OUTCOME_LOST_LOCK)
 		return 0;
-	end_census(tx);
+	end_beside(tx, outcome);
 	if (tx->shared->report.committed && tx->lands) {
 		tx->drop = 1; /* the landing has removed it */
 	} else if (tx->shared->report.committed) {

@@ -47,6 +47,8 @@ struct hf_tx_shared {
 	struct hf_tx_report report;
 };
 
+#define HF_TX_BESIDE_MAX (HF_PLAN_SANDBOXES_MAX + 1)
+
 struct hf_tx {
 	struct hf_state *state;
 	const struct hf_tx_opts *given; /* of the caller, for its callbacks; NULL: none */
@@ -59,7 +61,7 @@ struct hf_tx {
 	int lands;                      /* 1: on a branch; 0: it commits files */
 	int is_automatic;               /* landing was not asked for */
 	char branch[256];               /* that it lands on; "": it commits files, or is resumed */
-	struct hf_land_search search;   /* what is dirty in the work tree, as long as git looks */
+	struct hf_land_search search;   /* what is dirty in the work tree, as long as that is looked for; then what is to be remembered of it */
 	char *verify;                   /* the session's verifier, for a landing; NULL: none */
 	int64_t verify_ns;
 	struct hf_verified verified;    /* what the command or the verifier entered last saw, and since when */
@@ -76,8 +78,8 @@ struct hf_tx {
 	int drop;                       /* the plan goes when the outcome is on disk */
 	struct hf_enter *enter;
 	struct hf_census_children children;
-	int census[HF_PLAN_SANDBOXES_MAX]; /* pidfds of those */
-	size_t n_census;
+	int beside[HF_TX_BESIDE_MAX];   /* pidfds of those, and of the one that remembers the work tree */
+	size_t n_beside;
 };
 
 /* The callbacks (run/stage.h), with `tx` as their argument. */

@@ -161,6 +161,9 @@ def main():
     wrong = model.check()
     for line in wrong:
         print("seed %d: %s" % (seed, line))
+    for name in model.agents if wrong else ():
+        with open(os.path.join(desk, name + ".out"), encoding="utf-8") as out:
+            print("%s said: %s" % (name, out.read()))
     kinds = [kind for _process, kind in model.agents.values()]
     print("seed %d: %d agents (%s), %d commits and %d edits of the user, %d landed" % (
         seed, len(kinds), " ".join(sorted(kinds)), len(model.commits), len(model.edits),

@@ -31,9 +31,9 @@ int64_t hf_base_threshold(const struct hf_t0 *t0, const struct hf_t0 *now)
 	return t0->boot_ns + offset - TICK_NS;
 }
 
-/* File systems with times in whole seconds (small inodes of ext4, ext3) cut the stamp. */
-static int stamped_before(const struct stat *st, int64_t threshold_ns)
+int hf_stamped_before(const struct stat *st, int64_t threshold_ns)
 {
+	/* File systems with times in whole seconds (small inodes of ext4, ext3) cut the stamp. */
 	if (st->st_ctim.tv_nsec == 0 && threshold_ns > 0)
 		threshold_ns -= threshold_ns % HF_SEC;
 	return in_ns(st->st_ctim) < threshold_ns;
@@ -42,7 +42,7 @@ static int stamped_before(const struct stat *st, int64_t threshold_ns)
 /* Older than the sandbox, or put back by an attempt of ours and not changed since. */
 static int is_old(const struct hf_base *base, const char *path, const struct stat *st)
 {
-	return stamped_before(st, base->threshold_ns) || hf_restored_is(base->restored, path, st);
+	return hf_stamped_before(st, base->threshold_ns) || hf_restored_is(base->restored, path, st);
 }
 
 static int same_as_row(const struct hf_manifest_row *row, const struct stat *st)
@@ -69,7 +69,7 @@ static int parent_is_old(const struct hf_base *base, const char *path, const str
 	AUTO_FREE char *dir = NULL;
 	const char *slash = strrchr(path, '/');
 
-	if (stamped_before(parent, base->threshold_ns))
+	if (hf_stamped_before(parent, base->threshold_ns))
 		return 1;
 	dir = strndup(path, slash ? (size_t)(slash - path) : 0);
 	return dir && hf_restored_is(base->restored, dir, parent);

@@ -38,6 +38,9 @@ struct hf_base {
  */
 int64_t hf_base_threshold(const struct hf_t0 *t0, const struct hf_t0 *now);
 
+/* Is its ctime below that, on a file system with whole seconds as well? */
+int hf_stamped_before(const struct stat *st, int64_t threshold_ns);
+
 /* 1 the entry at `path` is as it was; 0 it may have changed. */
 int hf_base_same(const struct hf_base *base, const char *path, const struct stat *st);
 

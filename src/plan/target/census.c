@@ -30,7 +30,6 @@
 #define LOOK_DIRS 16 /* how often it looks whether its file is still there */
 #define DEPTH_MAX   400               /* each level has a descriptor */
 #define ARENA       ((size_t)64 << 20) /* names that wait for their turn; only touched pages count */
-#define LISTING     32768
 #define OUT         65536
 
 struct writer {
@@ -42,11 +41,9 @@ struct writer {
 	XXH3_state_t sum;
 	char path[4096];
 	size_t path_len;
-	char *arena;
-	size_t used;
+	struct hf_rows rows;
 	size_t out_len;
 	char out[OUT];
-	char listing[LISTING] __attribute__((aligned(8)));
 };
 
 static void flush(struct writer *w)
@@ -82,46 +79,6 @@ static int is_before(const struct stat *st, int64_t t0_ns)
 	return st->st_ctim.tv_sec * HF_SEC + st->st_ctim.tv_nsec < t0_ns;
 }
 
-/* Packs an entry of a listing onto the arena. */
-static int keep_entry(struct writer *w, const char *entry)
-{
-	const char *name = entry + 19; /* struct linux_dirent64: inode, offset, length, type, name */
-	struct hf_census_entry row = { .type = (uint8_t)entry[18], .name_len = (uint8_t)strlen(name) };
-
-	memcpy(&row.ino, entry, sizeof(row.ino));
-	if (w->used + sizeof(row) + row.name_len > ARENA)
-		return -E2BIG;
-	memcpy(w->arena + w->used, &row, sizeof(row));
-	memcpy(w->arena + w->used + sizeof(row), name, row.name_len);
-	w->used += sizeof(row) + row.name_len;
-	return 0;
-}
-
-/* All entries of a directory onto the arena. Returns how many, or -errno. */
-static int64_t list(struct writer *w, int fd)
-{
-	int64_t count = 0;
-	ssize_t n;
-
-	while ((n = hf_sys.getdents64(fd, w->listing, sizeof(w->listing))) > 0) {
-		for (ssize_t at = 0; at < n;) {
-			const char *entry = w->listing + at;
-			uint16_t len;
-			int r;
-
-			memcpy(&len, entry + 16, sizeof(len));
-			at += len;
-			if (strcmp(entry + 19, ".") == 0 || strcmp(entry + 19, "..") == 0)
-				continue;
-			r = keep_entry(w, entry);
-			if (r < 0)
-				return r;
-			count++;
-		}
-	}
-	return n < 0 ? -errno : count;
-}
-
 static void walk(struct writer *w, int fd, int depth);
 
 static void descend(struct writer *w, int fd, const char *name, size_t len, int depth)
@@ -150,7 +107,7 @@ static void descend(struct writer *w, int fd, const char *name, size_t len, int 
 static void walk(struct writer *w, int fd, int depth)
 {
 	struct stat before, after;
-	size_t start = w->used, end;
+	size_t start = w->rows.used, end;
 	int64_t count;
 
 	/* A plan that was removed needs none. */
@@ -158,12 +115,12 @@ static void walk(struct writer *w, int fd, int depth)
 		w->error = -ENOENT;
 	if (w->error || hf_sys.fstat(fd, &before) < 0)
 		return;
-	count = list(w, fd);
-	end = w->used;
+	count = hf_rows_list(&w->rows, fd);
+	end = w->rows.used;
 	if (count < 0 || w->head.n_entries + (uint64_t)count > w->max_entries ||
 	    hf_sys.fstat(fd, &after) < 0) {
 		w->head.partial = 1;
-		w->used = start;
+		w->rows.used = start;
 		return;
 	}
 	w->head.n_entries += (uint64_t)count;
@@ -176,18 +133,18 @@ static void walk(struct writer *w, int fd, int depth)
 
 		put(w, &dir, sizeof(dir));
 		put(w, w->path, w->path_len);
-		put(w, w->arena + start, end - start);
+		put(w, w->rows.at + start, end - start);
 		w->head.n_dirs++;
 	}
 	for (size_t at = start; at < end;) {
-		struct hf_census_entry row;
+		struct hf_row row;
 
-		memcpy(&row, w->arena + at, sizeof(row));
+		memcpy(&row, w->rows.at + at, sizeof(row));
 		if (row.type == DT_DIR)
-			descend(w, fd, w->arena + at + sizeof(row), row.name_len, depth);
+			descend(w, fd, w->rows.at + at + sizeof(row), row.name_len, depth);
 		at += sizeof(row) + row.name_len;
 	}
-	w->used = start;
+	w->rows.used = start;
 }
 
 /* Makes the file under its other name, locked as long as it is written. */
@@ -214,7 +171,8 @@ static int take(int target_fd, int sandbox_fd, int file, const struct hf_t0 *t0,
 	w->fd = file;
 	w->t0_ns = t0->real_ns;
 	w->max_entries = max;
-	w->arena = (char *)(w + 1);
+	w->rows.at = (char *)(w + 1);
+	w->rows.room = ARENA;
 	memcpy(w->head.magic, "hfcensus", sizeof(w->head.magic));
 	w->head.version = 1;
 	w->head.t0_ns = t0->real_ns;

@@ -8,7 +8,7 @@
  *
  * File, native byte order: struct hf_census_head; then for each directory a struct
  * hf_census_dir, its path (relative to the target, "" for itself) and its entries, each a struct
- * hf_census_entry and the name. All are packed, without NULs. The head's sum is XXH3-64 of all
+ * hf_row and the name. All are packed, without NULs. The head's sum is XXH3-64 of all
  * behind the head. It is written to "census.new" (which its writer has flocked) and renamed.
  */
 #ifndef PLAN_TARGET_CENSUS_H
@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "hf/plan/registry/registry.h"
+#include "hf/plan/tree/rows.h"
 
 #define HF_CENSUS     "census"
 #define HF_CENSUS_NEW "census.new"
@@ -39,12 +40,6 @@ struct hf_census_dir {
 	uint32_t bytes; /* of all its entries */
 	uint16_t path_len;
 	uint16_t zero;
-} __attribute__((packed));
-
-struct hf_census_entry {
-	uint64_t ino;
-	uint8_t type; /* DT_ */
-	uint8_t name_len;
 } __attribute__((packed));
 
 struct hf_census; /* a census that was read */
@@ -76,8 +71,8 @@ const struct hf_census_dir *hf_census_find(const struct hf_census *census, const
 					   size_t len);
 
 /* The entry `name` of that directory, or NULL: it had none of that name at T0. */
-const struct hf_census_entry *hf_census_entry(const struct hf_census *census,
-					      const struct hf_census_dir *dir, const char *name);
+const struct hf_row *hf_census_entry(const struct hf_census *census,
+					const struct hf_census_dir *dir, const char *name);
 
 /*
  * Starts taking the census of a target that was opened before, in a process that belongs to

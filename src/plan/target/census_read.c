@@ -53,7 +53,7 @@ static int check_entries(const char *at, const struct hf_census_dir *dir)
 	uint32_t n = 0;
 
 	while (left > 0) {
-		struct hf_census_entry row;
+		struct hf_row row;
 
 		if (left < sizeof(row))
 			return 0;
@@ -182,15 +182,15 @@ const struct hf_census_dir *hf_census_find(const struct hf_census *census, const
 	return NULL;
 }
 
-const struct hf_census_entry *hf_census_entry(const struct hf_census *census,
-					      const struct hf_census_dir *dir, const char *name)
+const struct hf_row *hf_census_entry(const struct hf_census *census,
+					const struct hf_census_dir *dir, const char *name)
 {
 	const char *at = path_of(dir) + dir->path_len, *end = at + dir->bytes;
 	size_t len = strlen(name);
 
 	(void)census;
 	while (at < end) {
-		const struct hf_census_entry *row = (const void *)at;
+		const struct hf_row *row = (const void *)at;
 
 		if (row->name_len == len && memcmp(row + 1, name, len) == 0)
 			return row;

@@ -110,7 +110,7 @@ int hf_land_find_dirs(const char *dir, struct hf_land_place *ret, struct hf_err 
 /* -- where HEAD is, and what is not committed ------------------------------------------------ */
 
 static const char *const status_words[] = { "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames",
-					    "--untracked-files=normal", "--ignore-submodules=all", NULL };
+					    "--untracked-files=all", "--ignored=matching", "--ignore-submodules=all", NULL };
 
 /* What "git status" says of HEAD: "# branch.oid OID", "# branch.head NAME", each with a NUL. */
 #define OID_IS  "# branch.oid "
@@ -127,7 +127,7 @@ static void read_status(const struct hf_buf *out, struct hf_land_search *search,
 			hf_copy_text(place->base, sizeof(place->base), at + strlen(OID_IS));
 		else if (strncmp(at, HEAD_IS, strlen(HEAD_IS)) == 0 && strcmp(at + strlen(HEAD_IS), "(detached)") != 0)
 			*ret_head = at + strlen(HEAD_IS);
-		place->n_dirty += at[0] != '#';
+		place->n_dirty += at[0] != '#' && at[0] != '!';
 		search->n_untracked += at[0] == '?';
 	}
 }
@@ -163,7 +163,29 @@ static int take_branch(const char *branch, const char *head, struct hf_land_plac
 void hf_land_search_done(struct hf_land_search *search)
 {
 	hf_git_beside_done(&search->status);
+	hf_remembered_free(search->remembered);
+	hf_remember_done(&search->remember);
 	hf_land_place_done(&search->place);
+}
+
+static int ask_git(struct hf_land_search *search, struct hf_err *err)
+{
+	return hf_git_beside_start(&search->status, search->place.top, status_words, err);
+}
+
+/* Looks whether what is remembered still holds, or asks git. The moment comes first, so that git's answer can be remembered. */
+static int begin_status(int known, struct hf_land_search *search, struct hf_err *err)
+{
+	struct hf_remember *remember = &search->remember;
+	int r = known < 0 ? -ENOENT : hf_moment_take(&search->place, &remember->moment);
+
+	if (r == 1) {
+		remember->top = strdup(search->place.top);
+		remember->dirfd = remember->top ? fcntl(known, F_DUPFD_CLOEXEC, 3) : -1;
+	}
+	if (r >= 0 && hf_remembered_open(known, search->place.top, &remember->moment, &search->remembered))
+		return 0;
+	return ask_git(search, err);
 }
 
 /* By the files alone: 1; 0: git has to be asked; or an error. */
@@ -217,7 +239,7 @@ int hf_land_search_begin(int known, const char *dir, const char *branch, struct 
 	if (r == 0)
 		r = find_by_git(real, branch, &search, err);
 	else if (r == 1)
-		r = hf_git_beside_start(&search.status, search.place.top, status_words, err);
+		r = begin_status(known, &search, err);
 	if (r < 0)
 		return r;
 	*ret = search;
@@ -227,18 +249,28 @@ int hf_land_search_begin(int known, const char *dir, const char *branch, struct 
 
 int hf_land_search_end(struct hf_land_search *search, struct hf_err *err)
 {
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
+	struct hf_buf *out = &search->remember.said;
+	struct hf_dirty dirty;
 	const char *head;
-	int r;
+	int r = 0;
 
-	if (search->status.child.pid == 0)
+	if (search->remembered && hf_remembered_end(search->remembered, &dirty)) {
+		search->place.n_dirty = (size_t)dirty.n;
+		search->n_untracked = (size_t)dirty.untracked;
+		hf_remember_done(&search->remember);
 		return 0;
-	r = hf_git_beside_end(&search->status, &out, &said, err);
+	}
+	if (search->remembered)
+		r = ask_git(search, err);
+	if (r < 0 || search->status.child.pid == 0)
+		return r;
+	r = hf_git_beside_end(&search->status, out, &said, err);
 	hf_git_beside_done(&search->status);
 	if (r != 0)
 		return r < 0 ? r : hf_git_failed(&said, search->place.top, "status", err);
-	read_status(&out, search, &head);
+	read_status(out, search, &head);
+	search->remember.dirty = (struct hf_dirty){ search->place.n_dirty, search->n_untracked };
 	return 0;
 }
 

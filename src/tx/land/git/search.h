@@ -5,24 +5,27 @@
  *     ... sandboxes are made ...
  *     r = hf_land_search_end(&search, err);                             and that
  *
- * What is dirty is told by one `git status`, which looks at each file of the work tree: it is most of the time that a landing takes to begin over a large
- * one, and runs meanwhile. The rest is read from the repository's files where those are certain.
+ * What is dirty is remembered from an earlier search, if nothing has changed since (status/remembered.h), which threads find out meanwhile; else one
+ * `git status` tells it, which runs meanwhile. Both look at each file of the work tree. The rest is read from the repository's files where those are certain.
  */
 #ifndef TX_LAND_GIT_SEARCH_H
 #define TX_LAND_GIT_SEARCH_H
 
 #include "hf/tx/land/git/beside.h"
+#include "hf/tx/land/status/remembered.h"
 #include "holdfast/land.h"
 
 struct hf_land_search {
 	struct hf_land_place place;
 	size_t n_untracked; /* of place.n_dirty */
 	struct hf_git_beside status;
+	struct hf_remembered *remembered; /* NULL: nothing is */
+	struct hf_remember remember;      /* after the end: what git said, to be remembered; dirfd -1: nothing is */
 };
 
-#define HF_LAND_SEARCH_INIT { .status = HF_GIT_BESIDE_INIT }
+#define HF_LAND_SEARCH_INIT { .status = HF_GIT_BESIDE_INIT, .remember = HF_REMEMBER_INIT }
 
-/* As hf_land_find: 1, 0 or an error. `known`: of hf_git_version. */
+/* As hf_land_find: 1, 0 or an error. `known`: of hf_git_version; it also has what is remembered. -1: nothing is. */
 int hf_land_search_begin(int known, const char *dir, const char *branch, struct hf_land_search *ret, struct hf_err *err);
 
 /* Fills in place.n_dirty. 0 or an error. */
