@@ -195,19 +195,23 @@ enum hf_land_flags {
 /* What is to be said of a landing while it goes on. */
 typedef void hf_land_step_fn(void *arg, enum hf_land_state step, const char *text);
 
+/*
+ * merge, verify, verify_ns, message, also, dir and env are part of the candidate: what is 0 or NULL here is as in the try before, or as in the run that made it
+ * (tx.h). So are the limits of a run that was confined (HF_TX_READONLY_REST, HF_TX_NO_NETWORK): its candidate is never verified without them.
+ */
 struct hf_land_opts {
 	size_t size; /* sizeof(struct hf_land_opts) */
 	unsigned flags;      /* enum hf_land_flags */
 	enum hf_land_merge merge;
-	const char *verify;  /* run by sh -c, in the sandbox, at the top of the work tree; NULL: none */
+	const char *verify;  /* run by sh -c, in the sandbox; "": none */
 	int64_t verify_ns;   /* 0: HF_LAND_VERIFY_NS */
-	const char *message; /* of the commit of what the agent left uncommitted; NULL: made from the name */
+	const char *message; /* of the commit of what the agent left uncommitted; by default made from the name */
 	const char *session; /* a lock whose token must be current when the branch moves (L5); NULL: none */
 	uint64_t token;
 	/*
 	 * NULL-ended globs, at most HF_LAND_ALSO_MAX: files that git ignores and the agent made or changed are committed with the
 	 * rest when one matches their path from the top, as in .gitignore ("dist" with all in it, "dist/x*"). Where the
-	 * work tree has such a file with other content, that is a conflict `dirty`. NULL: none.
+	 * work tree has such a file with other content, that is a conflict `dirty`.
 	 */
 	const char *const *also;
 	/*
@@ -225,6 +229,8 @@ struct hf_land_opts {
 	 */
 	int (*alive)(void *arg);
 	void *arg;
+	const char *dir;        /* where the verifier runs, absolute; by default the top of the work tree */
+	const char *const *env; /* NULL-ended "K=V" for the verifier, besides the caller's environment */
 };
 
 struct hf_land_path {

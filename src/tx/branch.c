@@ -89,8 +89,11 @@ static int open_landings(struct hf_tx *tx, struct hf_landings **ret, struct hf_e
 	return hf_landings_open(tx->state, tx->journal, tx->plans, ret, err);
 }
 
+static struct hf_land_opts land_opts(const struct hf_tx *tx);
+
 static int begin(struct hf_tx *tx, struct hf_landings *landings, struct hf_err *err)
 {
+	struct hf_land_opts terms = land_opts(tx);
 	const char *branch = tx->o.land && strcmp(tx->o.land, HF_TX_LAND_HEAD) != 0 ? tx->o.land : NULL;
 	struct hf_land_search *search = &tx->search;
 	int r = hf_land_search_begin(landings->dirfd, tx->o.dirs[0], branch, search, err);
@@ -107,7 +110,7 @@ static int begin(struct hf_tx *tx, struct hf_landings *landings, struct hf_err *
 		hf_tx_say(tx, "the change lands on %s; --land off commits plain files", tx->branch);
 	if (search->place.moved_up)
 		hf_tx_say(tx, "the sandbox holds the whole work tree, %s", search->place.top);
-	return hf_land_begin_pinned(landings, tx->name, tx->plan, &search->place, err);
+	return hf_land_begin_pinned(landings, tx->name, tx->plan, &search->place, &terms, err);
 }
 
 int hf_tx_branch_begin(struct hf_tx *tx, struct hf_err *err)
@@ -135,27 +138,58 @@ int hf_tx_branch_ready(struct hf_tx *tx, struct hf_err *err)
 	AUTO(hf_land_search_done) struct hf_land_search search = tx->search;
 	const struct hf_land_place *place = &search.place;
 	struct hf_landings *landings = NULL;
-	int r;
+	int r, has_moved;
 
 	tx->search = (struct hf_land_search)HF_LAND_SEARCH_INIT;
 	r = hf_land_search_end(&search, err);
 	if (r < 0)
 		return r;
+	has_moved = hf_land_search_has_moved(&search);
 	/* Once the command runs, there is time to remember what git said. */
 	tx->search.remember = search.remember;
 	search.remember = (struct hf_remember)HF_REMEMBER_INIT;
-	if (place->n_dirty == 0)
+	if (place->n_dirty == 0 && !has_moved)
 		return 0;
-	hf_tx_say(tx, "%zu uncommitted path%s in the work tree: %s", place->n_dirty, place->n_dirty == 1 ? "" : "s",
-		  tx->o.base == HF_LAND_BASE_HEAD ? "not seen by the command (--base worktree shows them)"
-						  : "seen by the command, and landing with its work if it commits them");
+	if (place->n_dirty > 0)
+		hf_tx_say(tx, "%zu uncommitted path%s in the work tree: %s", place->n_dirty, place->n_dirty == 1 ? "" : "s",
+			  tx->o.base == HF_LAND_BASE_HEAD ? "not seen by the command (--base worktree shows them)"
+							  : "seen by the command, and landing with its work if it commits them");
 	if (tx->o.base != HF_LAND_BASE_HEAD)
 		return 0;
 	r = open_landings(tx, &landings, err);
 	if (r == 0)
-		r = hf_land_restore(landings, tx->plan, place, place->n_dirty > search.n_untracked, search.n_untracked > 0, err);
+		r = hf_land_restore(landings, tx->plan, place, has_moved || place->n_dirty > search.n_untracked,
+				    has_moved || search.n_untracked > 0, err);
 	hf_landings_free(landings);
 	return r;
+}
+
+/* Those of the candidate that the run before left; 0 also when there is none. */
+static int with_candidate(struct hf_tx *tx, int (*act)(struct hf_landings *landings, const char *name, struct hf_err *err), struct hf_err *err)
+{
+	struct hf_landings *landings = NULL;
+	int r = hf_landings_open(tx->state, tx->journal, tx->plans, &landings, err);
+
+	if (r == 0)
+		r = act(landings, tx->name, err);
+	hf_landings_free(landings);
+	return r;
+}
+
+int hf_tx_branch_reopen(struct hf_tx *tx, struct hf_err *err)
+{
+	return tx->lands ? with_candidate(tx, hf_land_reopen, err) : 0;
+}
+
+int hf_tx_branch_may_begin(struct hf_tx *tx, struct hf_err *err)
+{
+	return with_candidate(tx, hf_land_may_begin, err);
+}
+
+void hf_tx_branch_refused(struct hf_tx *tx)
+{
+	if (tx->lands && tx->verify)
+		(void)!with_candidate(tx, hf_land_note_after, NULL);
 }
 
 int hf_tx_branch_remember(struct hf_tx *tx, pid_t *ret_child)
@@ -221,17 +255,22 @@ static enum hf_tx_step judge(struct hf_tx *tx, const struct hf_land_report *land
 	return landed->state == HF_LAND_CONFLICT ? HF_TX_STEP_FAILED : HF_TX_STEP_REFUSED;
 }
 
+/* Complete, since those of a run are: what was given to a run before it does not count. */
 static struct hf_land_opts land_opts(const struct hf_tx *tx)
 {
+	static const char *const none[] = { NULL };
+
 	return (struct hf_land_opts){ .size = sizeof(struct hf_land_opts),
 				      .merge = tx->o.land_merge,
-				      .verify = tx->verify,
+				      .verify = tx->verify ? tx->verify : "",
 				      .verify_ns = tx->verify_ns,
-				      .message = tx->o.message,
+				      .message = tx->o.message ? tx->o.message : "",
 				      .speculate = tx->o.speculate,
-				      .also = (const char *const *)tx->o.also,
+				      .also = tx->o.also ? (const char *const *)tx->o.also : none,
 				      .session = tx->name,
 				      .token = tx->token,
+				      .dir = tx->cwd[0] ? tx->cwd : NULL,
+				      .env = tx->env ? (const char *const *)tx->env : none,
 				      .wait_ns = -1 };
 }
 

@@ -19,6 +19,15 @@ int hf_tx_branch_ready(struct hf_tx *tx, struct hf_err *err);
 /* Once it has entered: starts a child that remembers what git said of the work tree (land/status/remembered.h). 1, or 0: there is nothing to remember. */
 int hf_tx_branch_remember(struct hf_tx *tx, pid_t *ret_child);
 
+/* The command goes on in the sandbox that the run before left: that is as the command left it, whatever a verifier did there. */
+int hf_tx_branch_reopen(struct hf_tx *tx, struct hf_err *err);
+
+/* Before anything of the run before is dropped: HF_E_PLAN_STATE, its work is kept as a candidate. */
+int hf_tx_branch_may_begin(struct hf_tx *tx, struct hf_err *err);
+
+/* The attempt failed, and a verifier may have run in its sandbox. */
+void hf_tx_branch_refused(struct hf_tx *tx);
+
 /* After its plan was removed, for which the last of its processes is waited: gives up what the run before left, if it never came so far as to be kept in the repository; or, in a retry, is in conflict. */
 int hf_tx_branch_forget(struct hf_tx *tx, struct hf_err *err);
 

@@ -103,6 +103,7 @@ int hf_tx_make_plan(struct hf_tx *tx, struct hf_err *err)
 		return r;
 	}
 	tx->is_made = 1;
+	tx->has_entered = 0;
 	return 0;
 }
 
@@ -155,11 +156,14 @@ int hf_tx_settle_kept(struct hf_tx *tx, const struct hf_stage_session *session, 
 	if (r <= 0)
 		return r;
 	if (session->resumed && (kept.state == HF_PLAN_ACTIVE || kept.state == HF_PLAN_CREATED)) {
-		tx->is_made = 1;
-		return 0;
+		tx->is_made = tx->has_entered = 1;
+		return hf_tx_branch_reopen(tx, err);
 	}
 	if (session->resumed && kept.dirty)
 		return FAIL(err, HF_E_PLAN_STATE, "plan", tx->plan, "it is %s; see 'holdfast plan show %s'", hf_plan_state_word(kept.state), tx->plan);
+	r = hf_tx_branch_may_begin(tx, err);
+	if (r < 0)
+		return r;
 	if (kept.dirty && is_precious(session->last))
 		return FAIL(err, HF_E_DIRTY, "plan", tx->plan,
 			    "the last run succeeded, and its changes were not committed; see 'holdfast plan diff %s', then 'plan commit', "

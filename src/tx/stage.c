@@ -93,6 +93,9 @@ static int admit(void *arg, const struct hf_stage_session *session, struct hf_er
 	tx->verify = session->o->verify && session->o->verify[0] ? strdup(session->o->verify) : NULL;
 	if (session->o->verify && session->o->verify[0] && !tx->verify)
 		return hf_fail_sys(err, ENOMEM, "memory", tx->name);
+	tx->env = session->o->env;
+	if (!getcwd(tx->cwd, sizeof(tx->cwd)) || tx->cwd[0] != '/')
+		tx->cwd[0] = '\0';
 	tx->token = session->token;
 	tx->retries = tx->o.retry;
 	memcpy(tx->shared->report.plan, tx->plan, sizeof(tx->plan));
@@ -128,7 +131,7 @@ static int make_tried(struct hf_tx *tx, int failure, struct hf_err *err)
 {
 	int r;
 
-	if (failure != HF_E_NO_OVERLAY || tx->is_tried || tx->o.strategy != HF_STRATEGY_AUTO)
+	if (failure != HF_E_NO_OVERLAY || tx->is_tried || tx->has_entered || tx->o.strategy != HF_STRATEGY_AUTO)
 		return 1;
 	tx->is_tried = 1;
 	err->code = 0;
@@ -226,6 +229,7 @@ static int entered(void *arg, pid_t pid, int result, struct hf_tree *tree, struc
 		return 0;
 	r = result < 0 && !fail && pid == 0 ? result : hf_enter_mounted(tx->enter, pid, fail, err);
 	if (r == 0) {
+		tx->has_entered = 1;
 		note_children(tx, tree);
 		tell_special(tx);
 	}
@@ -274,6 +278,7 @@ static int end(void *arg, enum hf_outcome outcome)
 	} else if (tx->shared->report.committed) {
 		tx->drop = !has_changes(&tx->shared->report) || (tx->o.keep != HF_TX_KEEP_ALWAYS && !(tx->o.flags & HF_TX_MERGE));
 	} else {
+		hf_tx_branch_refused(tx);
 		/* One that cannot be looked at is not thrown away. */
 		tx->drop = tx->o.keep == HF_TX_KEEP_NEVER && outcome != HF_OUTCOME_SUCCEEDED;
 		if (!tx->drop)

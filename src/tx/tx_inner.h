@@ -15,6 +15,7 @@
 #ifndef TX_TX_INNER_H
 #define TX_TX_INNER_H
 
+#include <limits.h>
 #include <stdatomic.h>
 
 #include "hf/plan/commit/moved.h"
@@ -64,6 +65,8 @@ struct hf_tx {
 	struct hf_land_search search;   /* what is dirty in the work tree, as long as that is looked for; then what is to be remembered of it */
 	char *verify;                   /* the session's verifier, for a landing; NULL: none */
 	int64_t verify_ns;
+	char cwd[PATH_MAX];             /* of command and verifier; "": it cannot be told */
+	char *const *env;               /* --env of the session; NULL: none */
 	struct hf_verified verified;    /* what the command or the verifier entered last saw, and since when */
 	uint64_t token;
 	uint32_t attempt;
@@ -73,6 +76,7 @@ struct hf_tx {
 	struct hf_plans *plans;
 	struct hf_confine confine;      /* of all that enters, by these plans and those of the landing child */
 	int is_made;                    /* the plan is there for the next attempt */
+	int has_entered;                /* a command worked in the plan, which is not made anew then */
 	int is_tried;                   /* overlay was tried and does not work: a trial decides from now on */
 	int is_told;                    /* what is special about the sandbox was said */
 	int drop;                       /* the plan goes when the outcome is on disk */

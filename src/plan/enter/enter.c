@@ -314,6 +314,11 @@ unsigned hf_enter_flags(const struct hf_enter *enter, char why[HF_PLAN_WHY_MAX])
 	return enter->entered;
 }
 
+void hf_enter_go_to(struct hf_enter *enter, const char *dir)
+{
+	enter->inside.cwd = dir;
+}
+
 void hf_enter_keep_children(struct hf_enter *enter, struct hf_census_children *children)
 {
 	children->n = 0;

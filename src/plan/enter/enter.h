@@ -44,6 +44,9 @@ int hf_enter_mounted(struct hf_enter *enter, pid_t pid, const struct hf_inside_f
 /* In the parent, when the child was reaped: waits for the helper, or settles itself. */
 void hf_enter_end(struct hf_enter *enter);
 
+/* Before the child enters: it goes to that directory (absolute, used until then), and not to the caller's, which may not be there inside. */
+void hf_enter_go_to(struct hf_enter *enter, const char *dir);
+
 /* Processes that take a census, as children of the caller. */
 struct hf_census_children {
 	pid_t pids[HF_PLAN_SANDBOXES_MAX];

@@ -63,6 +63,25 @@ no_plan() { [ -z "$(hf -q plan list --json | jq -r '.plans[].name')" ] || { hf p
     [ "$(events run_committed)" -eq 0 ]
 }
 
+@test "L14: run --in: a command that moves or removes the directory it was started in loses nothing: verified if that can be, else kept" {
+    mkdir T/sub
+    echo 1 >T/sub/f
+    # The verifier has no directory to start in.
+    expect 1 hf run x -C "$PWD/T/sub" --in T --verify true -- sh -c 'cd .. && mv sub moved && echo 2 >moved/g'
+    says "the verifier could not be run"
+    says "plan diff run:x"
+    [ "$(ls -A T | paste -sd' ')" = "a b sub" ]
+    expect 0 hf plan diff run:x
+    says moved
+    expect 0 hf plan commit run:x
+    [ "$(cat T/moved/g)" = 2 ]
+    hf -q plan rm run:x --discard
+    # Without one it is committed.
+    expect 0 hf run x -C "$PWD/T/moved" --in T -- sh -c 'cd .. && rm -r moved && echo 3 >h'
+    [ "$(cat T/h)" = 3 ]
+    [ ! -e T/moved ]
+}
+
 @test "run --in: --keep never drops, always keeps also what was committed, and undo takes that back" {
     expect 3 hf run x --in T --keep never -- sh -c 'echo bad >T/a; exit 3'
     no_plan

@@ -149,7 +149,7 @@ static void only_exit_0_that_nothing_speaks_against_is_a_success_L14(void **stat
 								.cause = (enum hf_cause)cause,
 								.interrupted = interrupted };
 					struct hf_result command = hf_judge_command(&w);
-					struct hf_result verified = hf_judge_verifier(&w);
+					struct hf_result verified = hf_judge_verifier(&w, &(struct hf_err)HF_ERR_INIT);
 					int good = code == CLD_EXITED && status == 0 && cause == HF_CAUSE_NONE &&
 						   !interrupted;
 

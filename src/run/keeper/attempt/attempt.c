@@ -242,7 +242,7 @@ struct hf_result hf_keeper_verify(struct hf_keeper *k)
 	k->record.phase = HF_PHASE_VERIFYING;
 	(void)hf_keeper_note(k);
 	w = hf_keeper_helper(k, k->o.verify, k->o.verify_ns, 1);
-	return hf_judge_verifier(&w);
+	return hf_judge_verifier(&w, &k->stage_err);
 }
 
 /*

@@ -109,18 +109,21 @@ struct hf_result hf_judge_command(const struct hf_watched *w)
 	return result;
 }
 
-struct hf_result hf_judge_verifier(const struct hf_watched *w)
+struct hf_result hf_judge_verifier(const struct hf_watched *w, const struct hf_err *why)
 {
-	char how[48];
+	char how[48], text[HF_ERR_TEXT_MAX];
 
 	describe(w, how, sizeof(how));
 	if (w->cause > HF_CAUSE_IDLE)
 		return hf_judge_command(w);
 	if (w->interrupted)
 		return hf_judge_cause(HF_CAUSE_INTERRUPT, w->interrupted, " while it was verified");
-	if (w->code == 0)
+	if (w->code == 0) {
+		if (why->code)
+			(void)hf_err_format(why, text, sizeof(text));
 		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, 1, "the verifier could not be run: %s",
-				      strerrordesc_np(w->status));
+				      why->code ? text : strerrordesc_np(w->status));
+	}
 	if (w->cause != HF_CAUSE_NONE)
 		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, 1, "the verifier did not end in time");
 	if (w->code != CLD_EXITED || w->status != 0)

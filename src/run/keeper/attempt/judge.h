@@ -35,8 +35,8 @@ struct hf_result hf_judge_cause(enum hf_cause cause, int interrupted, const char
 
 struct hf_result hf_judge_command(const struct hf_watched *watched);
 
-/* Of a command that succeeded. */
-struct hf_result hf_judge_verifier(const struct hf_watched *watched);
+/* Of a command that succeeded. `why` (code 0: nothing) is what the stage said if it could not be run. */
+struct hf_result hf_judge_verifier(const struct hf_watched *watched, const struct hf_err *why);
 
 /* It never ran. `ours`: the error was not the command's exec. `why` (code 0: nothing) is what the stage said of it. */
 struct hf_result hf_judge_not_started(const char *word, int error, int ours, const struct hf_err *why);

@@ -34,6 +34,9 @@ static _Noreturn void land_main(struct hf_keeper *k, void (*act)(void *arg), pid
 	(void)prctl(PR_SET_NAME, "hf-landing");
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	/* What it starts has the variables of the command: a verifier above all. */
+	if (k->envp)
+		environ = k->envp;
 	if (hf_sys.read(go, &byte, 1) == 1)
 		act(k->stage->arg);
 	_exit(0);

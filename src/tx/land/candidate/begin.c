@@ -63,8 +63,7 @@ int hf_land_restore(struct hf_landings *landings, const char *plan, const struct
 	return r > 0 ? hf_git_failed(&said, place->top, "reset", err) : r;
 }
 
-/* May a candidate of that name begin? */
-static int check_old(struct hf_landings *landings, const char *name, struct hf_err *err)
+int hf_land_may_begin(struct hf_landings *landings, const char *name, struct hf_err *err)
 {
 	AUTO(hf_landing_done) struct hf_landing old = { 0 };
 	struct hf_err why = HF_ERR_INIT;
@@ -85,7 +84,8 @@ static int check_old(struct hf_landings *landings, const char *name, struct hf_e
 	return 0;
 }
 
-int hf_land_begin_pinned(struct hf_landings *landings, const char *name, const char *plan, const struct hf_land_place *place, struct hf_err *err)
+int hf_land_begin_pinned(struct hf_landings *landings, const char *name, const char *plan, const struct hf_land_place *place,
+			 const struct hf_land_opts *opts, struct hf_err *err)
 {
 	AUTO(hf_landing_done) struct hf_landing landing = { 0 };
 	AUTO(hf_land_unlock) struct hf_lock *lock = NULL;
@@ -97,13 +97,24 @@ int hf_land_begin_pinned(struct hf_landings *landings, const char *name, const c
 	hf_land_lock_name(name, lock_name);
 	r = hf_land_lock(landings, lock_name, NULL, &lock, err);
 	if (r == 0)
-		r = check_old(landings, name, err);
+		r = hf_land_may_begin(landings, name, err);
 	if (r == 0)
 		r = hf_land_new_record(name, plan, place, &landing, err);
+	if (r == 0 && opts)
+		r = hf_landing_take_terms(&landing, opts, landings->plans, err);
 	if (r == 0)
 		r = hf_land_pin(landings, &landing, place, err);
 	/* Not synced: the last process that leaves the sandbox syncs its work, and this with it. Before that there is none. */
 	return r < 0 ? r : hf_landing_note(landings, &landing, err);
+}
+
+/* Does the index that was pinned differ from HEAD? A user's git may have changed it after it was found to be clean. 1, 0 or an error. */
+static int is_staged(struct hf_landings *landings, const char *plan, const struct hf_land_place *place, struct hf_err *err)
+{
+	struct hf_git git = { .plans = landings->plans, .plan = plan, .dir = place->top };
+	int r = hf_git(&git, err, "diff-index", "--cached", "--quiet", "HEAD", "--", NULL);
+
+	return r < 0 ? r : r != 0;
 }
 
 int hf_land_begin(struct hf_landings *landings, const char *name, const char *plan, const struct hf_land_place *place,
@@ -113,8 +124,9 @@ int hf_land_begin(struct hf_landings *landings, const char *name, const char *pl
 
 	if (!landings || !name || !plan || !place || !place->top)
 		return FAIL(err, -EINVAL, "arguments", "hf_land_begin", "NULL");
-	r = hf_land_begin_pinned(landings, name, plan, place, err);
-	if (r == 0 && base == HF_LAND_BASE_HEAD && place->n_dirty > 0)
-		r = hf_land_restore(landings, plan, place, 1, 1, err);
-	return r;
+	r = hf_land_begin_pinned(landings, name, plan, place, NULL, err);
+	if (r < 0 || base != HF_LAND_BASE_HEAD)
+		return r;
+	r = place->n_dirty > 0 ? 1 : is_staged(landings, plan, place, err);
+	return r > 0 ? hf_land_restore(landings, plan, place, 1, 1, err) : r;
 }

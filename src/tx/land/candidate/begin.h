@@ -10,8 +10,9 @@
  */
 int hf_land_pin(struct hf_landings *landings, struct hf_landing *landing, const struct hf_land_place *place, struct hf_err *err);
 
-/* hf_land_begin but for what is dirty. */
-int hf_land_begin_pinned(struct hf_landings *landings, const char *name, const char *plan, const struct hf_land_place *place, struct hf_err *err);
+/* hf_land_begin but for what is dirty. `opts`: the terms on which it is to land; NULL: none yet. */
+int hf_land_begin_pinned(struct hf_landings *landings, const char *name, const char *plan, const struct hf_land_place *place,
+			 const struct hf_land_opts *opts, struct hf_err *err);
 
 /* In the sandbox: the files that a user changed are as they are committed (is_changed), new ones are gone (has_untracked). */
 int hf_land_restore(struct hf_landings *landings, const char *plan, const struct hf_land_place *place, int is_changed, int has_untracked,

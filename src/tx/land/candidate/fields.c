@@ -41,14 +41,16 @@ static const struct {
 	{ "top", AT(top) },         { "git_dir", AT(git_dir) }, { "common", AT(common) },
 	{ "branch", AT(branch) },   { "plan", AT(plan) },       { "session", AT(session) },
 	{ "verify", AT(verify) },   { "message", AT(message) }, { "text", AT(text) },
-	{ "checkout", AT(checkout) },
+	{ "checkout", AT(checkout) }, { "dir", AT(dir) },
+}, lists[] = {
+	{ "also", AT(also) }, { "env", AT(env) }, { "write", AT(write) },
 }, oids[] = {
 	{ "base", AT(base) }, { "tip", AT(tip) }, { "from", AT(from) }, { "commit", AT(commit) },
 	{ "forecast", AT(forecast) },
-	{ "sealed", AT(sealed) },
+	{ "sealed", AT(sealed) }, { "unsealed", AT(unsealed) }, { "after", AT(after) },
 }, numbers[] = {
 	{ "verify_limit_ns", AT(verify_limit_ns) }, { "verify_ns", AT(verify_ns) },
-	{ "since", AT(since) }, { "changed", AT(changed) },
+	{ "since", AT(since) }, { "changed", AT(changed) }, { "confine", AT(confine) },
 }, bits[] = {
 	{ "token", AT(token) }, { "dev", AT(dev) }, { "ino", AT(ino) },
 };
@@ -64,6 +66,8 @@ void hf_landing_done(struct hf_landing *landing)
 {
 	EACH(i, texts)
 		hf_auto_free(field(landing, texts[i].at));
+	EACH(i, lists)
+		hf_landing_free_list(field(landing, lists[i].at));
 	hf_land_paths_done(&landing->paths);
 	hf_land_paths_done(&landing->outside);
 }
@@ -133,6 +137,18 @@ static json_t *encode_paths(const struct hf_land_paths *paths)
 	return list;
 }
 
+static json_t *encode_list(char *const *list)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; array && list && list[i]; i++)
+		if (json_array_append_new(array, packed(list[i])) < 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
 json_t *hf_landing_encode(struct hf_landing *landing)
 {
 	json_t *root = json_object();
@@ -148,6 +164,8 @@ json_t *hf_landing_encode(struct hf_landing *landing)
 	SET("files", json_integer(landing->files));
 	EACH(i, texts)
 		SET(texts[i].key, packed(*(char **)field(landing, texts[i].at)));
+	EACH(i, lists)
+		SET(lists[i].key, encode_list(*(char ***)field(landing, lists[i].at)));
 	EACH(i, oids)
 		SET(oids[i].key, json_string(field(landing, oids[i].at)));
 	EACH(i, numbers)
@@ -237,12 +255,28 @@ static const char *decode_paths(const json_t *list, struct hf_land_paths *ret)
 	return NULL;
 }
 
+/* A record of an older build has none. */
+static const char *decode_list(const json_t *array, char ***ret)
+{
+	size_t i, n = json_array_size(array);
+	json_t *row;
+
+	hf_landing_free_list(ret);
+	if (n == 0)
+		return NULL;
+	*ret = calloc(n + 1, sizeof(**ret));
+	json_array_foreach(array, i, row)
+		if (!*ret || !((*ret)[i] = unpacked(row)))
+			return "a list of it has the wrong form";
+	return NULL;
+}
+
 const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 {
 	AUTO_FREE char *name = unpacked(json_object_get(root, "name"));
 	int state = word_in(root, "state", HF_LAND_WORKING, HF_LAND_DROPPED, state_word);
 	int merge = word_in(root, "merge", HF_LAND_REBASE, HF_LAND_FF_ONLY, merge_word);
-	const char *why;
+	const char *why = NULL;
 
 	if (json_integer_value(json_object_get(root, "v")) != 1)
 		return "not of a version that is known";
@@ -258,16 +292,23 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 	EACH(i, texts) {
 		char **at = field(ret, texts[i].at);
 
+		/* A record of an older build has none. */
+		if (texts[i].at == AT(dir) && !json_object_get(root, "dir"))
+			continue;
 		free(*at);
 		*at = unpacked(json_object_get(root, texts[i].key));
 		if (!*at)
 			return "one of its texts is missing";
 	}
+	EACH(i, lists)
+		why = why ? why : decode_list(json_object_get(root, lists[i].key), field(ret, lists[i].at));
+	if (why)
+		return why;
 	EACH(i, oids) {
 		const char *text = json_string_value(json_object_get(root, oids[i].key));
 
 		/* A record of an older build has none. */
-		if (!text && (oids[i].at == AT(forecast) || oids[i].at == AT(sealed)))
+		if (!text && (oids[i].at == AT(forecast) || oids[i].at == AT(sealed) || oids[i].at == AT(unsealed) || oids[i].at == AT(after)))
 			text = "";
 		if (!text || (text[0] && !hf_git_is_oid(text)))
 			return "one of its object names has the wrong form";
@@ -282,7 +323,7 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 			return "one of its numbers has the wrong form";
 	}
 	if (strncmp(ret->branch, "refs/heads/", 11) != 0 || ret->top[0] != '/' || ret->common[0] != '/' ||
-	    ret->git_dir[0] != '/' || (ret->checkout[0] && ret->checkout[0] != '/'))
+	    ret->git_dir[0] != '/' || (ret->checkout[0] && ret->checkout[0] != '/') || (ret->dir[0] && ret->dir[0] != '/'))
 		return "one of its paths or its branch has the wrong form";
 	why = decode_paths(json_object_get(root, "paths"), &ret->paths);
 	return why ? why : decode_paths(json_object_get(root, "outside"), &ret->outside);

@@ -6,6 +6,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/plan/enter/confine.h"
 #include "hf/sys/io.h"
 #include "hf/tx/land/git/git.h"
 #include "hf/tx/land/git/refs.h"
@@ -63,19 +64,7 @@ static int open_record(struct hf_land_work *work, const char *name, struct hf_er
 		return r;
 	if (is_over(landing))
 		return FAIL(err, HF_E_FINISHED, "land", name, "it is %s", hf_land_state_word(landing->state));
-	if (opts->merge != HF_LAND_REBASE)
-		landing->merge = opts->merge;
-	if (opts->token)
-		landing->token = opts->token;
-	if (opts->verify_ns > 0)
-		landing->verify_limit_ns = opts->verify_ns;
-	if (landing->verify_limit_ns <= 0)
-		landing->verify_limit_ns = HF_LAND_VERIFY_NS;
-	if ((opts->verify && hf_landing_set(&landing->verify, opts->verify) < 0) ||
-	    (opts->message && hf_landing_set(&landing->message, opts->message) < 0) ||
-	    (opts->session && hf_landing_set(&landing->session, opts->session) < 0))
-		return hf_fail_sys(err, ENOMEM, "memory", name);
-	return 0;
+	return hf_landing_take_terms(landing, opts, work->landings->plans, err);
 }
 
 /* -- the end ------------------------------------------------------------------------------- */
@@ -293,6 +282,21 @@ static int land(struct hf_land_work *work, struct hf_err *err)
 	return r < 0 ? r : land_on_branch(work, &forecast, err);
 }
 
+/* What its run was not allowed, its verifier is not allowed later either. */
+static int land_confined(struct hf_land_work *work, struct hf_err *err)
+{
+	struct hf_plans *plans = work->landings->plans;
+	const struct hf_confine *given = plans->confine;
+	struct hf_confine confine = { .flags = (unsigned)work->landing.confine, .write = work->landing.write };
+	int r;
+
+	if (!given && confine.flags)
+		hf_plans_confine(plans, &confine);
+	r = land(work, err);
+	plans->confine = given;
+	return r;
+}
+
 int hf_land_seal(struct hf_landings *landings, const char *name, const struct hf_land_opts *opts, struct hf_land_report *ret_report,
 		 struct hf_err *err)
 {
@@ -356,9 +360,6 @@ int hf_land(struct hf_landings *landings, const char *name, const struct hf_land
 	if (!landings || !name || !ret_report || work.opts->size != sizeof(*opts))
 		return FAIL(err, -EINVAL, "arguments", "hf_land", "landings, a name, a report and the size of the options are needed");
 	*ret_report = (struct hf_land_report){ .verify_ns = -1 };
-	for (size_t i = 0; work.opts->also && work.opts->also[i]; i++)
-		if (i == HF_LAND_ALSO_MAX || !work.opts->also[i][0])
-			return FAIL(err, -EINVAL, "arguments", name, "at most %d globs of ignored files, and none that is empty", HF_LAND_ALSO_MAX);
 	r = hf_name_key(name, strlen(name), key, err);
 	if (r >= 0)
 		r = hf_git_version(landings->dirfd, err);
@@ -369,7 +370,7 @@ int hf_land(struct hf_landings *landings, const char *name, const struct hf_land
 	if (r == 0)
 		r = open_record(&work, name, err);
 	if (r == 0)
-		r = land(&work, err);
+		r = land_confined(&work, err);
 	if (r < 0)
 		return hf_err_wrap(err, r, "candidate", name);
 	tell_end(&work);

@@ -47,9 +47,14 @@ struct hf_landing {
 	char *branch;  /* "refs/heads/main" */
 	char *plan, *session, *verify, *message, *text;
 	char *checkout; /* LANDING: the work tree that has the branch checked out; "": none */
+	char *dir;      /* where the verifier runs; "": top */
+	char **also, **env, **write; /* NULL-ended, or NULL: as in hf_land_opts; and of `confine` */
+	int64_t confine; /* enum hf_confine_flags of the run that it is the work of */
 	char base[HF_LAND_OID_MAX], tip[HF_LAND_OID_MAX];
 	char from[HF_LAND_OID_MAX], commit[HF_LAND_OID_MAX]; /* LANDING: the branch moves from, to */
 	char sealed[HF_LAND_OID_MAX]; /* HEAD of the sandbox before a verifier ran there: what it wrote beside that does not land; "": none did */
+	char unsealed[HF_LAND_OID_MAX]; /* where HEAD was before what the agent left was committed for that; "": it had left nothing */
+	char after[HF_LAND_OID_MAX];  /* HEAD after that verifier, if it said no */
 	char forecast[HF_LAND_OID_MAX]; /* QUEUED: what it will be if those before it land; "": not known */
 	struct hf_forecast_result *forecasted; /* not NULL: this is a forecast; its states go there, and not on disk */
 	uint64_t token, dev, ino;
@@ -150,8 +155,27 @@ int hf_land_nothing(struct hf_landings *landings, const char *name, const struct
 int hf_land_seal(struct hf_landings *landings, const char *name, const struct hf_land_opts *opts, struct hf_land_report *ret_report,
 		 struct hf_err *err);
 
-/* Its step, as those above. collect.c */
+/* Its step, as those above. seal.c */
 int hf_land_seal_work(struct hf_land_work *work, struct hf_err *err);
+
+/* The verifier in the agent's sandbox said no, or was ended: notes where HEAD is, so that a commit that it made is not taken for the agent's. */
+int hf_land_note_after(struct hf_landings *landings, const char *name, struct hf_err *err);
+
+/*
+ * The agent goes on in its sandbox: what a verifier wrote there is gone, what the agent had left uncommitted is uncommitted again, and the candidate is WORKING.
+ * 0, also when there is no such candidate.
+ */
+int hf_land_reopen(struct hf_landings *landings, const char *name, struct hf_err *err);
+
+/* May a candidate of that name begin? HF_E_PLAN_STATE: there is one whose work is kept. begin.c */
+int hf_land_may_begin(struct hf_landings *landings, const char *name, struct hf_err *err);
+
+/* What the options say becomes part of the candidate, and the limits of these plans as well. -EINVAL, -ENOMEM. terms.c */
+int hf_landing_take_terms(struct hf_landing *landing, const struct hf_land_opts *opts, const struct hf_plans *plans, struct hf_err *err);
+
+/* A list of texts, copied; NULL when it is empty. -ENOMEM. */
+int hf_landing_set_list(char ***list, const char *const *value);
+void hf_landing_free_list(char ***list);
 int hf_land_verify(struct hf_land_work *work, struct hf_err *err);
 
 /* Moves the branch from `head` to `commit`. -EAGAIN: the branch is no longer at `head`. */

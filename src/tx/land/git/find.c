@@ -168,6 +168,14 @@ void hf_land_search_done(struct hf_land_search *search)
 	hf_land_place_done(&search->place);
 }
 
+static int take_moment(struct hf_land_search *search)
+{
+	int r = hf_moment_take(&search->place, &search->remember.moment);
+
+	search->has_moment = r >= 0;
+	return r;
+}
+
 static int ask_git(struct hf_land_search *search, struct hf_err *err)
 {
 	return hf_git_beside_start(&search->status, search->place.top, status_words, err);
@@ -177,13 +185,13 @@ static int ask_git(struct hf_land_search *search, struct hf_err *err)
 static int begin_status(int known, struct hf_land_search *search, struct hf_err *err)
 {
 	struct hf_remember *remember = &search->remember;
-	int r = known < 0 ? -ENOENT : hf_moment_take(&search->place, &remember->moment);
+	int r = take_moment(search);
 
-	if (r == 1) {
+	if (known >= 0 && r == 1) {
 		remember->top = strdup(search->place.top);
 		remember->dirfd = remember->top ? fcntl(known, F_DUPFD_CLOEXEC, 3) : -1;
 	}
-	if (r >= 0 && hf_remembered_open(known, search->place.top, &remember->moment, &search->remembered))
+	if (known >= 0 && r >= 0 && hf_remembered_open(known, search->place.top, &remember->moment, &search->remembered))
 		return 0;
 	return ask_git(search, err);
 }
@@ -215,6 +223,7 @@ static int find_by_git(const char *real, const char *branch, struct hf_land_sear
 	if (r < 0)
 		return r;
 	git.dir = search->place.top;
+	(void)take_moment(search);
 	r = hf_git_words(&git, status_words, err);
 	if (r != 0)
 		return r < 0 ? r : hf_git_failed(&said, search->place.top, "status", err);
@@ -272,6 +281,13 @@ int hf_land_search_end(struct hf_land_search *search, struct hf_err *err)
 	read_status(out, search, &head);
 	search->remember.dirty = (struct hf_dirty){ search->place.n_dirty, search->n_untracked };
 	return 0;
+}
+
+int hf_land_search_has_moved(const struct hf_land_search *search)
+{
+	struct hf_moment now;
+
+	return search->has_moment && (hf_moment_take(&search->place, &now) < 0 || now.around != search->remember.moment.around);
 }
 
 int hf_land_find(const char *dir, const char *branch, struct hf_land_place *ret_place, struct hf_err *err)

@@ -14,6 +14,7 @@
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
 #include "hf/exec/command.h"
+#include "hf/exec/spawn.h"
 #include "hf/plan/enter/enter.h"
 #include "hf/plan/git/git_env.h"
 #include "hf/sys/io.h"
@@ -151,6 +152,9 @@ static int begin(const struct hf_git *git, struct way *way, struct hf_err *err)
 	}
 	r = hf_enter_begin(git->plans, git->plan, HF_PLAN_ENTER_NO_CENSUS | HF_PLAN_ENTER_QUIET, 10 * HF_SEC,
 			   &way->enter, err);
+	/* The agent may have moved the directory that it was started in. */
+	if (r == 0)
+		hf_enter_go_to(way->enter, git->dir);
 	return r;
 }
 
@@ -177,6 +181,16 @@ static int judge(const struct hf_git *git, struct way *way, const struct hf_comm
 	if (result->timed_out)
 		return HF_GIT_TIMED_OUT;
 	return result->code == CLD_EXITED ? result->status : HF_EXIT_SIGNAL + result->status;
+}
+
+static char **environment(const struct hf_git *git, char *const *inside)
+{
+	static const char *const unset[] = { "HOLDFAST_PLAN", NULL };
+	static char *const none[] = { NULL };
+
+	if (!git->as_user)
+		return hf_git_environment(inside, git->env);
+	return hf_spawn_environment(inside ? inside : none, (char *const *)(uintptr_t)git->env, unset);
 }
 
 /* Without `argv` only git->before is called. */
@@ -217,7 +231,7 @@ static int run(const struct hf_git *git, const char *const *argv, int capture, s
 	r = begin(git, &way, err);
 	if (r < 0)
 		return r;
-	envp = hf_git_environment(way.enter ? hf_enter_environment(way.enter) : NULL, git->env);
+	envp = environment(git, way.enter ? hf_enter_environment(way.enter) : NULL);
 	if (!envp)
 		return hf_fail_sys(err, ENOMEM, "memory", argv[0]);
 	command.envp = envp;

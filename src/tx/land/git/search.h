@@ -19,6 +19,7 @@ struct hf_land_search {
 	struct hf_land_place place;
 	size_t n_untracked; /* of place.n_dirty */
 	struct hf_git_beside status;
+	int has_moment;                   /* 1: remember.moment was taken */
 	struct hf_remembered *remembered; /* NULL: nothing is */
 	struct hf_remember remember;      /* after the end: what git said, to be remembered; dirfd -1: nothing is */
 };
@@ -30,6 +31,11 @@ int hf_land_search_begin(int known, const char *dir, const char *branch, struct 
 
 /* Fills in place.n_dirty. 0 or an error. */
 int hf_land_search_end(struct hf_land_search *search, struct hf_err *err);
+/*
+ * Has HEAD or the index moved since the search began? What was found may then be of one moment, and what the sandbox has pinned meanwhile of another: a file that a
+ * user's git had just staged would be taken for the agent's.
+ */
+int hf_land_search_has_moved(const struct hf_land_search *search);
 void hf_land_search_done(struct hf_land_search *search);
 
 #endif

@@ -240,8 +240,14 @@ static int run_verifier(struct site *site, struct hf_err *err)
 		work->opts->step(work->opts->arg, HF_LAND_VERIFYING, landing->text);
 	git.out_fd = work->opts->out_fd;
 	git.limit_ns = landing->verify_limit_ns;
+	git.as_user = 1;
+	git.env = (const char *const *)landing->env;
 	begun = hf_mono_now();
-	r = hf_git_other(&git, (const char *const[]){ "sh", "-c", landing->verify, NULL }, err);
+	/* Where the session's own verifier ran. A directory that is not there any more is a no. */
+	if (landing->dir[0] && strcmp(landing->dir, landing->top) != 0)
+		r = hf_git_other(&git, (const char *const[]){ "sh", "-c", "cd -- \"$1\" && exec sh -c \"$2\"", "sh", landing->dir, landing->verify, NULL }, err);
+	else
+		r = hf_git_other(&git, (const char *const[]){ "sh", "-c", landing->verify, NULL }, err);
 	landing->verify_ns = hf_mono_now().ns - begun.ns;
 	if (r >= 0) {
 		int seen = check_seen(site, err);

@@ -14,6 +14,8 @@
 #include "hf/plan/target/base.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
+#include "hf/tx/land/git/refs.h"
+#include "hf/tx/land/git/repository.h"
 #include "hf/tx/land/status/remembered.h"
 
 struct taking {
@@ -104,6 +106,20 @@ static void add_settings(struct taking *taking, const struct hf_land_place *plac
 	add_file(taking, "/etc", "gitconfig");
 }
 
+/* The commit that HEAD is at now, where files tell it; else those files themselves. */
+static void add_head(struct taking *taking, const struct hf_land_place *place)
+{
+	char oid[HF_LAND_OID_MAX], branch[HF_GIT_REF_MAX];
+
+	if (hf_repository_head(place, oid, branch, sizeof(branch))) {
+		add(taking, oid, strlen(oid));
+		return;
+	}
+	add_file(taking, place->git_dir, "HEAD");
+	add_file(taking, place->common, "packed-refs");
+	taking->is_settled = 0;
+}
+
 int hf_moment_take(const struct hf_land_place *place, struct hf_moment *ret)
 {
 	struct hf_moment moment = { 0 };
@@ -117,7 +133,7 @@ int hf_moment_take(const struct hf_land_place *place, struct hf_moment *ret)
 		return -errno;
 	moment.dev = (uint64_t)st.st_dev;
 	moment.ino = (uint64_t)st.st_ino;
-	add(&taking, place->base, strlen(place->base));
+	add_head(&taking, place);
 	add(&taking, place->top, strlen(place->top));
 	add_index(&taking, place->git_dir);
 	add_settings(&taking, place);

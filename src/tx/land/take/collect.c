@@ -73,7 +73,7 @@ static int has_identity(const struct hf_land_work *work, struct hf_err *err)
 /* Of the files that git ignores those that a glob of `also` matches. */
 static int add_also(struct hf_land_work *work, const struct hf_touched *touched, struct hf_left *left, struct hf_err *err)
 {
-	const char *const *also = work->opts->also;
+	char *const *also = work->landing.also;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && also && also[i]; i++) {
@@ -248,8 +248,7 @@ static int keep(struct hf_land_work *work, struct hf_err *err)
 	return 0;
 }
 
-/* What the agent did not commit is committed. */
-static int commit_left(struct hf_land_work *work, const struct hf_touched *touched, struct hf_left *left, struct hf_err *err)
+int hf_left_commit(struct hf_land_work *work, const struct hf_touched *touched, struct hf_left *left, struct hf_err *err)
 {
 	int r = hf_left_read(work, touched, left, err);
 
@@ -261,47 +260,6 @@ static int commit_left(struct hf_land_work *work, const struct hf_touched *touch
 		r = hf_left_unlock(work, touched, err);
 	}
 	return r;
-}
-
-int hf_land_seal_work(struct hf_land_work *work, struct hf_err *err)
-{
-	AUTO(hf_touched_done) struct hf_touched touched = { 0 };
-	AUTO(hf_left_done) struct hf_left left = { .paths = HF_BUF_INIT };
-	struct hf_landing *landing = &work->landing;
-	struct hf_git git = inside(work, NULL, NULL);
-	int r = hf_touched_read(work->landings, landing, landing->plan, &touched, err);
-
-	landing->sealed[0] = '\0';
-	hf_copy_text(left.tip, sizeof(left.tip), landing->base);
-	if (r == 0 && touched.n_changes > 0)
-		r = commit_left(work, &touched, &left, err);
-	if (r == 0 && !left.tip[0]) {
-		r = hf_git_oid(&git, "HEAD^{commit}", left.tip, err);
-		if (r > 0)
-			r = hf_land_reject(work, err, "its HEAD cannot be read");
-	}
-	if (r == 0)
-		hf_copy_text(landing->sealed, sizeof(landing->sealed), left.tip);
-	return r;
-}
-
-/*
- * The commit that was sealed. In the run that sealed it, whatever its verifier did to the repository since; later, by hand, while HEAD is
- * still there: after a commit made inside by hand, all of it is wanted. 1: it is in *ret; 0: look at what was left; or an error.
- */
-static int find_sealed(struct hf_land_work *work, struct hf_left *ret, struct hf_err *err)
-{
-	struct hf_landing *landing = &work->landing;
-	struct hf_git git = inside(work, NULL, NULL);
-	int r = 0;
-
-	if (!landing->sealed[0])
-		return 0;
-	hf_copy_text(ret->tip, sizeof(ret->tip), landing->sealed);
-	if (work->opts->session)
-		return 1;
-	r = hf_git_oid(&git, "HEAD^{commit}", ret->tip, err);
-	return r < 0 ? r : r == 0 && strcmp(ret->tip, landing->sealed) == 0;
 }
 
 int hf_land_collect(struct hf_land_work *work, struct hf_err *err)
@@ -317,9 +275,9 @@ int hf_land_collect(struct hf_land_work *work, struct hf_err *err)
 	if (r == 0 && touched.n_changes == 0)
 		return nothing_to_land(work, &touched, err);
 	if (r == 0)
-		r = find_sealed(work, &left, err);
+		r = hf_land_find_sealed(work, left.tip, err);
 	if (r == 0)
-		r = commit_left(work, &touched, &left, err);
+		r = hf_left_commit(work, &touched, &left, err);
 	else if (r == 1)
 		r = 0;
 	if (r != 0)

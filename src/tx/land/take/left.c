@@ -116,6 +116,7 @@ int hf_left_read(struct hf_land_work *work, const struct hf_touched *touched, st
 		return r < 0 ? r : hf_land_reject_said(work, "the agent left no repository that git can read", &said, err);
 	for (const char *at = out.s; r == 0 && at < out.s + out.len; at += strlen(at) + 1)
 		r = read_row(work, touched, at, ret, err);
+	hf_copy_text(ret->head, sizeof(ret->head), ret->tip);
 	if (r == 0 && !ret->tip[0])
 		r = hf_land_reject(work, err, "the agent left a repository without a commit");
 	return r;

@@ -39,7 +39,8 @@ int hf_touched_has_lfs(const struct hf_land_work *work, const struct hf_touched 
 
 /* What the agent left. left.c */
 struct hf_left {
-	char tip[HF_LAND_OID_MAX]; /* HEAD */
+	char head[HF_LAND_OID_MAX]; /* HEAD, as it was found */
+	char tip[HF_LAND_OID_MAX]; /* the same; "" once there is a new commit of what was left */
 	int is_staged;             /* 1: the index differs from that */
 	struct hf_buf paths;       /* each with a NUL: changed by the agent and not in the index */
 };
@@ -49,6 +50,12 @@ int hf_left_read(struct hf_land_work *work, const struct hf_touched *touched, st
 
 /* Adds a path, if the agent changed it; what is only seen through the sandbox is another's. 0; 1 it is rejected; an error. */
 int hf_left_add(struct hf_land_work *work, const struct hf_touched *touched, const char *path, struct hf_left *left, struct hf_err *err);
+
+/* What the agent did not commit is committed: left->tip. 0; 1 it is rejected; an error. collect.c */
+int hf_left_commit(struct hf_land_work *work, const struct hf_touched *touched, struct hf_left *left, struct hf_err *err);
+
+/* The commit that was sealed, if that is what lands: 1; 0: look at what was left; or an error. seal.c */
+int hf_land_find_sealed(struct hf_land_work *work, char ret_tip[HF_LAND_OID_MAX], struct hf_err *err);
 
 /* Removes locks, and what a user's git has under way and is seen through the sandbox. */
 int hf_left_unlock(struct hf_land_work *work, const struct hf_touched *touched, struct hf_err *err);

@@ -1,0 +1,202 @@
+#!/usr/bin/env bats
+# On which terms a candidate lands: verifier, directory, variables, limits, message, globs and way to merge are those of the run that made it, also in a later try;
+# and what its verifier did in its sandbox is not its work.
+load ../session_helper
+load ../land_helper
+
+setup() {
+    export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state" HOLDFAST_JOURNAL_WAIT=5s DESK="$BATS_TEST_TMPDIR"
+    cd "$BATS_TEST_TMPDIR" || return 1
+    spawned=()
+    land_room
+    mkdir sub
+    echo 1 >sub/f
+    echo 'ign/' >>.gitignore
+    git add -A
+    git commit -qm more
+}
+
+teardown() {
+    local pid
+    for pid in ${spawned[@]+"${spawned[@]}"}; do
+        kill -KILL "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
+    chmod -R u+rwX "$BATS_TEST_TMPDIR" || true
+}
+
+files_of() { git show --format= --name-only "$1" | sort | paste -sd' '; }
+
+# A run that ends before its verifier runs: fails NAME OPTIONS...
+fails() {
+    expect 3 hl run "$@" --in . -- sh -c 'mkdir -p ign; echo i >ign/i; echo "$HOLDFAST_SESSION" >made; exit 3'
+}
+
+@test "L14: the work of a command that failed is verified when it is landed later, as its run asked for" {
+    fails one --verify 'test -f made && test -f "$DESK/yes"'
+    hl land show one | grep -q '^verify .*test -f made'
+    head=$(git rev-parse HEAD)
+    expect 1 hl land one
+    says "the verifier said no"
+    [ "$(git rev-parse HEAD)" = "$head" ]
+    touch "$DESK/yes"
+    expect 0 hl land one
+    says verifying
+    [ "$(cat made)" = one ]
+    clean
+}
+
+@test "L14: the work of a run that was killed, or that reached its deadline, is verified when it is landed later" {
+    expect 124 hl run late --in . --deadline 300ms --grace 100ms --verify false -- sh -c 'echo 1 >late; exec sleep 300'
+    expect 1 hl land late
+    says "the verifier said no"
+    spawn "$HOLDFAST" -q run killed --in . --verify false -- sh -c 'echo 1 >killed; : >"$DESK/up"; exec sleep 300'
+    wait_until 20 test -e "$DESK/up"
+    kill -KILL "$spawned_pid"
+    wait "$spawned_pid" || true
+    wait_until 30 ended killed
+    expect 1 hl land killed
+    says "the verifier said no"
+    [ ! -e late ] && [ ! -e killed ]
+}
+
+ended() { [ "$(hl --json ps -a "$1" | jq -r '.sessions[0].state')" != running ]; }
+
+@test "message, globs of ignored files and the way to merge are remembered for a later landing; what is given then counts" {
+    fails one --also ign --land-merge merge --message "By hand"
+    git commit -q --allow-empty -m between
+    expect 0 hl land one
+    [ "$(git log -1 --format=%s)" = "Merge one" ]
+    [ "$(git log -1 --format=%s HEAD^2)" = "By hand" ]
+    [ "$(cat ign/i)" = i ]
+    [ "$(git ls-files ign)" = ign/i ]
+    fails two --message old
+    expect 0 hl land two --message new --verify 'test -f made'
+    [ "$(git log -1 --format=%s)" = new ]
+}
+
+@test "the verifier runs in the session's directory, with its variables, when it is verified as it will land and in a later try" {
+    cat >"$DESK/verifier" <<'SH'
+echo "$PWD ${LEVEL:-none} ${HOLDFAST_SESSION:-none} ${LC_ALL:-none}" >>"$DESK/ran"
+test -f f
+SH
+    cd sub
+    LC_ALL=C.UTF-8 expect 0 hl run one --in . --env LEVEL=7 --verify 'sh "$DESK/verifier"' -- sh -c 'echo 2 >f'
+    [ "$(sort -u "$DESK/ran")" = "$PWD 7 one C.UTF-8" ] || { cat "$DESK/ran"; return 1; }
+    [ "$(wc -l <"$DESK/ran")" -eq 2 ]
+    rm "$DESK/ran"
+    expect 1 hl run two --in . --env LEVEL=8 --verify 'sh "$DESK/verifier" && test -f "$DESK/yes"' -- sh -c 'echo 3 >f'
+    touch "$DESK/yes"
+    rm "$DESK/ran"
+    (cd / && hl -q land two)
+    [ "$(cut -d' ' -f1,2 "$DESK/ran")" = "$PWD 8" ] || { cat "$DESK/ran"; return 1; }
+    # A directory that is not there any more is a no, not a yes at the top.
+    expect 1 hl run three --in . --verify true -- sh -c 'cd .. && git mv sub moved && git commit -qm moved'
+    says "not landed"
+    [ -d ../sub ]
+    # Without a verifier nothing needs that directory.
+    expect 0 hl run four --in . -- sh -c 'cd .. && git mv sub moved && git commit -qm moved'
+    [ -f "$DESK/r/moved/f" ]
+}
+
+@test "L12: the verifier of a confined run is confined when its work is landed later" {
+    expect 1 hl run one --in . --readonly-rest --no-network --write "$DESK/home" --verify 'touch /var/tmp/hf-evil-$$ && touch "$DESK/escaped"; touch "$DESK/home/allowed"; ls /sys/class/net >/dev/null; test -f /tmp/hf-yes-'"$$" -- sh -c 'echo 1 >made'
+    rm -f "$DESK/home/allowed"
+    touch "/tmp/hf-yes-$$"
+    run hl land one
+    rm -f "/tmp/hf-yes-$$"
+    [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+    [ ! -e "$DESK/escaped" ]
+    [ -e "$DESK/home/allowed" ]
+    [ -f made ]
+}
+
+@test "L14: what a verifier wrote or committed in the sandbox does not land after --resume, nor with land" {
+    verifier='echo junk >junk; git add junk; git commit -qm by-verifier; echo more >more; echo changed >a; test -f fin'
+    expect 1 hl run one --in . --verify "$verifier" -- sh -c 'echo 1 >mine; echo 2 >staged; git add staged; rm b'
+    expect 0 hl run one --resume -- sh -c 'git status --porcelain >"$DESK/seen"; git log -1 --format=%s >"$DESK/head"; echo 1 >fin'
+    # It goes on as it was left, but for what was staged.
+    [ "$(sort "$DESK/seen" | paste -sd,)" = ' D b,?? mine,?? staged' ] || { cat "$DESK/seen"; return 1; }
+    [ "$(cat "$DESK/head")" = more ]
+    [ "$(git rev-list --count HEAD)" -eq 3 ]
+    [ "$(files_of HEAD)" = 'b fin mine staged' ]
+    verifier='echo junk >junk; git add junk; git commit -qm by-verifier; echo more >more; test -f "$DESK/yes"'
+    expect 1 hl run two --in . --verify "$verifier" -- sh -c 'echo 1 >two'
+    touch "$DESK/yes"
+    expect 0 hl land two
+    [ "$(files_of HEAD)" = two ]
+    # What is committed by hand in the sandbox is wanted.
+    rm "$DESK/yes"
+    expect 1 hl run three --in . --verify "$verifier" -- sh -c 'echo 1 >three'
+    hl -q plan enter run:three -- sh -c 'git rm -q junk; git commit -qm without; echo 2 >hand; git add hand; git commit -qm by-hand'
+    touch "$DESK/yes"
+    expect 0 hl land three
+    git log -4 --format=%s | grep -qx by-hand
+    clean
+}
+
+# interrupt NAME SCRIPT: a run whose keeper is killed while it is verified as it will land
+interrupt() {
+    rm -f "$DESK/calls" "$DESK/on"
+    # shellcheck disable=SC2016
+    spawn "$HOLDFAST" -q run "$1" --in . --verify 'echo 1 >>"$DESK/calls"; [ -e "$DESK/on" ] || [ "$(wc -l <"$DESK/calls")" -lt 2 ] || exec sleep 300' -- sh -c "$2"
+    wait_until 30 called 2
+    pkill -KILL -P "$spawned_pid" -x holdfast-keeper
+    wait "$spawned_pid" || true
+    touch "$DESK/on"
+}
+
+called() { [ "$(wc -l 2>/dev/null <"$DESK/calls" || echo 0)" -ge "$1" ]; }
+
+@test "L14: a landing that was interrupted: --resume goes on and lands, and another run of the name drops nothing" {
+    interrupt one 'echo 1 >one'
+    [ ! -e one ]
+    expect 0 hl run one --resume -- sh -c 'test -f one; echo 2 >second'
+    says "landed on main"
+    [ "$(cat one second | paste -sd,)" = 1,2 ]
+    interrupt two 'echo 1 >two'
+    expect 1 hl run two --in . -- true
+    says "holdfast land two"
+    expect 0 hl run two --resume -- sh -c 'echo 2 >third; git add -A; git commit -qm third'
+    [ "$(cat two third | paste -sd,)" = 1,2 ]
+    interrupt three 'echo 1 >three'
+    expect 1 hl run three --in . -- true
+    expect 0 hl land three
+    [ "$(cat three)" = 1 ]
+    clean
+}
+
+@test "L14: what a user's git stages while a run begins is not taken for the agent's work" {
+    # git is asked where the repository is, so that what is dirty is known before the sandbox has its index.
+    touch .git/config.worktree
+    mkdir "$DESK/bin"
+    cat >"$DESK/bin/git" <<SH
+#!/bin/sh
+case "\$*" in
+*--ignored=matching*)
+    $(command -v git) "\$@"
+    status=\$?
+    if [ ! -e "$DESK/staged" ]; then
+        : >"$DESK/staged"
+        echo user >b
+        $(command -v git) add b
+    fi
+    exit \$status ;;
+esac
+exec $(command -v git) "\$@"
+SH
+    chmod +x "$DESK/bin/git"
+    PATH="$DESK/bin:$PATH" expect 0 hl run one --in . -- sh -c 'cat b >"$DESK/saw"; echo 1 >mine'
+    [ -e "$DESK/staged" ]
+    [ "$(cat "$DESK/saw")" = x ]
+    [ "$(files_of HEAD)" = mine ]
+    [ "$(git status --porcelain)" = 'M  b' ]
+    # The same with the steps by themselves.
+    git reset -q --hard
+    rm "$DESK/staged"
+    PATH="$DESK/bin:$PATH" agent two 'echo 2 >theirs'
+    [ -e "$DESK/staged" ]
+    expect 0 hl land two
+    [ "$(files_of HEAD)" = theirs ]
+    [ "$(git status --porcelain)" = 'M  b' ]
+}
