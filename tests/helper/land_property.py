@@ -104,6 +104,10 @@ class Model:
             except subprocess.TimeoutExpired:
                 raise SystemExit("%s does not end" % name) from None
 
+    def said(self, name):
+        with open(os.path.join(self.desk, name + ".out"), encoding="utf-8") as out:
+            return out.read()
+
     def check(self):
         wrong = []
         files = set(git("ls-tree", "-r", "--name-only", "main").split("\n"))
@@ -118,7 +122,8 @@ class Model:
                 wrong.append("%s (%s): its work is lost" % (name, kind))
             if kind in ("breaks", "fails") and landed:
                 wrong.append("%s (%s) has landed" % (name, kind))
-            if kind in ("file", "commits") and not landed:
+            # An agent that commits all that it sees may have seen an edit of the user, which does not land.
+            if kind in ("file", "commits") and not landed and not (kind == "commits" and "(outside)" in self.said(name)):
                 wrong.append("%s (%s) has not landed" % (name, kind))
         for commit in git("rev-list", "main").split("\n"):
             at = os.path.join(self.desk, "at")
@@ -162,8 +167,7 @@ def main():
     for line in wrong:
         print("seed %d: %s" % (seed, line))
     for name in model.agents if wrong else ():
-        with open(os.path.join(desk, name + ".out"), encoding="utf-8") as out:
-            print("%s said: %s" % (name, out.read()))
+        print("%s said: %s" % (name, model.said(name)))
     kinds = [kind for _process, kind in model.agents.values()]
     print("seed %d: %d agents (%s), %d commits and %d edits of the user, %d landed" % (
         seed, len(kinds), " ".join(sorted(kinds)), len(model.commits), len(model.edits),
