@@ -1179,6 +1179,8 @@ class hf_land_opts(Structure):
         ("step", c_void_p),
         ("alive", c_void_p),
         ("arg", c_void_p),
+        ("dir", c_char_p),
+        ("env", POINTER(c_char_p)),
     ]
 
 

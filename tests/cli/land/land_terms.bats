@@ -57,7 +57,8 @@ fails() {
     wait_until 30 ended killed
     expect 1 hl land killed
     says "the verifier said no"
-    [ ! -e late ] && [ ! -e killed ]
+    [ ! -e late ]
+    [ ! -e killed ]
 }
 
 ended() { [ "$(hl --json ps -a "$1" | jq -r '.sessions[0].state')" != running ]; }

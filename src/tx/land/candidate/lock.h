@@ -2,7 +2,7 @@
 #ifndef TX_LAND_CANDIDATE_LOCK_H
 #define TX_LAND_CANDIDATE_LOCK_H
 
-#include "hf/tx/land/candidate/forecast.h"
+#include "hf/tx/land/move/forecast.h"
 
 /* Of a candidate (`opts` NULL: after a moment HF_E_BUSY) or a branch: waits as `opts` says, and asks `alive` meanwhile. */
 int hf_land_lock(struct hf_landings *landings, const char *lock_name, const struct hf_land_opts *opts,

@@ -17,7 +17,7 @@
 #include "hf/sys/io.h"
 #include "hf/sys/replace.h"
 #include "hf/sys/state/state.h"
-#include "hf/tx/land/candidate/forecast.h"
+#include "hf/tx/land/move/forecast.h"
 
 #define RECORD_MAX ((size_t)8 << 20)
 #define SUM_LEN    17 /* 16 digits and a newline, before the object */

@@ -1,12 +1,12 @@
 /*
- * tx/land/candidate/forecast.h - while a candidate waits for its branch, a child verifies it on top of the one before it in the queue.
+ * tx/land/move/forecast.h - while a candidate waits for its branch, a child verifies it on top of the one before it in the queue.
  *
  * The one before says in its record which commit it will be (hf_landing.commit while it is verified and lands, .forecast while it
  * waits), so candidates stand on each other. When this one has the branch and the branch is at the commit that it stands on, the child's
  * verdict counts. Else what stood on a candidate that failed, or on a branch that its user moved, is thrown away.
  */
-#ifndef TX_LAND_CANDIDATE_FORECAST_H
-#define TX_LAND_CANDIDATE_FORECAST_H
+#ifndef TX_LAND_MOVE_FORECAST_H
+#define TX_LAND_MOVE_FORECAST_H
 
 #include <stdatomic.h>
 

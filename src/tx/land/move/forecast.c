@@ -1,4 +1,4 @@
-/* tx/land/candidate/forecast.c - verifying ahead of the queue, in a child. */
+/* tx/land/move/forecast.c - verifying ahead of the queue, in a child. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +14,7 @@
 #include "hf/base/fail.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
-#include "hf/tx/land/candidate/forecast.h"
+#include "hf/tx/land/move/forecast.h"
 
 #define END_NS (5 * HF_SEC) /* between TERM and KILL: a git takes its locks along, a verifier has its grace */
 
