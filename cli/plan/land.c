@@ -52,6 +52,9 @@ static int print_report(struct cli *cli, const char *name, const struct hf_land_
 	if (!cli->json) {
 		cli_say(cli, "%s: %s%s", hf_land_state_word(report->state), report->text,
 			report->rebased && report->state == HF_LAND_LANDED ? " (rebased: signatures of its commits are gone)" : "");
+		if (report->left_out)
+			cli_say(cli, "%u path%s that a user was editing and the agent committed: left out, the first: %s", report->left_out,
+				report->left_out == 1 ? "" : "s", report->first_left_out);
 		for (size_t i = 0; i < report->n_paths; i++) {
 			printf("%s  ", report->paths[i].kind);
 			cli_print_shown(report->paths[i].path);

@@ -43,7 +43,8 @@
  *      now. Only then it is `landed` (L14).
  *
  * Uncommitted edits in the work tree are never touched: a path that the candidate changes as well is a
- * conflict `dirty`. If the branch moves meanwhile (a user commits), step 3 begins again. If its user
+ * conflict `dirty`. An edit that a user saves meanwhile is seen in the sandbox. An agent that commits it without having changed the file ("git commit -a") does
+ * not land it: its commits are made anew without that path, which is reported. If the branch moves meanwhile (a user commits), step 3 begins again. If its user
  * took the candidate's base back, only the candidate's own commits are put onto the branch.
  *
  * What runs where. Hooks of the repository run in the agent's sandbox only. Its configuration,
@@ -235,8 +236,8 @@ struct hf_land_opts {
 
 struct hf_land_path {
 	const char *path; /* relative to the top of the work tree, any bytes but NUL */
-	/* "content": both changed it; "dirty": it has uncommitted edits in the work tree; "outside": an edit that another made
-	 * in the work tree was seen in the sandbox, and the agent has committed it */
+	/* "content": both changed it; "dirty": it has uncommitted edits in the work tree; "outside": the agent has committed a path that it did not
+	 * change, and it cannot be told that this is a user's edit, or it cannot be left out */
 	const char *kind;
 };
 
@@ -249,6 +250,8 @@ struct hf_land_report {
 	unsigned files;           /* that they change */
 	int rebased;              /* 1: onto commits that came meanwhile */
 	unsigned unsigned_commits; /* that were signed, and lost that by being rebased */
+	unsigned left_out;        /* paths that the agent committed, that it had not changed and a user was editing: they were left out of its commits */
+	char first_left_out[256]; /* one of them; "": there is none */
 	int64_t verify_ns;        /* what the last verification took; -1: there was none */
 	size_t n_paths;
 	const struct hf_land_path *paths; /* of a conflict; freed by hf_land_report_done */

@@ -153,7 +153,7 @@ int hf_tx_branch_ready(struct hf_tx *tx, struct hf_err *err)
 	if (place->n_dirty > 0)
 		hf_tx_say(tx, "%zu uncommitted path%s in the work tree: %s", place->n_dirty, place->n_dirty == 1 ? "" : "s",
 			  tx->o.base == HF_LAND_BASE_HEAD ? "not seen by the command (--base worktree shows them)"
-							  : "seen by the command, and landing with its work if it commits them");
+							  : "seen by the command; those that it does not change itself do not land");
 	if (tx->o.base != HF_LAND_BASE_HEAD)
 		return 0;
 	r = open_landings(tx, &landings, err);
@@ -287,6 +287,9 @@ static enum hf_tx_step act(struct hf_tx *tx, struct hf_plans *plans, struct hf_j
 	if (hf_landings_open(tx->state, journal, plans, &landings, &tx->shared->err) < 0)
 		return step;
 	if (fn(landings, tx->name, &opts, &landed, &tx->shared->err) == 0) {
+		if (landed.left_out)
+			hf_tx_say(tx, "%u path%s that a user was editing and the command committed: left out, the first: %s", landed.left_out,
+				  landed.left_out == 1 ? "" : "s", landed.first_left_out);
 		step = landed.state == HF_LAND_WORKING ? HF_TX_STEP_SEALED : judge(tx, &landed);
 		hf_land_report_done(&landed);
 	}

@@ -122,8 +122,7 @@ class Model:
                 wrong.append("%s (%s): its work is lost" % (name, kind))
             if kind in ("breaks", "fails") and landed:
                 wrong.append("%s (%s) has landed" % (name, kind))
-            # An agent that commits all that it sees may have seen an edit of the user, which does not land.
-            if kind in ("file", "commits") and not landed and not (kind == "commits" and "(outside)" in self.said(name)):
+            if kind in ("file", "commits") and not landed:
                 wrong.append("%s (%s) has not landed" % (name, kind))
         for commit in git("rev-list", "main").split("\n"):
             at = os.path.join(self.desk, "at")

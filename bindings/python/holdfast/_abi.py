@@ -1201,6 +1201,8 @@ class hf_land_report(Structure):
         ("files", c_uint),
         ("rebased", c_int),
         ("unsigned_commits", c_uint),
+        ("left_out", c_uint),
+        ("first_left_out", c_char * 256),
         ("verify_ns", c_int64),
         ("n_paths", c_size_t),
         ("paths", POINTER(hf_land_path)),

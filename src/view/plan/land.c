@@ -81,6 +81,7 @@ json_t *hf_view_land_report(const char *name, const struct hf_land_report *repor
 	hf_view_set(&object, "commits", json_integer(report->commits));
 	hf_view_set(&object, "files", json_integer(report->files));
 	hf_view_set(&object, "rebased", json_boolean(report->rebased));
+	hf_view_set(&object, "left_out", json_integer(report->left_out));
 	hf_view_set(&object, "verify_ms", hf_view_number(report->verify_ns, HF_MSEC));
 	hf_view_set(&object, "paths", paths_json(report->paths, report->n_paths));
 	return object;

@@ -172,10 +172,58 @@ setup() {
     hl -q plan enter two -- sh -c 'echo 2 >d; git add -A; git commit -qm all'
     expect 0 hl land one
     [ "$(git show --format= --name-only main)" = c ]
-    expect 1 hl -q --json land two
-    is_json '.paths == [{"path":"b","kind":"outside"}]'
+    expect 0 hl -q --json land two
+    is_json '.left_out == 1'
+    [ "$(git show --format= --name-only main)" = d ]
     [ "$(git status --porcelain)" = ' M b' ]
     sound
+}
+
+@test "L14: edits of a user in the commits of an agent are left out: changed, new, deleted, staged, in each of them; the rest lands as it was committed" {
+    seq 100 130 >gone
+    git add gone
+    git commit -qm gone
+    for name in one two three four; do hl -q land begin "$name" .; done
+    echo wip >>b
+    rm gone
+    echo mine >'new file'
+    echo staged >staged
+    git add staged
+    edited=$(git status --porcelain)
+    GIT_AUTHOR_NAME='An Agent' GIT_AUTHOR_EMAIL=agent@example.org GIT_AUTHOR_DATE='2026-01-02T03:04:05 +0100' hl -q plan enter one -- sh -ec '
+        echo 1 >c; git add -A; git commit -qm "first
+with a second line"; git commit -q --allow-empty -m empty; echo 2 >>c; git commit -qam second'
+    expect 0 hl land one
+    says "left out"
+    [ "$(git log --reverse --format=%s -3 main | paste -sd,)" = 'first with a second line,empty,second' ] || { git log --format=%s; return 1; }
+    [ "$(git log -1 --format='%an %ae %ad' main~2)" = 'An Agent agent@example.org Fri Jan 2 03:04:05 2026 +0100' ]
+    [ "$(git diff --name-only main~3 main)" = c ]
+    [ "$(git status --porcelain)" = "$edited" ]
+    # A commit that has nothing else, beside one that has.
+    hl -q plan enter two -- sh -ec 'git commit -qam "the edit of another"; echo 2 >d; git add d; git commit -qm mine'
+    expect 0 hl land two
+    [ "$(git log -1 --format=%s main)" = mine ]
+    [ "$(git diff --name-only main~ main)" = d ]
+    # A merge among them cannot be made anew; nor is there anything left without the edit.
+    hl -q plan enter three -- sh -ec 'git checkout -qb side; echo 1 >s; git add -A; git commit -qm s; git checkout -q main; echo 1 >m; git add m; git commit -qm m; git merge -q --no-edit side'
+    expect 1 hl -q --json land three --merge merge
+    is_json '[.paths[].kind] | unique == ["outside"]'
+    hl -q plan enter four -- sh -ec 'git commit -qam "only the edit of another"'
+    expect 1 hl -q --json land four
+    is_json '[.paths[].kind] | unique == ["outside"]'
+    [ "$(git status --porcelain)" = "$edited" ]
+    # What the user has committed meanwhile is no edit any more.
+    git add -A
+    git commit -qm "by the user"
+    expect 0 hl land four
+    clean
+}
+
+@test "a path that only the index of an agent leaves out is its own change, and nobody's edit: a conflict, and nothing lands" {
+    agent one 'git rm -q --cached b; git commit -qm untracked'
+    expect 1 hl -q --json land one
+    is_json '.paths == [{"path":"b","kind":"outside"}]'
+    clean
 }
 
 @test "an agent that commits after another landed does not undo that landing" {

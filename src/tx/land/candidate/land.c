@@ -103,7 +103,7 @@ int hf_land_prove(struct hf_land_work *work, struct hf_err *err)
 	if (r != 0)
 		return r < 0 ? r : 0;
 	if (landing->rebased && landing->merge == HF_LAND_REBASE && landing->tip[0])
-		landing->unsigned_commits = count_signed(landing);
+		landing->unsigned_commits += count_signed(landing);
 	if (landing->unsigned_commits)
 		(void)snprintf(lost, sizeof(lost), "; rebased, so %u signed commit%s not signed any more", landing->unsigned_commits,
 			       landing->unsigned_commits == 1 ? " is" : "s are");
@@ -171,12 +171,13 @@ static int fill_report(struct hf_land_work *work, struct hf_land_report *ret, st
 	*paths = landing->paths;
 	landing->paths = (struct hf_land_paths){ 0 };
 	*ret = (struct hf_land_report){ .state = landing->state, .commits = landing->commits, .files = landing->files,
-					.rebased = landing->rebased, .unsigned_commits = landing->unsigned_commits, .verify_ns = landing->verify_ns,
+					.rebased = landing->rebased, .unsigned_commits = landing->unsigned_commits, .left_out = landing->left_out, .verify_ns = landing->verify_ns,
 					.n_paths = paths->n,
 					.paths = paths->list, .memory = paths };
 	hf_copy_text(ret->branch, sizeof(ret->branch), hf_land_short(landing->branch));
 	hf_copy_text(ret->commit, sizeof(ret->commit), landing->state == HF_LAND_LANDED ? landing->commit : landing->tip);
 	hf_copy_text(ret->text, sizeof(ret->text), landing->text);
+	hf_copy_text(ret->first_left_out, sizeof(ret->first_left_out), landing->first_left_out);
 	return 0;
 }
 

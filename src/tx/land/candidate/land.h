@@ -63,6 +63,8 @@ struct hf_landing {
 	unsigned commits, files;
 	unsigned unsigned_commits; /* whose signatures a rebase took; of this landing, not on disk */
 	struct hf_wall since, changed;
+	unsigned left_out; /* paths that its commits changed, that a user was editing, and that were left out of them; of this landing, not on disk */
+	char first_left_out[256];
 	struct hf_land_paths paths;
 	struct hf_land_paths outside; /* that its commits change, and its agent did not: they were seen through the sandbox */
 };

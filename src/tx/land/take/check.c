@@ -11,6 +11,7 @@
 #include "hf/sys/io.h"
 #include "hf/tx/land/git/git.h"
 #include "hf/tx/land/candidate/land.h"
+#include "hf/tx/land/take/outside.h"
 #include "hf/tx/land/take/touched.h"
 
 #define S_ISGITLINK(mode) (((mode) & S_IFMT) == 0160000) /* as git calls it */
@@ -83,11 +84,15 @@ int hf_land_check_changes(struct hf_land_work *work, const struct hf_touched *to
 
 	if (r != 0)
 		return r < 0 ? r : hf_land_reject_said(work, "its changes cannot be read", &said, err);
-	work->landing.files = 0;
 	hf_land_paths_done(&work->landing.outside);
-	while (r == 0 && hf_land_next_change(work, &at, &change)) {
+	while (r == 0 && hf_land_next_change(work, &at, &change))
 		r = check_change(work, touched, &change, lfs, err);
+	if (r == 0 && work->landing.outside.n > 0)
+		r = hf_land_leave_out(work, err);
+	if (r == 0)
+		r = hf_land_changes(work, work->landing.base, work->landing.tip, &said, err);
+	work->landing.files = 0;
+	for (at = NULL; r == 0 && hf_land_next_change(work, &at, &change);)
 		work->landing.files++;
-	}
-	return r;
+	return r > 0 && work->landing.state != HF_LAND_REJECTED ? hf_land_reject_said(work, "its changes cannot be read", &said, err) : r;
 }
