@@ -253,7 +253,7 @@ static void walk_all(struct walk *w)
 
 /* -- the file -------------------------------------------------------------------------------------- */
 
-/* Those of work trees that nobody asked for in a long time. */
+/* Those of work trees that nobody asked for in a long time, and what a killed landing left (take/outside.c). */
 static void remove_old(struct walk *w)
 {
 	int dirfd = w->remember->dirfd;
@@ -269,7 +269,7 @@ static void remove_old(struct walk *w)
 		memcpy(&row, w->rows.at + at, sizeof(row));
 		memcpy(name, w->rows.at + at + sizeof(row), row.name_len);
 		name[row.name_len] = '\0';
-		if (strncmp(name, ".status-", 8) == 0 && hf_sys.fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		if ((strncmp(name, ".status-", 8) == 0 || strncmp(name, ".index-", 7) == 0) && hf_sys.fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    in_ns(st.st_mtim) < w->remember->moment.t0.real_ns - OLD_NS)
 			(void)hf_sys.unlinkat(dirfd, name, 0);
 	}
