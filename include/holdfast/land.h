@@ -52,8 +52,9 @@
  * repository's configuration, without hooks, fsmonitor, pager and prompts.
  *
  * Signed commits stay signed unless they are rebased, which is reported. What the agent left uncommitted is committed without a signature, also
- * with commit.gpgSign: its key may ask for a passphrase. Merge commits of the agent are made straight by a rebase. Only HEAD lands: tags and other
- * branches that the agent made go with its sandbox, but when HEAD has nothing new and another branch does, that is rejected.
+ * with commit.gpgSign: its key may ask for a passphrase. Merge commits of the agent are made straight by a rebase. Only HEAD lands: tags, stashes and other
+ * branches that the agent made go with its sandbox. But when HEAD has nothing new, and a branch, a tag, a stash or a reflog of the sandbox has a commit that neither the repository nor a
+ * remote has, that is rejected, and the text says where the work is.
  *
  * Refused (HF_E_LAND, with the way out): git older than 2.38; a bare repository; one without a commit; a detached HEAD
  * when no branch is named; a change of a submodule; a file of git LFS whose new content only the sandbox's store has (a pointer to content that the

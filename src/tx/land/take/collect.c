@@ -161,35 +161,12 @@ static int commit_rest(struct hf_land_work *work, struct hf_left *left, struct h
 
 /* -- the whole -------------------------------------------------------------------------- */
 
-/* Commits that no ref of the repository has, on another branch than HEAD? Then nothing is not all there is. */
-static int check_elsewhere(struct hf_land_work *work, struct hf_err *err)
-{
-	AUTO(hf_buf_done) struct hf_buf refs = HF_BUF_INIT;
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	struct hf_git outside = { .dir = work->landing.common, .out = &refs };
-	struct hf_git git = inside(work, &out, NULL);
-	int r = hf_git(&outside, err, "for-each-ref", "--format=^%(objectname)", NULL);
-
-	if (r < 0)
-		return r;
-	/* What it began with is not new, even if the branch was rewritten since then. */
-	hf_buf_add_format(&refs, "^%s\n", work->landing.base);
-	if (refs.err)
-		return hf_fail_sys(err, ENOMEM, "memory", work->landing.name);
-	git.in = refs.s;
-	git.in_len = refs.len;
-	r = hf_git(&git, err, "rev-list", "--count", "--branches", "--ignore-missing", "--stdin", NULL);
-	return r < 0 ? r : r == 0 && strcmp(out.s, "0\n") != 0;
-}
-
 static int nothing_to_land(struct hf_land_work *work, const struct hf_touched *touched, struct hf_err *err)
 {
-	int r = touched->n_changes ? check_elsewhere(work, err) : 0;
+	int r = touched->n_changes ? hf_land_check_elsewhere(work, err) : 0;
 
-	if (r < 0)
+	if (r != 0)
 		return r;
-	if (r)
-		return hf_land_reject(work, err, "HEAD is where it began, but another branch of the sandbox has new commits");
 	hf_copy_text(work->landing.commit, sizeof(work->landing.commit), work->landing.base);
 	work->landing.commits = 0;
 	work->landing.files = 0;
