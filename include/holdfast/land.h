@@ -270,7 +270,8 @@ HF_API void hf_land_report_done(struct hf_land_report *report);
  *   HF_E_LAND        the repository cannot be landed on; the detail says why
  *   HF_E_IN_USE      processes are still in the agent's sandbox
  *   HF_E_STALE       the session's token is no longer current (L5)
- *   HF_E_BUSY, HF_E_TIMEOUT, HF_E_CANCELLED  waiting for the candidate or the branch
+ *   HF_E_BUSY, HF_E_TIMEOUT, HF_E_CANCELLED  waiting for the candidate or the branch; HF_E_TIMEOUT also for a lock file of git
+ *                    that did not go within some seconds: it is the subject, and is for people to remove if no git runs
  *   -errno, and errors of plan.h
  */
 HF_API int hf_land(struct hf_landings *landings, const char *name, const struct hf_land_opts *opts,

@@ -52,6 +52,82 @@ kept() {
     done
 }
 
+# stuck LOCK NAME: a run with a verifier that a lock of git stops: verified once, told, kept, and landed when the lock is gone
+stuck() {
+    local lock=$1 name=stuck-$2
+    : >"../verified"
+    : >"$lock"
+    expect 125 hl run "$name" --in . --verify 'echo v >>../verified' -- sh -c "echo x >$name"
+    says "$lock"
+    says "remove it if no git runs"
+    says "Unable to create"
+    # Once in the agent's sandbox, once as it lands.
+    [ "$(wc -l <../verified)" -eq 2 ]
+    [ ! -e "$name" ]
+    [ -e "$lock" ]
+    state_is "$name" queued
+    hl land list | grep -q "remove it if no git runs"
+    rm "$lock"
+    expect 0 hl land "$name"
+    [ "$(cat "$name")" = x ]
+    clean
+}
+
+@test "L14: a lock that a killed git left is named after some seconds, and nothing is verified again for it; without it the work lands" {
+    stuck "$PWD/.git/packed-refs.lock" packed
+    stuck "$PWD/.git/refs/heads/main.lock" branch
+    agent by-hand 'echo 1 >c'
+    : >.git/packed-refs.lock
+    expect 1 hl land by-hand
+    says "packed-refs.lock: timed out, still held: remove it if no git runs, then 'holdfast land by-hand' goes on"
+    rm .git/packed-refs.lock
+    expect 0 hl land by-hand
+}
+
+@test "a lock that another git gives back in time is waited for" {
+    agent waits 'echo 1 >c'
+    mkdir ../bin
+    # The second git that moves refs finds the lock; it is given back while that waits.
+    cat >../bin/git <<E
+#!/bin/sh
+case "\$*" in
+*update-ref*)
+    [ -e "$BATS_TEST_TMPDIR/held" ] || { : >"$BATS_TEST_TMPDIR/held"; : >"$PWD/.git/packed-refs.lock"; }
+    [ "\$(wc -l <"$BATS_TEST_TMPDIR/moves")" -lt 2 ] || rm -f "$PWD/.git/packed-refs.lock"
+    echo >>"$BATS_TEST_TMPDIR/moves" ;;
+esac
+exec $(command -v git) "\$@"
+E
+    chmod +x ../bin/git
+    : >../moves
+    PATH="$BATS_TEST_TMPDIR/bin:$PATH" expect 0 hl land waits
+    [ "$(wc -l <../moves)" -eq 3 ]
+    [ "$(cat c)" = 1 ]
+    clean
+}
+
+@test "L14: a git that has moved the branch and cannot say so: the ref decides, and the work tree follows" {
+    agent mute 'echo 1 >c'
+    mkdir ../bin
+    cat >../bin/git <<E
+#!/bin/sh
+case "\$*" in
+*update-ref*--stdin*)
+    rm -f "$BATS_TEST_TMPDIR/answers"
+    mkfifo "$BATS_TEST_TMPDIR/answers"
+    exec 4<&0
+    $(command -v git) "\$@" <&4 >"$BATS_TEST_TMPDIR/answers" &
+    while read -r line && [ "\$line" != "commit: ok" ]; do echo "\$line"; done <"$BATS_TEST_TMPDIR/answers" ;;
+*) exec $(command -v git) "\$@" ;;
+esac
+E
+    chmod +x ../bin/git
+    PATH="$BATS_TEST_TMPDIR/bin:$PATH" expect 0 hl land mute
+    [ "$(cat c)" = 1 ]
+    [ "$(git show main:c)" = 1 ]
+    clean
+}
+
 @test "nothing to land: an agent that changed nothing, or whose commits the repository has, its reflogs counted" {
     # What its user committed and took back is in the reflog, which is seen through the sandbox.
     git commit -q --allow-empty -m 'taken back'

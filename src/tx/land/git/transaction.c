@@ -16,14 +16,15 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/tx/land/candidate/land.h"
-#include "hf/tx/land/git/git.h"
+#include "hf/tx/land/git/refs.h"
 
 #define ANSWER_NS (60 * HF_SEC)
+#define LOCKED_NS (5 * HF_SEC) /* for another git that has a lock; each try of ours waits a second by itself */
 #define SWEEP_NS  (2 * HF_SEC)
 
 struct way {
 	const char *dir;
-	int null;
+	int said;
 };
 
 /* It must outlive us for the moment that it takes to give its locks back. */
@@ -33,9 +34,23 @@ static int enter_child(void *arg)
 
 	(void)prctl(PR_SET_PDEATHSIG, 0);
 	hf_git_umask();
-	if (dup2(way->null, STDERR_FILENO) < 0 || chdir(way->dir) < 0)
+	if (dup2(way->said, STDERR_FILENO) < 0 || chdir(way->dir) < 0)
 		return -errno;
 	return 0;
+}
+
+/* What git said before it ended, for a message. */
+static void keep_words(struct hf_land_transaction *t)
+{
+	static const char step[] = "prepare: ";
+	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
+
+	if (t->said < 0)
+		return;
+	t->words[0] = '\0';
+	if (hf_git_read_back(-1, t->said, NULL, &said) == 0 && said.len)
+		hf_copy_text(t->words, sizeof(t->words), strncmp(said.s, step, sizeof(step) - 1) == 0 ? said.s + sizeof(step) - 1 : said.s);
+	hf_auto_close(&t->said);
 }
 
 void hf_land_transaction_done(struct hf_land_transaction *t)
@@ -49,6 +64,7 @@ void hf_land_transaction_done(struct hf_land_transaction *t)
 		continue;
 	t->child.pid = 0;
 	hf_child_done(&t->child);
+	keep_words(t);
 }
 
 /* Reads until `answer` has come, or the end. 0 or -EAGAIN. */
@@ -84,8 +100,7 @@ static int start(const struct hf_landing *landing, struct hf_land_transaction *t
 			 message, (char *)"--stdin", NULL };
 	AUTO_FD in = -1;
 	AUTO_FD out = -1;
-	AUTO_FD null = hf_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
-	struct way way = { landing->common, null };
+	struct way way = { landing->common, hf_git_memory(NULL, 0) };
 	struct hf_cgroup none = HF_CGROUP_INIT;
 	AUTO_FREE char **envp = hf_git_environment(NULL, NULL);
 	sigset_t mask;
@@ -93,9 +108,10 @@ static int start(const struct hf_landing *landing, struct hf_land_transaction *t
 				  .enter_arg = &way };
 	int ends[2], r;
 
+	t->said = way.said;
 	(void)hf_name_sanitize(landing->name, strlen(landing->name), message + 15, sizeof(message) - 15);
 	(void)sigprocmask(SIG_SETMASK, NULL, &mask);
-	if (!envp || null < 0 || pipe2(ends, O_CLOEXEC) < 0)
+	if (!envp || way.said < 0 || pipe2(ends, O_CLOEXEC) < 0)
 		return hf_fail_sys(err, envp ? errno : ENOMEM, "pipe2", landing->name);
 	in = ends[0];
 	t->in = ends[1];
@@ -160,7 +176,7 @@ int hf_land_transaction_keep(const struct hf_landing *landing, struct hf_land_tr
 	return r == -EAGAIN ? 1 : r;
 }
 
-int hf_land_transaction_prepare(const struct hf_landing *landing, struct hf_land_transaction *t, struct hf_err *err)
+static int prepare(const struct hf_landing *landing, struct hf_land_transaction *t, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
 	char ref[HF_NAME_KEY_MAX + 32];
@@ -168,6 +184,81 @@ int hf_land_transaction_prepare(const struct hf_landing *landing, struct hf_land
 	hf_land_ref(landing->name, ref);
 	hf_buf_add_format(&text, "start\nupdate %s %s %s\ndelete %s\nprepare\n", landing->branch, landing->commit, landing->from, ref);
 	return ask(landing, t, &text, "prepare: ok\n", err);
+}
+
+/* 1: the branch is at `oid`; 0: it is not, or no more; or an error. */
+static int is_at(const struct hf_landing *landing, const char *oid, struct hf_err *err)
+{
+	struct hf_git git = { .dir = landing->common };
+	char now[HF_LAND_OID_MAX];
+	int r = hf_git_commit_of(&git, landing->common, landing->branch, oid, now, err);
+
+	return r < 0 ? r : r == 0 && strcmp(now, oid) == 0;
+}
+
+/* A file that a git has, or that a git which was killed has left. NULL: there is none. */
+static char *find_lock(const struct hf_landing *landing)
+{
+	char ref[HF_NAME_KEY_MAX + 32];
+	const struct {
+		const char *dir, *name;
+	} all[] = { { landing->common, "packed-refs" }, { landing->common, landing->branch }, { landing->common, ref },
+		    { landing->common, "HEAD" }, { landing->git_dir, "HEAD" }, { landing->common, "reftable/tables.list" } };
+
+	hf_land_ref(landing->name, ref);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		AUTO_FREE char *path = NULL;
+		struct stat st;
+
+		if (asprintf(&path, "%s/%s.lock", all[i].dir, all[i].name) < 0)
+			path = NULL;
+		if (path && hf_sys.fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			return ptr_take(&path);
+	}
+	return NULL;
+}
+
+/*
+ * It is for people to remove the lock. Nothing proves that it is not another git's: it is empty, or may have come after ours was started, and that git may
+ * run in another container or on another machine.
+ */
+static int tell_locked(const struct hf_landing *landing, const struct hf_land_transaction *t, struct hf_err *err)
+{
+	AUTO_FREE char *lock = find_lock(landing);
+	const char *words = t->words[0] ? t->words : "git failed without a word";
+
+	if (lock)
+		return FAIL(err, HF_E_TIMEOUT, "git", lock, "remove it if no git runs, then 'holdfast land %.60s' goes on; git: %.110s", landing->name, words);
+	return FAIL(err, HF_E_LAND, "git", landing->common, "the branch cannot be moved: %.180s", words);
+}
+
+int hf_land_transaction_prepare(const struct hf_landing *landing, struct hf_land_transaction *t, struct hf_err *err)
+{
+	struct hf_mono until = hf_mono_in(LOCKED_NS);
+	int r;
+
+	while ((r = prepare(landing, t, err)) == -EAGAIN) {
+		int is = is_at(landing, landing->from, err);
+
+		if (is <= 0)
+			return is < 0 ? is : -EAGAIN;
+		if (hf_mono_left(until) == 0)
+			return tell_locked(landing, t, err);
+		hf_pause(50 * HF_MSEC);
+	}
+	return r;
+}
+
+int hf_land_transaction_failed(const struct hf_landing *landing, struct hf_land_transaction *t, struct hf_err *err)
+{
+	int is;
+
+	hf_land_transaction_done(t);
+	is = is_at(landing, landing->commit, err);
+	if (is != 0)
+		return is < 0 ? is : 0;
+	is = is_at(landing, landing->from, err);
+	return is < 0 ? is : is ? tell_locked(landing, t, err) : -EAGAIN;
 }
 
 int hf_land_transaction_commit(struct hf_land_transaction *transaction)

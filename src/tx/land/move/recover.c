@@ -32,12 +32,15 @@ static int finish(struct hf_land_work *work, const char *plan, struct hf_err *er
 	struct hf_landing *landing = &work->landing;
 	struct hf_land_transaction transaction = HF_LAND_TRANSACTION_INIT;
 	struct hf_plan_report report;
+	const char *reason = "the branch moved on; the work tree was put back";
 	int r = -EAGAIN;
 
 	if (strcmp(work->head, landing->from) == 0) {
 		r = hf_land_transaction_prepare(landing, &transaction, err);
 		if (r == 0)
 			r = hf_land_transaction_commit(&transaction);
+		if (r == -EAGAIN)
+			r = hf_land_transaction_failed(landing, &transaction, err);
 		hf_land_transaction_done(&transaction);
 	}
 	if (r == 0) {
@@ -46,14 +49,17 @@ static int finish(struct hf_land_work *work, const char *plan, struct hf_err *er
 		(void)!hf_git(&git, NULL, "update-index", "-q", "--refresh", NULL);
 		return hf_land_prove(work, err);
 	}
-	if (r != -EAGAIN)
+	/* What is in the way is told by the next try. */
+	if (r == HF_E_TIMEOUT || r == HF_E_LAND)
+		reason = "the branch could not be moved; the work tree was put back";
+	else if (r != -EAGAIN)
 		return r;
 	/* The branch went on without it. */
 	r = hf_plan_undo(work->landings->plans, plan, NULL, &report, err);
 	hf_plan_report_done(&report);
 	if (r < 0)
 		return r;
-	return requeue(work, "the branch moved on; the work tree was put back", err);
+	return requeue(work, reason, err);
 }
 
 int hf_land_resume(struct hf_land_work *work, struct hf_err *err)

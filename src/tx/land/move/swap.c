@@ -88,11 +88,26 @@ static int move_both(struct hf_land_work *work, const struct hf_checkout *checko
 		r = commit_plan(work, checkout, err);
 		is_applied = r == 0;
 	}
-	if (r == 0)
+	if (r == 0) {
 		r = commit_guarded(work, &work->refs, err);
-	work->is_ref_gone = r == 0;
+		work->is_ref_gone = r == 0;
+		if (r == -EAGAIN)
+			r = hf_land_transaction_failed(&work->landing, &work->refs, err);
+	}
 	hf_land_transaction_done(&work->refs);
 	return r < 0 && is_applied ? take_back(work, checkout, r, err) : r;
+}
+
+/* The branch was not moved, and nothing changed: `land` begins again with what is kept. */
+static int give_up(struct hf_land_work *work, int r, struct hf_err *err)
+{
+	struct hf_err why = err ? *err : (struct hf_err)HF_ERR_INIT;
+	int saved = hf_landing_become(work->landings, &work->landing, HF_LAND_QUEUED, err, "not landed: %.100s: %.130s", why.subject,
+				      why.detail);
+
+	if (saved == 0 && err)
+		*err = why;
+	return saved < 0 ? saved : r;
 }
 
 static int one_try(struct hf_land_work *work, struct hf_err *err)
@@ -118,7 +133,7 @@ static int one_try(struct hf_land_work *work, struct hf_err *err)
 	/* Kept, committed and unmoved: recovery has to find it. */
 	checkout.keep = r < 0 && landing->state == HF_LAND_LANDING && checkout.top &&
 			hf_checkout_is_committed(work, &checkout);
-	return r;
+	return (r == HF_E_TIMEOUT || r == HF_E_LAND) && !checkout.keep ? give_up(work, r, err) : r;
 }
 
 int hf_land_swap(struct hf_land_work *work, struct hf_err *err)

@@ -20,12 +20,12 @@ void hf_left_done(struct hf_left *left)
 
 struct obstacles {
 	const struct hf_touched *touched;
-	const char *git_dir;
+	const struct hf_landing *landing;
 };
 
 /*
  * In a child, inside. No process is left in the sandbox, so a lock there has no holder: a git that was killed made it, the agent's
- * or ours. Those of index and HEAD also when they are only seen through it: a user's git, whose lock is none in the sandbox. The same for
+ * or ours. Those of index, HEAD and its branch also when they are only seen through it: a user's git, whose lock is none in the sandbox. The same for
  * a merge or cherry-pick that a user has under way: a commit here would become part of it. What stays is told by the git that it stops.
  */
 static int remove_obstacles(void *arg)
@@ -35,8 +35,10 @@ static int remove_obstacles(void *arg)
 	char path[PATH_MAX];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (snprintf(path, sizeof(path), "%s/%s", obstacles->git_dir, names[i]) < (int)sizeof(path))
+		if (snprintf(path, sizeof(path), "%s/%s", obstacles->landing->git_dir, names[i]) < (int)sizeof(path))
 			(void)unlink(path);
+	if (snprintf(path, sizeof(path), "%s/%s.lock", obstacles->landing->common, obstacles->landing->branch) < (int)sizeof(path))
+		(void)unlink(path);
 	for (size_t i = 0; i < obstacles->touched->n_locks; i++)
 		(void)unlink(obstacles->touched->locks[i]);
 	return 0;
@@ -44,7 +46,7 @@ static int remove_obstacles(void *arg)
 
 int hf_left_unlock(struct hf_land_work *work, const struct hf_touched *touched, struct hf_err *err)
 {
-	struct obstacles obstacles = { touched, work->landing.git_dir };
+	struct obstacles obstacles = { touched, &work->landing };
 	struct hf_git git = { .plans = work->landings->plans, .plan = work->landing.plan, .dir = work->landing.top,
 			      .before = remove_obstacles, .before_arg = &obstacles };
 
@@ -103,7 +105,7 @@ int hf_left_read(struct hf_land_work *work, const struct hf_touched *touched, st
 {
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
-	struct obstacles obstacles = { touched, work->landing.git_dir };
+	struct obstacles obstacles = { touched, &work->landing };
 	struct hf_git git = { .plans = work->landings->plans, .plan = work->landing.plan, .dir = work->landing.top, .out = &out,
 			      .said = &said, .before = remove_obstacles, .before_arg = &obstacles };
 	int r;
