@@ -127,7 +127,10 @@ static void read_status(const struct hf_buf *out, struct hf_land_search *search,
 			hf_copy_text(place->base, sizeof(place->base), at + strlen(OID_IS));
 		else if (strncmp(at, HEAD_IS, strlen(HEAD_IS)) == 0 && strcmp(at + strlen(HEAD_IS), "(detached)") != 0)
 			*ret_head = at + strlen(HEAD_IS);
-		place->n_dirty += at[0] != '#' && at[0] != '!';
+		/* Another repository, listed with a slash, is not removed from the sandbox (git clean leaves it), and is seen there. */
+		if (at[0] == '#' || at[0] == '!' || (at[0] == '?' && at[strlen(at) - 1] == '/'))
+			continue;
+		place->n_dirty++;
 		search->n_untracked += at[0] == '?';
 	}
 }

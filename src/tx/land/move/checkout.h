@@ -31,7 +31,7 @@ struct hf_git hf_checkout_inside(const struct hf_checkout *checkout, struct hf_b
 
 /*
  * Is there a path that git itself would not refuse to change? A file of the user's in the way of one that is added, also one that git
- * ignores; a file that the user has deleted.
+ * ignores; a file that the user has deleted, or whose directory the user has replaced by a symbolic link.
  */
 int hf_checkout_is_in_doubt(const struct hf_checkout *checkout);
 

@@ -17,17 +17,26 @@ struct hf_git hf_checkout_inside(const struct hf_checkout *checkout, struct hf_b
 				.out = out, .said = said };
 }
 
-/* 1: something is there, or in the place of a directory that leads there; 0: nothing. */
-static int is_taken(const struct hf_checkout *checkout, const char *path)
+/* What is at the path, which is never sought behind a symbolic link. 0; -ENOENT; -ENOTDIR: something is in the place of a directory that leads there. */
+static int look(const struct hf_checkout *checkout, const char *path, struct stat *ret)
 {
 	AUTO_FREE char *full = NULL;
-	struct stat st;
+	char *at;
 
 	if (asprintf(&full, "%s/%s", checkout->top, path) < 0) {
 		full = NULL;
-		return 1;
+		return -ENOMEM;
 	}
-	return hf_sys.fstatat(AT_FDCWD, full, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+	at = full + strlen(checkout->top) + 1;
+	while ((at = strchr(at, '/'))) {
+		*at = '\0';
+		if (hf_sys.fstatat(AT_FDCWD, full, ret, AT_SYMLINK_NOFOLLOW) < 0)
+			return -errno;
+		if (!S_ISDIR(ret->st_mode))
+			return -ENOTDIR;
+		*at++ = '/';
+	}
+	return hf_sys.fstatat(AT_FDCWD, full, ret, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
 /* Does the directory hold files that are not git's, ignored or not? 1, 0 or an error. */
@@ -53,16 +62,15 @@ static int is_in_the_way(const struct hf_checkout *checkout, const char *path, s
 	struct hf_land_change change;
 	struct stat st;
 	char *slash;
+	int r = look(checkout, path, &st);
 
-	if (!is_taken(checkout, path))
+	if (r == -ENOENT)
 		return 0;
-	if (asprintf(&at, "%s/%s", checkout->top, path) < 0) {
-		at = NULL;
-		return hf_fail_sys(err, ENOMEM, "memory", path);
-	}
-	if (hf_sys.fstatat(AT_FDCWD, at, &st, AT_SYMLINK_NOFOLLOW) == 0)
+	if (r == 0)
 		return S_ISDIR(st.st_mode) ? has_others(checkout, path, err) : 1;
-	(void)memmove(at, path, strlen(path) + 1);
+	at = strdup(path);
+	if (!at)
+		return hf_fail_sys(err, ENOMEM, "memory", path);
 	while ((slash = strrchr(at, '/'))) {
 		const char *row = NULL;
 
@@ -101,10 +109,14 @@ int hf_checkout_is_in_doubt(const struct hf_checkout *checkout)
 {
 	struct hf_land_change change;
 	const char *at = NULL;
+	struct stat st;
 
-	while (hf_land_next_change(checkout->work, &at, &change))
-		if ((change.old_mode == 0) == is_taken(checkout, change.path))
+	while (hf_land_next_change(checkout->work, &at, &change)) {
+		int r = look(checkout, change.path, &st);
+
+		if (r != (change.old_mode == 0 ? -ENOENT : 0))
 			return 1;
+	}
 	return 0;
 }
 

@@ -98,13 +98,19 @@ static int stage_rest(struct hf_land_work *work, const struct hf_left *left, str
 {
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	struct hf_git git = inside(work, NULL, &said);
-	int r;
+	int r = 0;
 
-	if (left->paths.err || !left->paths.len)
-		return left->paths.err ? hf_fail_sys(err, ENOMEM, "memory", work->landing.name) : 0;
+	if (left->paths.err || left->gone.err)
+		return hf_fail_sys(err, ENOMEM, "memory", work->landing.name);
+	/* By a call of its own, and without a look at the files: of a directory that became a symbolic link, they would be sought behind that. */
+	git.in = left->gone.s;
+	git.in_len = left->gone.len;
+	if (left->gone.len)
+		r = hf_git(&git, err, "update-index", "--force-remove", "-z", "--stdin", NULL);
 	git.in = left->paths.s;
 	git.in_len = left->paths.len;
-	r = hf_git(&git, err, "update-index", "--add", "--remove", "-z", "--stdin", NULL);
+	if (r == 0 && left->paths.len)
+		r = hf_git(&git, err, "update-index", "--add", "--remove", "-z", "--stdin", NULL);
 	if (r > 0 && work->failures++ < HF_LAND_TRIES)
 		return -EAGAIN;
 	return r > 0 ? hf_land_reject_said(work, "what it left cannot be added", &said, err) : r;
@@ -129,7 +135,7 @@ static int commit_rest(struct hf_land_work *work, struct hf_left *left, struct h
 	struct hf_git git = inside(work, NULL, &said);
 	int r = stage_rest(work, left, err);
 
-	if (r != 0 || (!left->is_staged && !left->paths.len))
+	if (r != 0 || (!left->is_staged && !left->paths.len && !left->gone.len))
 		return r;
 	make_message(work, &message);
 	git.in = message.s;
@@ -243,7 +249,7 @@ int hf_land_collect(struct hf_land_work *work, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	AUTO(hf_touched_done) struct hf_touched touched = { 0 };
-	AUTO(hf_left_done) struct hf_left left = { .paths = HF_BUF_INIT };
+	AUTO(hf_left_done) struct hf_left left = HF_LEFT_INIT;
 	struct hf_landing *landing = &work->landing;
 	struct hf_land_came came = { 0 };
 	int r = hf_touched_read(work->landings, landing, landing->plan, &touched, err);

@@ -14,6 +14,7 @@
 void hf_left_done(struct hf_left *left)
 {
 	hf_buf_done(&left->paths);
+	hf_buf_done(&left->gone);
 }
 
 /* -- what has no holder ---------------------------------------------------------------- */
@@ -67,15 +68,30 @@ static const char *path_of(const char *row)
 	return row;
 }
 
-int hf_left_add(struct hf_land_work *work, const struct hf_touched *touched, const char *path, struct hf_left *left, struct hf_err *err)
+static int add(struct hf_land_work *work, const struct hf_touched *touched, const char *path, int is_gone, struct hf_left *left,
+	       struct hf_err *err)
 {
 	size_t len = strlen(path);
+	/* So git lists a repository in the work tree that is no submodule. */
+	int is_repository = len > 1 && path[len - 1] == '/';
+	AUTO_FREE char *name = strndup(path, is_repository ? len - 1 : len);
+	char text[200];
 
-	if (len && path[len - 1] == '/')
-		return hf_land_reject(work, err, "it holds another repository, which a commit cannot");
-	if (hf_touched_has(touched, path) || hf_touched_below(touched, path))
-		hf_buf_add(&left->paths, path, len + 1);
+	if (!name)
+		return hf_fail_sys(err, ENOMEM, "memory", work->landing.name);
+	if (!hf_touched_has(touched, name) && !hf_touched_below(touched, name))
+		return 0;
+	if (is_repository) {
+		(void)snprintf(text, sizeof(text), "%.100s is another repository that it made or changed, which a commit cannot hold", name);
+		return hf_land_reject(work, err, text);
+	}
+	hf_buf_add(is_gone ? &left->gone : &left->paths, path, len + 1);
 	return 0;
+}
+
+int hf_left_add(struct hf_land_work *work, const struct hf_touched *touched, const char *path, struct hf_left *left, struct hf_err *err)
+{
+	return add(work, touched, path, 0, left, err);
 }
 
 static int read_row(struct hf_land_work *work, const struct hf_touched *touched, const char *row, struct hf_left *left, struct hf_err *err)
@@ -98,7 +114,7 @@ static int read_row(struct hf_land_work *work, const struct hf_touched *touched,
 		(void)snprintf(text, sizeof(text), "it changes files of the submodule %.100s", path);
 		return hf_land_reject(work, err, text);
 	}
-	return row[3] != '.' ? hf_left_add(work, touched, path, left, err) : 0;
+	return row[3] != '.' ? add(work, touched, path, row[3] == 'D', left, err) : 0;
 }
 
 int hf_left_read(struct hf_land_work *work, const struct hf_touched *touched, struct hf_left *ret, struct hf_err *err)

@@ -26,7 +26,7 @@ static struct hf_git inside(const struct hf_land_work *work, struct hf_buf *said
 int hf_land_seal_work(struct hf_land_work *work, struct hf_err *err)
 {
 	AUTO(hf_touched_done) struct hf_touched touched = { 0 };
-	AUTO(hf_left_done) struct hf_left left = { .paths = HF_BUF_INIT };
+	AUTO(hf_left_done) struct hf_left left = HF_LEFT_INIT;
 	struct hf_landing *landing = &work->landing;
 	struct hf_git git = inside(work, NULL);
 	int r = hf_touched_read(work->landings, landing, landing->plan, &touched, err);

@@ -43,7 +43,10 @@ struct hf_left {
 	char tip[HF_LAND_OID_MAX]; /* the same; "" once there is a new commit of what was left */
 	int is_staged;             /* 1: the index differs from that */
 	struct hf_buf paths;       /* each with a NUL: changed by the agent and not in the index */
+	struct hf_buf gone;        /* the same of those that it removed */
 };
+
+#define HF_LEFT_INIT { .paths = HF_BUF_INIT, .gone = HF_BUF_INIT }
 
 /* In the sandbox, where locks without a holder are removed first. 0; 1 it is rejected; an error. */
 int hf_left_read(struct hf_land_work *work, const struct hf_touched *touched, struct hf_left *ret, struct hf_err *err);
