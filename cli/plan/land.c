@@ -51,7 +51,7 @@ static int print_report(struct cli *cli, const char *name, const struct hf_land_
 {
 	if (!cli->json) {
 		cli_say(cli, "%s: %s%s", hf_land_state_word(report->state), report->text,
-			report->rebased && report->state == HF_LAND_LANDED ? " (rebased: signatures of its commits are gone)" : "");
+			report->rebased && report->state == HF_LAND_LANDED && !report->unsigned_commits ? " (rebased onto what came meanwhile)" : "");
 		if (report->left_out)
 			cli_say(cli, "%u path%s that a user was editing and the agent committed: left out, the first: %s", report->left_out,
 				report->left_out == 1 ? "" : "s", report->first_left_out);
@@ -73,12 +73,12 @@ int cmd_land(struct cli *cli, int argc, char **argv)
 	AUTO(land_done) struct land_context context = { PLAN_CONTEXT_INIT, NULL };
 	AUTO(hf_land_report_done) struct hf_land_report report = { .verify_ns = -1 };
 	struct hf_land_opts opts = { .size = sizeof(opts), .wait_ns = -1, .step = say_step, .arg = cli };
-	const char *merge = "rebase";
+	const char *merge = NULL;
 	AUTO_FREE char **also = NULL;
 	uint64_t speculate = 0;
 	int keep_plan = 0;
 	const struct option_spec specs[] = {
-		{ "merge", 0, OPTION_TEXT, &merge, "HOW", "rebase (default), merge or ff-only, when the branch moved meanwhile" },
+		{ "merge", 0, OPTION_TEXT, &merge, "HOW", "rebase (default), merge or ff-only, when the branch moved" },
 		{ "verify", 0, OPTION_TEXT, &opts.verify, "CMD", "run by sh -c on what will be the branch; exit 0 lets it land" },
 		{ "verify-timeout", 0, OPTION_DURATION, &opts.verify_ns, "DUR", "limit of the verifier (10m)" },
 		{ "message", 'm', OPTION_TEXT, &opts.message, "TEXT", "of the commit of what was left uncommitted" },
@@ -93,7 +93,7 @@ int cmd_land(struct cli *cli, int argc, char **argv)
 
 	if (n < 0)
 		return cli_options_status(n);
-	way = hf_land_merge_of(merge);
+	way = merge ? hf_land_merge_of(merge) : HF_LAND_MERGE_AS_BEFORE;
 	if (way < 0)
 		return cli_usage(cli, "--merge is rebase, merge or ff-only, not '%s'", merge);
 	opts.merge = (enum hf_land_merge)way;

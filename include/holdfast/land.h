@@ -106,9 +106,9 @@ struct hf_landings; /* the landings of one state directory */
 	X(DROPPED,   9, "dropped")
 
 #define HF_LAND_MERGE_LIST(X) \
-	X(REBASE,  0, "rebase") \
 	X(MERGE,   1, "merge") \
-	X(FF_ONLY, 2, "ff-only")
+	X(FF_ONLY, 2, "ff-only") \
+	X(REBASE,  3, "rebase")
 /* clang-format on */
 
 enum hf_land_state {
@@ -118,6 +118,7 @@ enum hf_land_state {
 };
 
 enum hf_land_merge {
+	HF_LAND_MERGE_AS_BEFORE = 0, /* in options: as the candidate was last landed; HF_LAND_REBASE for one that never was. Nothing else has it */
 #define HF_LAND_MERGE_ENUM(name, number, word) HF_LAND_##name = number,
 	HF_LAND_MERGE_LIST(HF_LAND_MERGE_ENUM)
 #undef HF_LAND_MERGE_ENUM
@@ -152,7 +153,7 @@ struct hf_land_place {
 	char *common; /* the repository's directory: objects, refs */
 	char *branch; /* "refs/heads/main" */
 	char base[HF_LAND_OID_MAX]; /* the commit that HEAD is at */
-	size_t n_dirty; /* paths with uncommitted changes, untracked ones counted */
+	size_t n_dirty; /* paths with uncommitted changes, untracked ones counted, but no other repository in the work tree: sandboxes show that */
 	/* What a plan must have as targets, in this order: git directories outside of `top` (of a linked
 	 * worktree, of a submodule), then `top` itself. */
 	char *targets[HF_LAND_TARGETS_MAX];
@@ -180,7 +181,7 @@ HF_API int hf_land_add_targets(struct hf_plans *plans, const char *plan, const s
 /*
  * Writes down that the agent of `plan` begins work on candidate `name`. The plan exists, has the targets of
  * the place (hf_land_add_targets), and was not entered. HEAD, its branch and the index become the sandbox's own. With HF_LAND_BASE_HEAD, when the work tree is dirty: its changed files are restored
- * and its untracked ones (but for ignored ones) removed, inside the sandbox. Returns 0; HF_E_BUSY when the candidate is being
+ * and its untracked ones (but for ignored ones, and for other repositories in the work tree) removed, inside the sandbox. Returns 0; HF_E_BUSY when the candidate is being
  * landed; HF_E_PLAN_STATE when there is one of that name that has neither landed nor been dropped (hf_land_drop); errors of
  * hf_plan_enter; -errno.
  */
@@ -249,7 +250,7 @@ struct hf_land_report {
 	char text[256];           /* in words: why, what was done */
 	unsigned commits;         /* that landed; LANDED and 0: there was nothing to land, and `commit` is what it began with */
 	unsigned files;           /* that they change */
-	int rebased;              /* 1: onto commits that came meanwhile */
+	int rebased;              /* 1: onto commits that came meanwhile; 0: not, or merged with them */
 	unsigned unsigned_commits; /* that were signed, and lost that by being rebased */
 	unsigned left_out;        /* paths that the agent committed, that it had not changed and a user was editing: they were left out of its commits */
 	char first_left_out[256]; /* one of them; "": there is none */

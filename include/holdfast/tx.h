@@ -138,7 +138,7 @@ struct hf_tx_opts {
 	const char *land;
 	const char *message;     /* of the commit of what the command left uncommitted; NULL: made from the name */
 	const char *const *also; /* hf_land_opts.also; NULL: none */
-	enum hf_land_merge land_merge;
+	enum hf_land_merge land_merge; /* 0: as before when it is resumed, else HF_LAND_REBASE */
 	enum hf_land_base base;
 	uint32_t speculate; /* hf_land_opts.speculate */
 	/*

@@ -128,7 +128,7 @@ int hf_tx_options_write(const struct hf_tx_opts *given, const char *name, struct
 
 	if (given->size != sizeof(*given) || (unsigned)given->strategy > HF_STRATEGY_COPY ||
 	    (size_t)given->keep >= COUNT(keep_words) || (size_t)given->commit >= COUNT(commit_words) ||
-	    given->flags & ~(unsigned)(HF_TX_MERGE | HF_TX_READONLY_REST | HF_TX_NO_NETWORK) || (unsigned)given->land_merge > HF_LAND_FF_ONLY ||
+	    given->flags & ~(unsigned)(HF_TX_MERGE | HF_TX_READONLY_REST | HF_TX_NO_NETWORK) || (unsigned)given->land_merge > HF_LAND_REBASE ||
 	    (unsigned)given->base > HF_LAND_BASE_WORKTREE || (given->land && !given->land[0]))
 		return FAIL(err, -EINVAL, "arguments", name, "size is not set, or not an option's value");
 	for (size_t i = 0; given->also && given->also[i]; i++)

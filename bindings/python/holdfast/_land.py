@@ -39,15 +39,17 @@ def _landings(state: State) -> Iterator[c_void_p]:
         lib.hf_landings_free(handle)
 
 
-def merge_of(word: str) -> int:
-    """The number of "rebase", "merge" or "ff-only"."""
+def merge_of(word: Optional[str]) -> int:
+    """The number of "rebase", "merge" or "ff-only"; None: as before."""
+    if word is None:
+        return int(_abi.HF_LAND_MERGE_AS_BEFORE)
     number = int(lib.hf_land_merge_of(encode(word, "merge")))
     if number < 0:
         raise ValueError(f"merge is 'rebase', 'merge' or 'ff-only', not {word!r}")
     return number
 
 
-def land(name: str, *, verify: Optional[str] = None, verify_limit: Optional[Duration] = None, merge: str = "rebase", message: Optional[str] = None,
+def land(name: str, *, verify: Optional[str] = None, verify_limit: Optional[Duration] = None, merge: Optional[str] = None, message: Optional[str] = None,
          also: Optional[Sequence[str]] = None, fence: Optional[Lock] = None, keep_plan: bool = False, wait: Optional[Duration] = None,
          state: Optional[State] = None, _cancel_fd: int = 0) -> LandReport:
     """Makes the work of a candidate part of its branch: rebased onto it as it is now, verified in that form, and read back.
@@ -55,6 +57,7 @@ def land(name: str, *, verify: Optional[str] = None, verify_limit: Optional[Dura
         run("fix-160", [...], in_=["."], land="HEAD", verify="make test").wait()
         holdfast.land("fix-160", verify="make test")        # once more, after a conflict was dealt with
 
+    `merge` is "rebase", "merge" or "ff-only"; None: as it was last landed, else "rebase".
     `landed` of the report is the only success; what the verifier refused is kept. Raises Conflict, with `.paths`, and the candidate is kept; NoLanding,
     Finished, Busy, Timeout, errors.Land (the repository cannot be landed on), Stale (the fence was lost). Ctrl-C ends it: nothing has landed then,
     or `landings` says that it did.

@@ -210,7 +210,7 @@ def run(name: str, argv: Optional[Sequence[Path]] = None, *, cwd: Optional[Path]
         leave_running: bool = False, loop: bool = False, every: Optional[Duration] = None, max_runs: int = 0, until: Optional[str] = None,
         notify: Optional[str] = None, notify_on: Optional[str] = None, group: Optional[str] = None, max_active: int = 0, max_depth: int = 0, log_max: int = 0,
         in_: Optional[Sequence[Path]] = None, land: Optional[str] = None, keep: Optional[str] = None, commit: Optional[str] = None, merge: bool = False,
-        retry: int = 0, message: Optional[str] = None, land_merge: str = "rebase", base: str = "head", strategy: Strategy = Strategy.AUTO,
+        retry: int = 0, message: Optional[str] = None, land_merge: Optional[str] = None, base: str = "head", strategy: Strategy = Strategy.AUTO,
         state: Optional[State] = None) -> Session:
     """Starts a supervised session in the background and returns when its command runs.
 
@@ -225,7 +225,7 @@ def run(name: str, argv: Optional[Sequence[Path]] = None, *, cwd: Optional[Path]
     land        with one directory of a git work tree: the change lands on this branch ("HEAD": the one that is checked out); see `land`
     keep        "on-failure", "always", "never": when the sandbox is kept.  commit: "on-success" or "never"
     merge       merge text files that others changed meanwhile; retry: run it again, at most so often, after a conflict
-    message     of the commit of what it left uncommitted; land_merge: "rebase", "merge", "ff-only"; base: "head", or "worktree" with the uncommitted edits
+    message     of the commit of what it left uncommitted; land_merge: "rebase" (the default), "merge", "ff-only"; base: "head", or "worktree" with the uncommitted edits
     """
     found = current(state)
     opts = new(_abi.hf_run_opts, deadline_ns=optional(deadline), idle_ns=optional(idle), verify_ns=optional(verify_limit), ttl_ns=optional(ttl),

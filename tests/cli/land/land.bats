@@ -69,6 +69,45 @@ setup() {
     clean
 }
 
+@test "--merge and --land-merge rebase replace an ff-only of before; without them it counts on" {
+    agent one 'echo 1 >c'
+    git commit -q --allow-empty -m user
+    expect 1 hl land one --merge ff-only
+    expect 1 hl land one
+    says 'only a fast-forward was asked for'
+    expect 0 hl land one --merge rebase
+    says 'rebased onto what came meanwhile'
+    [[ $output != *signed* ]]
+    expect 1 hl run two --in . --land-merge ff-only -- sh -c "[ -e d ] || echo 1 >d; touch ../in; until [ -e ../go ]; do sleep 0.02; done" 3>&- &
+    wait_until 20 test -e ../in
+    git commit -q --allow-empty -m again
+    touch ../go
+    wait $!
+    state_is two conflict
+    expect 1 hl run two --resume
+    says 'only a fast-forward was asked for'
+    expect 0 hl run two --resume --land-merge rebase
+    says 'rebased onto what came meanwhile'
+    clean
+}
+
+@test "a merge is not called a rebase, and no signatures are missed that were not there" {
+    agent one 'echo 1 >c'
+    git commit -q --allow-empty -m user
+    expect 0 hl land one --merge merge
+    [[ $output != *rebased* && $output != *sign* ]]
+    hl run two --in . --land-merge merge -- sh -c 'echo 1 >d; touch ../in; until [ -e ../go ]; do sleep 0.02; done' >../said 2>&1 3>&- &
+    wait_until 20 test -e ../in
+    git commit -q --allow-empty -m again
+    touch ../go
+    wait $!
+    grep "landed on main" ../said
+    ! grep rebased ../said
+    [[ $(hl --json ps two | jq -r .cause) != *rebased* ]]
+    [ "$(git rev-list --merges --count main)" = 2 ]
+    clean
+}
+
 @test "a verifier that says no: nothing lands, the work is kept, and lands when it says yes (L14)" {
     agent one 'echo bad >>b'
     head=$(git rev-parse main)
@@ -338,7 +377,7 @@ working() {
     state_is rewritten rejected
     agent two 'git checkout -q -b side; echo 1 >c; git add c; git commit -qm side; git checkout -q main'
     expect 1 hl land two
-    says 'another branch'
+    says 'branch side of the sandbox'
     clean
 }
 

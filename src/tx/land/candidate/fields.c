@@ -85,7 +85,7 @@ int hf_landing_set(char **text, const char *value)
 
 int hf_landing_init(struct hf_landing *landing, const char *name)
 {
-	*landing = (struct hf_landing){ .verify_ns = -1, .state = HF_LAND_WORKING };
+	*landing = (struct hf_landing){ .verify_ns = -1, .state = HF_LAND_WORKING, .merge = HF_LAND_REBASE };
 	hf_copy_text(landing->name, sizeof(landing->name), name);
 	landing->since = landing->changed = hf_wall_now();
 	EACH(i, texts)
@@ -275,7 +275,7 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 {
 	AUTO_FREE char *name = unpacked(json_object_get(root, "name"));
 	int state = word_in(root, "state", HF_LAND_WORKING, HF_LAND_DROPPED, state_word);
-	int merge = word_in(root, "merge", HF_LAND_REBASE, HF_LAND_FF_ONLY, merge_word);
+	int merge = word_in(root, "merge", HF_LAND_MERGE, HF_LAND_REBASE, merge_word);
 	const char *why = NULL;
 
 	if (json_integer_value(json_object_get(root, "v")) != 1)

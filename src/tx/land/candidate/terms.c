@@ -54,7 +54,7 @@ int hf_landing_take_terms(struct hf_landing *landing, const struct hf_land_opts 
 
 	if (r < 0)
 		return r;
-	if (opts->merge != HF_LAND_REBASE)
+	if (opts->merge != HF_LAND_MERGE_AS_BEFORE)
 		landing->merge = opts->merge;
 	if (opts->token)
 		landing->token = opts->token;

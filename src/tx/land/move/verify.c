@@ -160,7 +160,7 @@ static int put_on_top(struct site *site, enum moved moved, struct hf_err *err)
 	else
 		r = hf_git(&git, err, "-c", "commit.gpgSign=false", "merge", "--quiet", "--no-ff", "--no-edit", "--no-gpg-sign",
 			   "-m", message, landing->tip, NULL);
-	landing->rebased = 1;
+	landing->rebased = landing->merge == HF_LAND_REBASE;
 	return r > 0 ? conflict(site, &said, err) : r;
 }
 
