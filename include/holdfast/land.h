@@ -265,14 +265,15 @@ HF_API void hf_land_report_done(struct hf_land_report *report);
 
 /*
  * Lands a candidate. Returns 0 with *ret_report filled when it came to an end: landed, rejected, or in conflict. Else
- * nothing has landed, and the candidate is as it was, its work kept:
+ * nothing has landed, and the candidate is as it was or QUEUED, its work kept:
  *   HF_E_NO_LANDING  there is none of that name
  *   HF_E_FINISHED    it has landed, or was dropped
  *   HF_E_LAND        the repository cannot be landed on; the detail says why
  *   HF_E_IN_USE      processes are still in the agent's sandbox
  *   HF_E_STALE       the session's token is no longer current (L5)
  *   HF_E_BUSY, HF_E_TIMEOUT, HF_E_CANCELLED  waiting for the candidate or the branch; HF_E_TIMEOUT also for a lock file of git
- *                    that did not go within some seconds: it is the subject, and is for people to remove if no git runs
+ *                    that did not go within some seconds: it is the subject, and is for people to remove if no git runs; HF_E_CANCELLED
+ *                    also when a signal ended git or the verifier
  *   -errno, and errors of plan.h
  */
 HF_API int hf_land(struct hf_landings *landings, const char *name, const struct hf_land_opts *opts,
@@ -298,7 +299,7 @@ struct hf_land_info {
 	const char *plan, *session, *verify, *text; /* "" */
 	enum hf_land_merge merge;
 	uint64_t dev, ino;  /* of the repository: with the branch, the queue it is in */
-	int alive;          /* 1: a process works on it */
+	int alive;          /* 1: a process works on it; 0 of one that is QUEUED, REBASING, VERIFYING or LANDING: it was interrupted */
 	int place;          /* in the queue: 1 is next or under way; 0: not in it */
 	unsigned commits, files; /* as in hf_land_report */
 	int rebased;

@@ -29,7 +29,7 @@
  *
  * While it commits, the state is HF_SESSION_LANDING. The lease is renewed. The deadline counts for the command alone. A stop ends
  * the commit where it can still be undone: then nothing is committed, and the outcome says that it was stopped; else it is
- * finished, and the outcome is a success. If supervisor, keeper or both are killed then, the one that is left, the next run of the name
+ * finished, and the outcome is a success. An interrupt likewise. A landing that ended so is QUEUED (land.h), and hf_land tries again. If supervisor, keeper or both are killed then, the one that is left, the next run of the name
  * or hf_session_reap finishes or undoes the commit, and records what is there.
  *
  * Conflicts. Each attempt sees its own changes only. The second to commit, with a path that was changed meanwhile, gets

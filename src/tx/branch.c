@@ -337,7 +337,7 @@ static void note_settled(void *arg, const struct hf_land_info *info)
 
 	settled->landed = info->state == HF_LAND_LANDED;
 	hf_copy_text(settled->report->branch, sizeof(settled->report->branch), info->branch);
-	hf_copy_text(settled->report->commit, sizeof(settled->report->commit), info->commit);
+	hf_copy_text(settled->report->commit, sizeof(settled->report->commit), settled->landed ? info->commit : info->tip);
 	settled->report->commits = info->commits;
 	settled->report->changed = info->files;
 	settled->report->rebased = info->rebased;

@@ -193,6 +193,14 @@ static struct hf_result judge_refused(const struct hf_tx *tx)
 			      report->branch, tx->shared->err.detail);
 }
 
+/* Was what the child failed with the end that it was told? Not what no end can be the reason of. */
+static int is_cut_short(const struct hf_tx *tx, enum hf_cause cause)
+{
+	int code = tx->shared->err.code;
+
+	return code == HF_E_CANCELLED || (cause != HF_CAUSE_NONE && code != HF_E_CONFLICT && code != HF_E_STALE && code != HF_E_NOT_HELD);
+}
+
 /* What a verifier writes into a git work tree does not land: before it runs, what the command left is committed. */
 int hf_tx_is_sealed(void *arg)
 {
@@ -211,7 +219,7 @@ int hf_tx_sealed(void *arg, enum hf_cause cause, struct hf_result *result)
 		return 0;
 	if (step == HF_TX_STEP_REFUSED)
 		*result = judge_refused(tx);
-	else if (step == HF_TX_STEP_FAILED)
+	else if (step == HF_TX_STEP_FAILED && !is_cut_short(tx, cause))
 		*result = judge_failed(tx);
 	else if (cause != HF_CAUSE_NONE)
 		*result = hf_judge_cause(cause, 0, " before it could be verified");
@@ -239,7 +247,7 @@ static int judge_moved(struct hf_tx *tx, struct hf_result *result)
 	return HF_STAGE_VERIFY;
 }
 
-/* The child did not say what it came to: it was killed, by us or by another process. */
+/* The child did not say what it came to, or that it was told to end: what is there decides. */
 static int judge_silent(struct hf_tx *tx, enum hf_cause cause, struct hf_result *result)
 {
 	struct hf_err err = HF_ERR_INIT;
@@ -285,6 +293,8 @@ int hf_tx_landed(void *arg, enum hf_cause cause, struct hf_result *result)
 		*result = hf_result_make(HF_OUTCOME_DECLINED, HF_EXIT_NO, "nothing was committed: the answer was no");
 		return -ECANCELED;
 	case HF_TX_STEP_FAILED:
+		if (is_cut_short(tx, cause))
+			return judge_silent(tx, cause, result);
 		*result = judge_failed(tx);
 		return -EIO;
 	case HF_TX_STEP_REFUSED:

@@ -177,6 +177,19 @@ def ctrl_c_is_never_a_success(options):
     must(t, not os.path.exists("verified"), "it was verified")
 
 
+def ctrl_c_while_it_lands(options):
+    """The verifier of the landing touches ../second, and never ends by itself."""
+    t = start(options, "echo 1 >new; echo READY")
+    t.expect("READY")
+    end = time.monotonic() + LIMIT
+    while not os.path.exists("../second"):
+        must(t, time.monotonic() < end, "it is not verified as it lands")
+        time.sleep(0.02)
+    t.send(b"\x03")
+    must(t, t.wait() == 130, "status")
+    must(t, field(".outcome") == "interrupted", field(".outcome"))
+
+
 def shell():
     t = Terminal(["env", "PS1=PROMPT ", "bash", "--norc", "--noprofile", "--noediting", "-i"])
     t.expect("PROMPT ")

@@ -210,15 +210,25 @@ static int is_left(const struct hf_land_info *info)
 	return info->state == HF_LAND_WORKING && !info->alive;
 }
 
+/* Its landing was under way, and no process goes on with it. */
+static int is_interrupted(const struct hf_land_info *info)
+{
+	return !info->alive && info->state > HF_LAND_QUEUED && info->state < HF_LAND_LANDED;
+}
+
 const char *hf_view_candidate_state(const struct hf_land_info *info)
 {
-	return is_left(info) ? "kept" : hf_land_state_word(info->state);
+	return is_left(info) ? "kept" : is_interrupted(info) ? "interrupted" : hf_land_state_word(info->state);
 }
 
 const char *hf_view_candidate_note(const struct hf_land_info *info)
 {
-	return is_left(info) ? "its run ended without landing: 'land NAME' lands it as it is, 'land drop NAME' drops it" :
-			       info->text;
+	if (is_left(info))
+		return "its run ended without landing: 'land NAME' lands it as it is, 'land drop NAME' drops it";
+	/* Killed on the way, or while it waited for the branch: then its text still says what it was about to do. */
+	if (is_interrupted(info) || (info->state == HF_LAND_QUEUED && !info->alive && !strstr(info->text, "'land NAME'")))
+		return "interrupted; 'land NAME' tries again, 'land drop NAME' gives it up";
+	return info->text;
 }
 
 void hf_view_candidate_text(const struct hf_land_info *info, struct hf_buf *out)

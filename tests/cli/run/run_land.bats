@@ -460,3 +460,101 @@ AGENT
         is_clean
     done
 }
+
+# second SCRIPT: a verifier that says yes the first time; the second time, as it will land, it touches ../second and does SCRIPT
+second() {
+    mkfifo "$BATS_TEST_TMPDIR/go"
+    VERIFY="[ -e $BATS_TEST_TMPDIR/first ] || { touch $BATS_TEST_TMPDIR/first; exit 0; }; touch $BATS_TEST_TMPDIR/second; $1"
+}
+
+# is_put_back NAME: not landed, in the queue, and no process works on it
+is_put_back() {
+    expect 0 hf land list
+    [[ "$output" =~ queued\ +$1\ +main\ +"interrupted; 'land NAME' tries again" ]] || { echo "$output"; return 1; }
+    expect 0 hf land list --json
+    is_json "[.queues[].candidates[] | select(.name == \"$1\")][0] | .step == \"queued\" and .alive == false"
+    [ "$(git rev-list --count main)" = 1 ]
+    is_clean
+}
+
+@test "L14: a stop, or a signal, while it is verified as it lands: stopped or interrupted as at any other time, and in the queue again" {
+    local how wanted
+    for how in "stop stopped 143" "TERM stopped 143" "INT interrupted 130" "QUIT interrupted 131" "HUP stopped 129"; do
+        # shellcheck disable=SC2086 # words
+        set -- $how
+        rm -f ../go ../first ../second
+        second "cat $BATS_TEST_TMPDIR/go"
+        spawn env --default-signal=INT,QUIT,HUP "$HOLDFAST" run x --in . --verify "$VERIFY" -- sh -c 'echo 1 >new' 2>../told
+        wait_until 30 test -e ../second
+        if [ "$1" = stop ]; then hf -q stop x; else kill "-$1" "$spawned_pid"; fi
+        status=0
+        wait "$spawned_pid" || status=$?
+        [ "$status $(field x .outcome)" = "$3 $2" ] || { echo "$how: $status $(field x .outcome)"; cat ../told; return 1; }
+        is_put_back x
+        # What is recommended can be typed.
+        grep -q "'holdfast land x' tries again" ../told
+        expect 1 hf run x --in . -- true
+        says "'holdfast land x' lands it"
+        expect 0 hf land x --verify true
+        git reset -q --hard HEAD~1
+    done
+}
+
+@test "L14: Ctrl-C while it is verified as it lands is an interrupt, exit 130" {
+    second "cat $BATS_TEST_TMPDIR/go"
+    expect 0 env TERM=dumb python3 "${BATS_TEST_DIRNAME}/../../helper/terminal.py" ctrl_c_while_it_lands --in . --verify "$VERIFY"
+    is_put_back x
+}
+
+@test "L14: interrupted when its branch has moved already, it is landed" {
+    local git
+    git=$(command -v git)
+    # The git that comes after the branch has moved waits, once.
+    mkdir ../bin
+    mkfifo ../go
+    cat >../bin/git <<END
+#!/bin/sh
+case "\$*" in *--refresh*) [ -e $BATS_TEST_TMPDIR/second ] || { touch $BATS_TEST_TMPDIR/second; cat $BATS_TEST_TMPDIR/go; } ;; esac
+exec $git "\$@"
+END
+    chmod +x ../bin/git
+    spawn env PATH="$BATS_TEST_TMPDIR/bin:$PATH" "$HOLDFAST" run x --in . -- sh -c 'echo 1 >new' 2>../told
+    wait_until 30 test -e ../second
+    kill -TERM "$spawned_pid"
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status $(field x .outcome)" = "0 succeeded" ] || { echo "$status"; cat ../told; return 1; }
+    [ "$(git show main:new)" = 1 ]
+    is_clean
+}
+
+@test "land list, show and why: a landing whose process was killed is interrupted, not under way" {
+    second "cat $BATS_TEST_TMPDIR/go"
+    expect 0 hf land begin x .
+    hf plan enter x -- sh -c 'echo 1 >new'
+    touch ../first
+    spawn "$HOLDFAST" land x --verify "$VERIFY"
+    wait_until 30 test -e ../second
+    expect 0 hf land list
+    [[ "$output" =~ verifying\ +x\ +main ]]
+    kill -KILL "$spawned_pid"
+    wait "$spawned_pid" || true
+    expect 0 hf land list
+    [[ "$output" =~ ^interrupted\ +x\ +main\ +"interrupted; 'land NAME' tries again" ]]
+    expect 0 hf why x
+    says 'candidate for main: interrupted: '
+    expect 0 hf land show x
+    says "text      interrupted; 'land NAME' tries again"
+    expect 0 hf land x --verify true
+    is_clean
+    # One that was told to end has put itself back.
+    git reset -q --hard HEAD~1
+    expect 0 hf land begin y .
+    hf plan enter y -- sh -c 'echo 1 >new'
+    rm ../second
+    spawn "$HOLDFAST" land y --verify "$VERIFY"
+    wait_until 30 test -e ../second
+    kill -TERM "$spawned_pid"
+    wait "$spawned_pid" || true
+    is_put_back y
+}

@@ -77,9 +77,18 @@ static struct hf_result fail(int error)
 	return hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "what it made was not committed: %s", strerrordesc_np(error));
 }
 
+/* The first cause stays, as of a command (judge.c). */
 static enum hf_cause cause_of(const struct hf_watched *w)
 {
-	return w->cause != HF_CAUSE_NONE ? w->cause : w->interrupted ? HF_CAUSE_INTERRUPT : HF_CAUSE_NONE;
+	return w->interrupted && (w->cause == HF_CAUSE_NONE || w->cause == HF_CAUSE_STOP || w->cause == HF_CAUSE_HANGUP) ?
+		       HF_CAUSE_INTERRUPT : w->cause;
+}
+
+/* The stage knows that it was interrupted, and not by which signal. */
+static void set_status(const struct hf_keeper *k, struct hf_result *result)
+{
+	if (result->outcome == HF_OUTCOME_INTERRUPTED && k->interrupted)
+		result->exit_status = HF_EXIT_SIGNAL + k->interrupted;
 }
 
 struct hf_result hf_keeper_seal(struct hf_keeper *k, const struct hf_result *ended)
@@ -101,6 +110,7 @@ struct hf_result hf_keeper_seal(struct hf_keeper *k, const struct hf_result *end
 		return fail(-r);
 	w = hf_keeper_watch(k, &child, &none);
 	(void)stage->sealed(stage->arg, cause_of(&w), &result);
+	set_status(k, &result);
 	return result;
 }
 
@@ -141,6 +151,7 @@ static struct hf_result land_once(struct hf_keeper *k, const struct hf_result *v
 	if (r < 0)
 		return fail(r < -4095 ? EIO : -r);
 	r = stage->landed(stage->arg, cause, &result);
+	set_status(k, &result);
 	*ret_again = r == HF_STAGE_VERIFY;
 	k->landed = r == 0 && result.outcome == HF_OUTCOME_SUCCEEDED;
 	return result;

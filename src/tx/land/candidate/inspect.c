@@ -63,26 +63,44 @@ static void find_place(struct hf_landings *landings, const struct hf_landing *la
 	info->place = seen.place;
 }
 
+static int is_interrupted(enum hf_land_state state)
+{
+	return state == HF_LAND_LANDING || state == HF_LAND_REBASING || state == HF_LAND_VERIFYING;
+}
+
+/* One look. 1: a step was under way when the record was read, and its process was gone after that: it may have ended between the two. */
+static int look(struct hf_landings *landings, const char *name, struct hf_landing *landing, struct hf_land_info *info, struct hf_err *err)
+{
+	int r = hf_landing_load(landings, name, landing, err);
+
+	if (r < 0)
+		return r;
+	*info = (struct hf_land_info){ .name = landing->name, .state = landing->state, .top = landing->top,
+				       .branch = hf_land_short(landing->branch), .base = landing->base, .tip = landing->tip,
+				       .commit = landing->state == HF_LAND_LANDED ? landing->commit : "", .plan = landing->plan,
+				       .session = landing->session, .verify = landing->verify, .text = landing->text,
+				       .merge = landing->merge, .dev = landing->dev, .ino = landing->ino,
+				       .commits = landing->commits, .files = landing->files, .rebased = landing->rebased,
+				       .verify_ns = landing->verify_ns, .since = landing->since, .changed = landing->changed,
+				       .paths = landing->paths.list, .n_paths = landing->paths.n, .token = landing->token };
+	find_place(landings, landing, info);
+	return !info->alive && (is_interrupted(landing->state) || landing->state == HF_LAND_QUEUED);
+}
+
 int hf_land_look(struct hf_landings *landings, const char *name, hf_land_fn *fn, void *arg, struct hf_err *err)
 {
-	AUTO(hf_landing_done) struct hf_landing landing = { 0 };
+	AUTO(hf_landing_done) struct hf_landing first = { 0 };
+	AUTO(hf_landing_done) struct hf_landing second = { 0 };
 	struct hf_land_info info;
 	int r;
 
 	if (!landings || !name || !fn)
 		return FAIL(err, -EINVAL, "arguments", "hf_land_look", "NULL");
-	r = hf_landing_load(landings, name, &landing, err);
+	r = look(landings, name, &first, &info, err);
+	if (r > 0)
+		r = look(landings, name, &second, &info, err);
 	if (r < 0)
 		return r;
-	info = (struct hf_land_info){ .name = landing.name, .state = landing.state, .top = landing.top,
-				      .branch = hf_land_short(landing.branch), .base = landing.base, .tip = landing.tip,
-				      .commit = landing.state == HF_LAND_LANDED ? landing.commit : "", .plan = landing.plan,
-				      .session = landing.session, .verify = landing.verify, .text = landing.text,
-				      .merge = landing.merge, .dev = landing.dev, .ino = landing.ino,
-				      .commits = landing.commits, .files = landing.files, .rebased = landing.rebased,
-				      .verify_ns = landing.verify_ns, .since = landing.since, .changed = landing.changed,
-				      .paths = landing.paths.list, .n_paths = landing.paths.n, .token = landing.token };
-	find_place(landings, &landing, &info);
 	fn(arg, &info);
 	return 0;
 }
@@ -183,11 +201,6 @@ int hf_land_drop(struct hf_landings *landings, const char *name, struct hf_err *
 	return r;
 }
 
-static int is_interrupted(enum hf_land_state state)
-{
-	return state == HF_LAND_LANDING || state == HF_LAND_REBASING || state == HF_LAND_VERIFYING;
-}
-
 /* A look at the record, without the lock: a reader must not keep a landing from it. 1, 0 or an error. */
 static int may_need_recovery(struct hf_landings *landings, const char *name, struct hf_err *err)
 {
@@ -229,7 +242,7 @@ static int recover_one(struct hf_landings *landings, const char *name, struct hf
 			hf_land_clean(&work);
 		r = r < 0 ? r : 1;
 	} else if (work.landing.state == HF_LAND_REBASING || work.landing.state == HF_LAND_VERIFYING) {
-		r = hf_landing_become(landings, &work.landing, HF_LAND_QUEUED, err, "interrupted; to be tried again");
+		r = hf_landing_become(landings, &work.landing, HF_LAND_QUEUED, err, "%s", HF_LAND_INTERRUPTED);
 		r = r < 0 ? r : 1;
 	}
 	return r;

@@ -349,6 +349,19 @@ int hf_land_nothing(struct hf_landings *landings, const char *name, const struct
 	return r < 0 ? r : 1;
 }
 
+/* It ended before the branch was touched: it is in the queue as before, and says why no process works on it. */
+static void put_back(struct hf_land_work *work, const struct hf_err *err)
+{
+	struct hf_landing *landing = &work->landing;
+
+	if (landing->state != HF_LAND_REBASING && landing->state != HF_LAND_VERIFYING)
+		return;
+	if (err && err->code != HF_E_CANCELLED && err->detail[0])
+		(void)!hf_landing_become(work->landings, landing, HF_LAND_QUEUED, NULL, "%.150s; 'land NAME' tries again", err->detail);
+	else
+		(void)!hf_landing_become(work->landings, landing, HF_LAND_QUEUED, NULL, "%s", HF_LAND_INTERRUPTED);
+}
+
 int hf_land(struct hf_landings *landings, const char *name, const struct hf_land_opts *opts,
 	    struct hf_land_report *ret_report, struct hf_err *err)
 {
@@ -370,8 +383,11 @@ int hf_land(struct hf_landings *landings, const char *name, const struct hf_land
 	r = hf_land_lock(landings, lock_name, NULL, &lock, err);
 	if (r == 0)
 		r = open_record(&work, name, err);
-	if (r == 0)
+	if (r == 0) {
 		r = land_confined(&work, err);
+		if (r < 0)
+			put_back(&work, err);
+	}
 	if (r < 0)
 		return hf_err_wrap(err, r, "candidate", name);
 	tell_end(&work);
