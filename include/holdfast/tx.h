@@ -48,7 +48,8 @@
  * Without hf_tx_opts.land a run lands when its one directory is in a git work tree that does not ignore it. Plain files are committed,
  * which is said, when an option is for files (several directories, clone or copy, HF_TX_MERGE, HF_TX_KEEP_ALWAYS, HF_TX_COMMIT_ASK or
  * _NEVER), or where the kernel has no overlay for that. A work tree that cannot be landed on (detached HEAD, no commit yet, no git) is
- * refused, with both ways out. A resumed run goes on as its sandbox was made.
+ * refused, with both ways out. A part of a work tree can be a target for files: git inside does not find the repository around it.
+ * A linked worktree, from which it would, is refused unless its git directory is a target before it. A resumed run goes on as its sandbox was made.
  *
  * Confined. HF_TX_READONLY_REST holds by mounts: the command cannot remount or unmount them, not in namespaces of its own either,
  * nor get around them by /proc/PID/root, descriptors or hard links. Where the sandbox is a copy it holds by Landlock: then contents and

@@ -1,9 +1,14 @@
 /* tx/plan.c - the plan of a transactional run: made, looked at, kept from the run before, removed. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/tx/branch.h"
 
@@ -52,12 +57,22 @@ static void sandbox_name(const struct hf_tx *tx, size_t i, char out[HF_NAME_MAX 
 	}
 }
 
+/*
+ * A part of a repository. Inside, git does not look for one beyond the edge of the sandbox, so that it cannot write around it: what the plan would refuse is
+ * allowed. Where the directory itself leads to the repository (a linked worktree), git would find it.
+ */
+static unsigned git_flags(const char *dir)
+{
+	AUTO_FD fd = hf_open_at(AT_FDCWD, dir, O_PATH | O_DIRECTORY, 0);
+	struct stat st;
+
+	return fd >= 0 && hf_sys.fstatat(fd, ".git", &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT ? HF_PLAN_ADD_GIT_OUTSIDE : 0;
+}
+
 static int add_sandboxes(struct hf_tx *tx, struct hf_err *err)
 {
-	struct hf_plan_add_opts opts = { .size = sizeof(opts),
-					 .strategy = tx->o.strategy,
-					 .flags = tx->is_tried || tx->o.strategy != HF_STRATEGY_AUTO ? 0 : HF_PLAN_ADD_UNTRIED,
-					 .wait_ns = HF_TX_PLAN_NS };
+	struct hf_plan_add_opts opts = { .size = sizeof(opts), .strategy = tx->o.strategy, .wait_ns = HF_TX_PLAN_NS };
+	unsigned flags = tx->is_tried || tx->o.strategy != HF_STRATEGY_AUTO ? 0 : HF_PLAN_ADD_UNTRIED;
 
 	for (size_t i = 0; i < tx->o.n_dirs; i++) {
 		struct hf_plan_added added;
@@ -65,6 +80,7 @@ static int add_sandboxes(struct hf_tx *tx, struct hf_err *err)
 		int r;
 
 		sandbox_name(tx, i, name);
+		opts.flags = flags | git_flags(tx->o.dirs[i]);
 		r = hf_plan_add(tx->plans, tx->plan, name, tx->o.dirs[i], &opts, &added, err);
 		if (r < 0)
 			return r;

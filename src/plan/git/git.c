@@ -126,8 +126,8 @@ int hf_git_check(const struct hf_plan_record *record, const struct hf_target *ta
 								     NULL;
 	if (outside)
 		return FAIL(err, HF_E_TARGET, "target", target->path,
-			    "git commands in it write to %.100s, outside of the plan; add the "
-			    "repository's top, or that first, or allow it with --git-outside", outside);
+			    "git commands in it write to %.100s, outside of the sandbox; give the repository's top instead, or that "
+			    "directory first ('plan add' allows it with --git-outside)", outside);
 	return 0;
 }
 

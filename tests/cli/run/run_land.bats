@@ -334,9 +334,9 @@ AGENT
     says "whole work tree, $PWD"
     is_clean
     [ "$(cat sub/f top)" = $'2\n3' ]
-    # Its changes could not land; as a target for files it is refused, because its repository lies above.
-    expect 3 hf run ignored --in ignored -- touch ignored/f
-    says "git-outside"
+    # Its changes could not land: they are committed as files.
+    expect 0 hf run ignored --in ignored -- sh -c 'echo 1 >ignored/f'
+    [ "$(cat ignored/f)" = 1 ]
     git worktree add -q ../linked -b side
     expect 0 hf run linked --in ../linked -- sh -c 'echo 4 >../linked/four'
     says "landed on side"
@@ -375,6 +375,33 @@ AGENT
     [ ! -e "$BATS_TEST_TMPDIR/ran" ]
     run hf plan list --json
     is_json '.plans == []'
+}
+
+@test "L12: a part of a work tree whose files are committed: git inside does not reach the repository around it" {
+    mkdir sub other
+    echo 1 >sub/f
+    git add -A
+    git commit -qm sub
+    before=$(git rev-parse main)
+    # shellcheck disable=SC2016 # for the inner shell
+    expect 0 hf run s --in sub --land off -- sh -c 'echo 2 >sub/f; cd sub; ! git add f && ! git commit -qam inside'
+    [ "$(cat sub/f) $(git rev-parse main)" = "2 $before" ]
+    [ "$(git status --porcelain)" = " M sub/f" ]
+    # What the refusal of a detached HEAD recommends can be typed.
+    git checkout -q --detach
+    expect 3 hf run d --in sub -- true
+    says "or commit plain files with --land off"
+    expect 0 hf run d --in sub --land off -- sh -c 'echo 3 >sub/f'
+    [ "$(cat sub/f)" = 3 ]
+    expect 0 hf run several --in sub --in other -- sh -c 'echo 4 >sub/f; echo 5 >other/f'
+    [ "$(cat sub/f other/f)" = $'4\n5' ]
+    # git finds the repository of a linked worktree from inside: it is refused, with the way.
+    git checkout -q main
+    git worktree add -q ../linked -b side
+    expect 3 hf run l --in ../linked --land off -- true
+    says "git commands in it write to $PWD/.git/worktrees/linked, outside of the sandbox; give the repository's top instead, or that directory first"
+    expect 0 hf run l --in .git --in ../linked --land off -- sh -c 'echo 6 >../linked/six'
+    [ "$(cat ../linked/six)" = 6 ]
 }
 
 @test "without an overlay a run in a git work tree commits files, and says so; with an option of landing it is refused" {
