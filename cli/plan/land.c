@@ -9,6 +9,7 @@
 #include "holdfast/land.h"
 #include "holdfast/name.h"
 #include "plan/plan.h"
+#include "screen/table.h"
 
 struct land_context {
 	struct plan_context plan;
@@ -206,7 +207,29 @@ int cmd_land_show(struct cli *cli, int argc, char **argv)
 struct listed {
 	const struct cli *cli;
 	json_t *queues;
+	int no_cut;
 };
+
+/* On a terminal no wider than the screen. */
+static void print_line(const struct listed *listed, const struct hf_land_info *info)
+{
+	AUTO(hf_buf_done) struct hf_buf line = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf cut = HF_BUF_INIT;
+	const char *const cells[] = { info->name, info->branch, hf_view_candidate_note(info) };
+	int columns, lines;
+
+	hf_buf_add_format(&line, "%-9s", hf_view_candidate_state(info));
+	for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
+		hf_buf_add_text(&line, "  ");
+		hf_buf_add_shown(&line, cells[i], strlen(cells[i]));
+	}
+	table_screen(&columns, &lines);
+	if (!line.err && listed->cli->terminal && !listed->no_cut)
+		(void)table_cut(&cut, line.s, columns);
+	if (line.err || cut.err)
+		cli_die_oom();
+	puts(cut.len ? cut.s : line.s);
+}
 
 static void list_one(void *arg, const struct hf_land_info *info)
 {
@@ -216,20 +239,18 @@ static void list_one(void *arg, const struct hf_land_info *info)
 		hf_view_queues_add(&listed->queues, info);
 		return;
 	}
-	printf("%-9s  ", hf_view_candidate_state(info));
-	cli_print_shown(info->name);
-	printf("  ");
-	cli_print_shown(info->branch);
-	printf("  ");
-	cli_print_shown(hf_view_candidate_note(info));
-	putchar('\n');
+	print_line(listed, info);
 }
 
 int cmd_land_list(struct cli *cli, int argc, char **argv)
 {
 	AUTO(land_done) struct land_context context = { PLAN_CONTEXT_INIT, NULL };
-	struct listed listed = { cli, NULL };
-	int n = cli_options(cli, NULL, argc, argv, 0, 0);
+	struct listed listed = { cli, NULL, 0 };
+	const struct option_spec specs[] = {
+		{ "no-trunc", 0, OPTION_FLAG, &listed.no_cut, NULL, "do not cut lines at the width of the screen" },
+		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
+	};
+	int n = cli_options(cli, specs, argc, argv, 0, 0);
 	int r, status = n < 0 ? cli_options_status(n) : land_open(cli, &context);
 	json_t *object = NULL;
 

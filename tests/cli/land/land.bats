@@ -108,6 +108,30 @@ setup() {
     clean
 }
 
+@test "land list: no line is wider than the screen, and none is cut for a pipe or with --no-trunc" {
+    hl run left --in . -- sh -c 'echo 1 >c; exit 3' || true
+    hl land list | grep -q "'land drop NAME' drops it$"
+    for option in "" " --no-trunc"; do
+        COLUMNS=80 script -qec "'$HOLDFAST' land list$option" /dev/null </dev/null | tr -d '\r' >../shown
+        grep '^kept       left  main  its run ended' ../shown
+        if [ -n "$option" ]; then [ "$(wc -L <../shown)" -gt 80 ]; else [ "$(wc -L <../shown)" -le 80 ]; fi
+    done
+}
+
+@test "a branch that is not to be had in time is told by its name" {
+    agent one 'echo 1 >c'
+    agent two 'echo 2 >d'
+    hl -q land one --verify 'touch ../in; until [ -e ../go ]; do sleep 0.02; done' 3>&- &
+    wait_until 20 test -e ../in
+    expect 1 hl land two -w 100ms
+    says "candidate 'two': branch 'main': timed out, still held"
+    expect 1 hl land one -w 100ms
+    says "candidate 'one': already held"
+    touch ../go
+    wait $!
+    expect 0 hl land two
+}
+
 @test "a verifier that says no: nothing lands, the work is kept, and lands when it says yes (L14)" {
     agent one 'echo bad >>b'
     head=$(git rev-parse main)

@@ -1,5 +1,7 @@
 /* tx/land/candidate/lock.c - waiting for a candidate or a branch. */
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -57,6 +59,25 @@ static int watch_begin(struct watch *watch)
 	return 0;
 }
 
+/* The name of the lock says nothing to people: "b:DEV:INO:BRANCH" is a branch, "n:NAME" a candidate. */
+static void tell_what(const char *lock_name, struct hf_err *err)
+{
+	const char *at = lock_name;
+
+	if (!err || !strstr(err->subject, lock_name))
+		return;
+	for (int i = lock_name[0] == 'b' ? 3 : 1; at && i > 0; i--) {
+		at = strchr(at, ':');
+		at = at ? at + 1 : NULL;
+	}
+	if (lock_name[0] == 'n')
+		hf_copy_text(err->subject, sizeof(err->subject), at ? at : "candidate");
+	else if (at)
+		(void)snprintf(err->subject, sizeof(err->subject), "branch '%.200s'", at);
+	else
+		hf_copy_text(err->subject, sizeof(err->subject), "its branch"); /* a long name: the lock has only a hash of it */
+}
+
 int hf_land_lock(struct hf_landings *landings, const char *lock_name, const struct hf_land_opts *opts,
 		 struct hf_lock **ret_lock, struct hf_err *err)
 {
@@ -83,6 +104,8 @@ int hf_land_lock_branch(struct hf_landings *landings, const char *lock_name, con
 	if (r < 0)
 		return hf_fail_sys(err, -r, "timerfd_create", lock_name);
 	r = hf_lock_acquire(hf_locks_kind(landings->locks, HF_LOCK_KIND_LAND), lock_name, &how, ret_lock, NULL, err);
+	if (r < 0)
+		tell_what(lock_name, err);
 	if (r == HF_E_TIMEOUT && !opts) {
 		r = HF_E_BUSY; /* being landed */
 		if (err)
