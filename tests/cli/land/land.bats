@@ -102,7 +102,7 @@ setup() {
     touch ../go
     wait $!
     grep "landed on main" ../said
-    ! grep rebased ../said
+    run ! grep rebased ../said
     [[ $(hl --json ps two | jq -r .cause) != *rebased* ]]
     [ "$(git rev-list --merges --count main)" = 2 ]
     clean
@@ -118,7 +118,7 @@ setup() {
     done
 }
 
-@test "a branch that is not to be had in time is told by its name" {
+@test "a wait for a branch that runs out tells the branch, one for a candidate the candidate" {
     agent one 'echo 1 >c'
     agent two 'echo 2 >d'
     hl -q land one --verify 'touch ../in; until [ -e ../go ]; do sleep 0.02; done' 3>&- &
