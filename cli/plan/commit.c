@@ -6,6 +6,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
 #include "hf/view/plan/plan.h"
+#include "holdfast/land.h"
 #include "plan/plan.h"
 
 #define FENCES_MAX 16
@@ -125,6 +126,36 @@ static void options_done(struct commit_options *o)
 	free(o->fence);
 }
 
+struct candidate {
+	const char *plan;
+	char branch[256];
+};
+
+static void note_candidate(void *arg, const struct hf_land_info *info)
+{
+	struct candidate *candidate = arg;
+
+	if (strcmp(info->plan, candidate->plan) == 0 && info->state != HF_LAND_LANDED && info->state != HF_LAND_DROPPED)
+		(void)snprintf(candidate->branch, sizeof(candidate->branch), "%s", info->branch);
+}
+
+/* The plan of a change that is to land holds a git directory: as files, it would become the branch unverified, and undo what landed meanwhile. */
+static int refuse_candidate(struct cli *cli, struct plan_context *context, const char *plan)
+{
+	const char *name = strncmp(plan, HF_PLAN_OF_RUN, strlen(HF_PLAN_OF_RUN)) == 0 ? plan + strlen(HF_PLAN_OF_RUN) : plan;
+	struct candidate candidate = { .plan = plan };
+	struct hf_landings *landings = NULL;
+
+	if (hf_landings_open(cli->state, NULL, context->plans, &landings, NULL) == 0)
+		(void)!hf_land_look(landings, name, note_candidate, &candidate, NULL);
+	hf_landings_free(landings);
+	if (!candidate.branch[0])
+		return HF_EXIT_DONE;
+	return cli_fail_words(cli, HF_E_LAND, HF_EXIT_REFUSED,
+			      "plan '%s' is to land on %s: 'holdfast land %s' does that; --force commits its files, with the git directory, unverified", plan,
+			      candidate.branch, name);
+}
+
 static int run_commit(struct cli *cli, const char *plan, struct commit_options *o, int undo)
 {
 	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
@@ -146,6 +177,8 @@ static int run_commit(struct cli *cli, const char *plan, struct commit_options *
 		status = plan_read_ignore(cli, o->ignore_from, &o->ignore);
 	if (status == HF_EXIT_DONE)
 		status = plan_open(cli, &context);
+	if (status == HF_EXIT_DONE && !undo && !o->torn)
+		status = refuse_candidate(cli, &context, plan);
 	if (status != HF_EXIT_DONE)
 		return status;
 	opts.ignore = (const char *const *)o->ignore;

@@ -296,7 +296,8 @@ struct hf_land_info {
 	const char *top;    /* of the work tree */
 	const char *branch; /* "main" */
 	const char *base, *tip, *commit; /* "" where there is none yet */
-	const char *plan, *session, *verify, *text; /* "" */
+	/* "" where there is none. A plan that was removed is none; without a tip, nothing is left to land then: hf_land_drop. */
+	const char *plan, *session, *verify, *text;
 	enum hf_land_merge merge;
 	uint64_t dev, ino;  /* of the repository: with the branch, the queue it is in */
 	int alive;          /* 1: a process works on it; 0 of one that is QUEUED, REBASING, VERIFYING or LANDING: it was interrupted */

@@ -11,6 +11,7 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/tx/branch.h"
+#include "hf/tx/land/candidate/land.h"
 
 int hf_tx_plan_name(const char *name, char out[HF_NAME_MAX + 1], struct hf_err *err)
 {
@@ -137,6 +138,7 @@ int hf_tx_remove_plan(struct hf_tx *tx, struct hf_err *err)
 struct looked {
 	enum hf_plan_state state;
 	int dirty;
+	int lands; /* 1: over a work tree, for a landing */
 };
 
 static void look(void *arg, const struct hf_plan_info *info)
@@ -144,6 +146,8 @@ static void look(void *arg, const struct hf_plan_info *info)
 	struct looked *looked = arg;
 
 	looked->state = info->state;
+	for (size_t i = 0; i < info->n_sandboxes; i++)
+		looked->lands |= strcmp(info->sandboxes[i].name, HF_LAND_WORK_TREE) == 0;
 	looked->dirty = info->dirty != 0 && info->state != HF_PLAN_COMMITTED && info->state != HF_PLAN_ROLLED_BACK &&
 			info->state != HF_PLAN_CLEANED;
 }
@@ -164,6 +168,18 @@ static int is_precious(enum hf_outcome last)
 	return last == HF_OUTCOME_CONFLICT || last == HF_OUTCOME_DECLINED || last == HF_OUTCOME_SUCCEEDED;
 }
 
+static int refuse_precious(const struct hf_tx *tx, const struct looked *kept, enum hf_outcome last, struct hf_err *err)
+{
+	if (kept->lands)
+		return FAIL(err, HF_E_DIRTY, "plan", tx->plan,
+			    "the last run succeeded, and its work did not land; 'holdfast land %s' tries again, 'holdfast land drop %s' gives it up", tx->name,
+			    tx->name);
+	return FAIL(err, HF_E_DIRTY, "plan", tx->plan,
+		    "the last run succeeded, and its changes were not committed; 'holdfast plan diff %s' shows them, 'holdfast plan commit %s' commits them, "
+		    "'holdfast plan rm %s --discard' drops them%s", tx->plan, tx->plan, tx->plan,
+		    last == HF_OUTCOME_SUCCEEDED ? "" : ", --resume runs it again in them");
+}
+
 int hf_tx_settle_kept(struct hf_tx *tx, const struct hf_stage_session *session, struct hf_err *err)
 {
 	struct looked kept = { 0 };
@@ -181,9 +197,7 @@ int hf_tx_settle_kept(struct hf_tx *tx, const struct hf_stage_session *session, 
 	if (r < 0)
 		return r;
 	if (kept.dirty && is_precious(session->last))
-		return FAIL(err, HF_E_DIRTY, "plan", tx->plan,
-			    "the last run succeeded, and its changes were not committed; see 'holdfast plan diff %s', then 'plan commit', "
-			    "'plan rm --discard', or 'run %s --resume'", tx->plan, tx->name);
+		return refuse_precious(tx, &kept, session->last, err);
 	if (kept.dirty)
 		hf_tx_say(tx, "the sandbox that the last run left is dropped");
 	r = hf_tx_remove_plan(tx, err);

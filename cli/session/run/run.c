@@ -278,6 +278,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		return status;
 	run.in.cli = cli;
 	run.in.name = run.name;
+	run.in.forgotten = run.remove;
 	status = lock_options_check(cli, &run.lock);
 	if (status == HF_EXIT_DONE)
 		status = check_limits(&run);

@@ -52,6 +52,8 @@ static int check_words(const struct run_in *in, struct hf_tx_opts *ret)
 		return cli_usage(in->cli, "--keep is on-failure, always or never, not '%s'", in->keep);
 	if (in->commit && !(ret->commit = hf_tx_commit_of(in->commit)))
 		return cli_usage(in->cli, "--commit is on-success, ask or never, not '%s'", in->commit);
+	if (in->land && !in->land[0])
+		return cli_usage(in->cli, "--land is a branch, HEAD or off, not ''");
 	ret->land = in->land;
 	if (in->base && strcmp(in->base, "worktree") == 0)
 		ret->base = HF_LAND_BASE_WORKTREE;
@@ -118,6 +120,8 @@ static void say_conflicts(const struct run_in *in, const struct hf_tx_report *la
 
 static void tell_landing(const struct run_in *in, const struct hf_run_report *report, const struct hf_tx_report *landed)
 {
+	char key[HF_NAME_KEY_MAX];
+
 	if (landed->refused && report->outcome == HF_OUTCOME_FAILED)
 		cli_say(in->cli, "session '%s': %s", in->name, report->cause);
 	if (landed->committed && landed->unsigned_commits > 0)
@@ -129,13 +133,16 @@ static void tell_landing(const struct run_in *in, const struct hf_run_report *re
 		cli_say(in->cli, "session '%s': landed on %s as %.12s: %u commit%s%s", in->name, landed->branch, landed->commit,
 			landed->commits, landed->commits == 1 ? "" : "s", landed->rebased ? ", rebased onto what came meanwhile" : "");
 	else if (!landed->commit[0] && landed->kept)
-		cli_say(in->cli, "session '%s': not landed on %s, kept as plan '%s' for a day: 'holdfast plan diff %s' shows it, --resume goes on "
-				 "in it, 'holdfast land %s' lands it as it is, 'holdfast land drop %s' drops it",
-			in->name, landed->branch, landed->plan, landed->plan, in->name, in->name);
+		/* What it was refused for is in the sandbox or in the repository, and stays until it is mended there. */
+		cli_say(in->cli, "session '%s': not landed on %s, kept as plan '%s' for a day: 'holdfast plan diff %s' shows it, %s'holdfast land %s' "
+				 "%s, 'holdfast land drop %s' drops it",
+			in->name, landed->branch, landed->plan, landed->plan, in->forgotten ? "" : "--resume goes on in it, ", in->name,
+			landed->refused ? "tries again once that is mended" : "lands it as it is", in->name);
 	else if (landed->commit[0])
 		cli_say(in->cli, "session '%s': not landed on %s; the work is kept as refs/holdfast/%s: 'holdfast land %s' tries again, "
 				 "'holdfast land show %s' says why, 'holdfast land drop %s' gives it up",
-			in->name, landed->branch, in->name, in->name, in->name, in->name);
+			in->name, landed->branch, hf_name_key(in->name, strlen(in->name), key, NULL) < 0 ? in->name : key, in->name, in->name,
+			in->name);
 }
 
 void run_in_tell(const struct run_in *in, const struct hf_run_report *report, const struct hf_tx_report *landed)
@@ -160,7 +167,7 @@ void run_in_tell(const struct run_in *in, const struct hf_run_report *report, co
 	cli_say(in->cli, "session '%s': not committed, kept as plan '%s'%s: 'holdfast plan diff %s' shows it, 'holdfast plan commit %s' "
 			 "commits it, %s'holdfast plan rm %s --discard' drops it",
 		in->name, landed->plan, report->outcome == HF_OUTCOME_SUCCEEDED ? "" : " for a day", landed->plan, landed->plan,
-		report->outcome == HF_OUTCOME_SUCCEEDED ? "" : "--resume goes on in it, ", landed->plan);
+		report->outcome == HF_OUTCOME_SUCCEEDED || in->forgotten ? "" : "--resume goes on in it, ", landed->plan);
 }
 
 int run_in_result(const struct run_in *in, json_t *object)

@@ -12,6 +12,7 @@ struct run_in {
 	uint64_t retry, speculate;
 	const struct cli *cli;
 	const char *name;
+	int forgotten; /* --rm: there is nothing that could be resumed */
 };
 
 #define RUN_IN_SPECS(in)                                                                                                       \

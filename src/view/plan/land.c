@@ -216,13 +216,21 @@ static int is_interrupted(const struct hf_land_info *info)
 	return !info->alive && info->state > HF_LAND_QUEUED && info->state < HF_LAND_LANDED;
 }
 
+/* Its sandbox was removed, and no commit of it is kept. */
+static int is_gone(const struct hf_land_info *info)
+{
+	return !info->plan[0] && !info->tip[0] && !info->alive && (info->state == HF_LAND_WORKING || info->state == HF_LAND_REJECTED);
+}
+
 const char *hf_view_candidate_state(const struct hf_land_info *info)
 {
-	return is_left(info) ? "kept" : is_interrupted(info) ? "interrupted" : hf_land_state_word(info->state);
+	return is_gone(info) ? "gone" : is_left(info) ? "kept" : is_interrupted(info) ? "interrupted" : hf_land_state_word(info->state);
 }
 
 const char *hf_view_candidate_note(const struct hf_land_info *info)
 {
+	if (is_gone(info))
+		return "its sandbox was removed, and nothing of it is kept: 'land drop NAME' gives it up";
 	if (is_left(info))
 		return "its run ended without landing: 'land NAME' lands it as it is, 'land drop NAME' drops it";
 	/* Killed on the way, or while it waited for the branch: then its text still says what it was about to do. */

@@ -585,3 +585,92 @@ END
     wait "$spawned_pid" || true
     is_put_back y
 }
+
+@test "a run over work that did not land, or was not committed, is refused with what can be typed, and nothing else" {
+    mkfifo ../go
+    spawn "$HOLDFAST" run c --in . -- sh -c 'echo mine >lines; touch ../up; cat ../go'
+    wait_until 30 test -e ../up
+    echo other >lines
+    git commit -qam other
+    echo >../go
+    ! wait "$spawned_pid" || return 1
+    expect 1 hf run c --in . -- true
+    says "its work did not land; 'holdfast land c' tries again, 'holdfast land drop c' gives it up"
+    ! says "plan commit" 2>/dev/null || return 1
+    expect 1 hf land c
+    expect 0 hf land drop c
+    expect 0 hf run c --in . -- true
+    expect 0 hf run n --in . --commit never -- sh -c 'echo 1 >new'
+    expect 1 hf run n --in . -- true
+    says "'holdfast plan diff run:n' shows them, 'holdfast plan commit run:n' commits them, 'holdfast plan rm run:n --discard' drops them"
+    ! says "resume" 2>/dev/null || return 1
+    expect 0 hf plan diff run:n
+    expect 0 hf plan commit run:n
+    [ "$(cat new)" = 1 ]
+}
+
+@test "what the end of a run that did not land recommends can be typed: after a refusal, with --rm, of a name with a dot" {
+    # A reason that stays: it lands when that is mended, and not before.
+    printf '#!/bin/sh\nexit 1\n' >.git/hooks/pre-commit
+    chmod +x .git/hooks/pre-commit
+    expect 1 hf run k --in . -- sh -c 'echo 1 >k'
+    says "'holdfast land k' tries again once that is mended"
+    ! says "lands it as it is" 2>/dev/null || return 1
+    expect 1 hf land k
+    rm .git/hooks/pre-commit
+    expect 0 hf land k
+    [ "$(cat k)" = 1 ]
+    # Nothing can be resumed that is forgotten.
+    expect 7 hf run r --in . --rm -- sh -c 'echo 1 >r; exit 7'
+    says "'holdfast land r' lands it as it is"
+    ! says "resume" 2>/dev/null || return 1
+    expect 0 hf land r
+    expect 7 hf run f --in . --rm --land off -- sh -c 'echo 1 >f; exit 7'
+    says "'holdfast plan commit run:f' commits it"
+    ! says "resume" 2>/dev/null || return 1
+    second "exit 1"
+    expect 1 hf run x.lock --in . --verify "$VERIFY" -- sh -c 'echo 1 >x'
+    says "the work is kept as refs/holdfast/x%2Elock:"
+    git rev-parse --verify -q refs/holdfast/x%2Elock
+}
+
+@test "a candidate whose sandbox was removed by hand is gone: list, show and land say so" {
+    expect 7 hf run p --in . -- sh -c 'echo 1 >p; exit 7'
+    expect 0 hf plan rm run:p --discard
+    expect 0 hf land list
+    [[ "$output" =~ ^gone\ +p\ +main\ +"its sandbox was removed, and nothing of it is kept: 'land drop NAME' gives it up" ]]
+    expect 0 hf land show p --json
+    is_json '.plan == null and .tip == null and .alive == false'
+    expect 1 hf land p
+    says "the sandbox was removed, and nothing of it is kept; 'holdfast land drop p' gives it up"
+    expect 0 hf land drop p
+    expect 0 hf land list
+    [[ "$output" =~ ^dropped ]]
+}
+
+@test "plan commit of the plan of a run that lands is refused with 'land NAME', unless forced: it would move the branch unverified (L14)" {
+    expect 1 land i 'echo bad >check; git commit -qam bad'
+    expect 3 hf plan commit run:i
+    says "plan 'run:i' is to land on main: 'holdfast land i' does that"
+    [ "$(git rev-list --count main)" = 1 ]
+    is_green
+    expect 0 hf land begin j .
+    hf plan enter j -- sh -c 'echo 1 >new'
+    expect 3 hf -q plan commit j --json
+    is_json '.error.exit == 3'
+    expect 0 hf land j --verify "$VERIFY"
+    is_green
+    expect 7 hf run f --in . -- sh -c 'echo 2 >new; exit 7'
+    expect 0 hf plan commit run:f --force
+    [ "$(cat new)" = 2 ]
+}
+
+@test "--land with nothing is a wrong usage; a branch without a commit is called by its name" {
+    expect 2 hf run e --in . --land '' -- true
+    says "--land is a branch, HEAD or off, not ''"
+    git checkout -q --orphan bare
+    expect 3 hf run o --in . --land main -- true
+    says "the branch that is checked out, 'bare', has no commit yet; make the first one, or check out another"
+    git checkout -q -f main
+    expect 0 hf run o --in . --land main -- true
+}

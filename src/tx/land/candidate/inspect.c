@@ -68,6 +68,19 @@ static int is_interrupted(enum hf_land_state state)
 	return state == HF_LAND_LANDING || state == HF_LAND_REBASING || state == HF_LAND_VERIFYING;
 }
 
+static void note_nothing(void *arg, const struct hf_plan_info *info)
+{
+	(void)arg;
+	(void)info;
+}
+
+/* Was the only thing that holds its work removed by another verb? */
+static int is_gone(struct hf_landings *landings, const struct hf_landing *landing)
+{
+	return !landing->tip[0] && landing->plan[0] && (landing->state == HF_LAND_WORKING || landing->state == HF_LAND_REJECTED) &&
+	       hf_plan_look(landings->plans, landing->plan, note_nothing, NULL, NULL) == HF_E_NO_PLAN;
+}
+
 /* One look. 1: a step was under way when the record was read, and its process was gone after that: it may have ended between the two. */
 static int look(struct hf_landings *landings, const char *name, struct hf_landing *landing, struct hf_land_info *info, struct hf_err *err)
 {
@@ -84,6 +97,8 @@ static int look(struct hf_landings *landings, const char *name, struct hf_landin
 				       .verify_ns = landing->verify_ns, .since = landing->since, .changed = landing->changed,
 				       .paths = landing->paths.list, .n_paths = landing->paths.n, .token = landing->token };
 	find_place(landings, landing, info);
+	if (!info->alive && is_gone(landings, landing))
+		info->plan = "";
 	return !info->alive && (is_interrupted(landing->state) || landing->state == HF_LAND_QUEUED);
 }
 

@@ -243,6 +243,9 @@ static int collect(struct hf_land_work *work, struct hf_err *err)
 
 	if (r == HF_E_NO_PLAN && landing->tip[0])
 		return 0;
+	if (r == HF_E_NO_PLAN)
+		return FAIL(err, HF_E_NO_PLAN, "plan", landing->plan, "the sandbox was removed, and nothing of it is kept; 'holdfast land drop %s' gives it up",
+			    landing->name);
 	if (r < 0) {
 		if (err)
 			*err = why;

@@ -153,7 +153,8 @@ static int take_branch(const char *branch, const char *head, struct hf_land_plac
 	if (strlen(place->branch) > 255)
 		return FAIL(err, HF_E_LAND, "git", place->top, "the branch's name is longer than 255 bytes");
 	if (!place->base[0])
-		return FAIL(err, HF_E_LAND, "git", place->top, "the repository has no commit yet; make the first one");
+		return FAIL(err, HF_E_LAND, "git", place->top, "the branch that is checked out, '%.100s', has no commit yet; make the first one, or check out "
+			    "another", head);
 	if (strcmp(branch, head) == 0)
 		return 0;
 	(void)snprintf(rev, sizeof(rev), "%s^{commit}", place->branch);
