@@ -249,7 +249,8 @@ struct hf_land_report {
 	char commit[HF_LAND_OID_MAX]; /* LANDED: what is the branch's now, or part of it; else the tip that is kept */
 	char text[256];           /* in words: why, what was done */
 	unsigned commits;         /* that landed; LANDED and 0: there was nothing to land, and `commit` is what it began with */
-	unsigned files;           /* that they change */
+	unsigned files;           /* that they change; of a candidate that has landed: what the branch got */
+	unsigned added, deleted;  /* of those */
 	int rebased;              /* 1: onto commits that came meanwhile; 0: not, or merged with them */
 	unsigned unsigned_commits; /* that were signed, and lost that by being rebased */
 	unsigned left_out;        /* paths that the agent committed, that it had not changed and a user was editing: they were left out of its commits */
@@ -302,7 +303,7 @@ struct hf_land_info {
 	uint64_t dev, ino;  /* of the repository: with the branch, the queue it is in */
 	int alive;          /* 1: a process works on it; 0 of one that is QUEUED, REBASING, VERIFYING or LANDING: it was interrupted */
 	int place;          /* in the queue: 1 is next or under way; 0: not in it */
-	unsigned commits, files; /* as in hf_land_report */
+	unsigned commits, files, added, deleted; /* as in hf_land_report */
 	int rebased;
 	int64_t verify_ns;  /* -1 */
 	struct hf_wall since, changed;

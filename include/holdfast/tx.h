@@ -167,7 +167,8 @@ struct hf_tx_report {
 	char plan[HF_NAME_MAX + 1]; /* "": there was none */
 	int committed;              /* 1: the targets have them */
 	int kept;                   /* 1: the plan is still there, with them or with what was there before */
-	uint64_t added, changed, deleted, bytes;
+	uint64_t added, changed, deleted; /* files; of a landing: by its commits */
+	uint64_t bytes;             /* of the files; of a landing they are not counted: 0 */
 	uint64_t same;              /* paths that were equal on both sides */
 	char branch[256];           /* a landing: the branch; "" */
 	char commit[HF_LAND_OID_MAX]; /* what is the branch's now, or part of it; else the tip that is kept; "": there is none yet */

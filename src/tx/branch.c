@@ -235,6 +235,14 @@ static void list_paths(struct hf_tx_report *to, const struct hf_land_report *fro
 	}
 }
 
+/* `changed` are the rest of all files. */
+static void set_files(struct hf_tx_report *report, unsigned files, unsigned added, unsigned deleted)
+{
+	report->added = added;
+	report->deleted = deleted;
+	report->changed = files > added && files - added > deleted ? files - added - deleted : 0;
+}
+
 static enum hf_tx_step judge(struct hf_tx *tx, const struct hf_land_report *landed)
 {
 	struct hf_tx_report *report = &tx->shared->report;
@@ -242,7 +250,7 @@ static enum hf_tx_step judge(struct hf_tx *tx, const struct hf_land_report *land
 	hf_copy_text(report->branch, sizeof(report->branch), landed->branch);
 	hf_copy_text(report->commit, sizeof(report->commit), landed->commit);
 	report->commits = landed->commits;
-	report->changed = landed->files;
+	set_files(report, landed->files, landed->added, landed->deleted);
 	report->rebased = landed->rebased;
 	report->unsigned_commits = landed->unsigned_commits;
 	report->refused = landed->state == HF_LAND_REJECTED;
@@ -339,7 +347,7 @@ static void note_settled(void *arg, const struct hf_land_info *info)
 	hf_copy_text(settled->report->branch, sizeof(settled->report->branch), info->branch);
 	hf_copy_text(settled->report->commit, sizeof(settled->report->commit), settled->landed ? info->commit : info->tip);
 	settled->report->commits = info->commits;
-	settled->report->changed = info->files;
+	set_files(settled->report, info->files, info->added, info->deleted);
 	settled->report->rebased = info->rebased;
 }
 

@@ -151,7 +151,7 @@ static void tell_committed(const struct hf_tx *tx)
 				     HF_FIELD_INT("deleted", (int64_t)report->deleted),
 				     HF_FIELD_INT("bytes", (int64_t)report->bytes) };
 
-	hf_tx_event(tx, HF_EV_RUN_COMMITTED, fields, 6);
+	hf_tx_event(tx, HF_EV_RUN_COMMITTED, fields, report->branch[0] ? 5 : 6); /* a landing does not count bytes */
 }
 
 static struct hf_result judge_conflict(const struct hf_tx *tx)

@@ -55,7 +55,7 @@ static void tell_once(struct hf_state *state, struct hf_journal *journal, const 
 
 	(void)snprintf(needle, sizeof(needle), "\"token\":%llu", (unsigned long long)attempt->token);
 	if (journal && hf_journal_find(state, needle, is_of_attempt, (void *)(uintptr_t)attempt, NULL) != 1)
-		(void)hf_journal_append(journal, HF_EV_RUN_COMMITTED, attempt->name, fields, 6, 0, NULL);
+		(void)hf_journal_append(journal, HF_EV_RUN_COMMITTED, attempt->name, fields, report->branch[0] ? 5 : 6, 0, NULL);
 }
 
 int hf_stage_settle(struct hf_state *state, struct hf_journal *journal, const struct hf_stage_unsettled *attempt,

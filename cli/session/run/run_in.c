@@ -120,6 +120,7 @@ static void say_conflicts(const struct run_in *in, const struct hf_tx_report *la
 
 static void tell_landing(const struct run_in *in, const struct hf_run_report *report, const struct hf_tx_report *landed)
 {
+	unsigned long long files = (unsigned long long)(landed->added + landed->changed + landed->deleted);
 	char key[HF_NAME_KEY_MAX];
 
 	if (landed->refused && report->outcome == HF_OUTCOME_FAILED)
@@ -130,8 +131,8 @@ static void tell_landing(const struct run_in *in, const struct hf_run_report *re
 	if (landed->committed && landed->commits == 0)
 		cli_say(in->cli, "session '%s': there was nothing to land on %s", in->name, landed->branch);
 	else if (landed->committed)
-		cli_say(in->cli, "session '%s': landed on %s as %.12s: %u commit%s%s", in->name, landed->branch, landed->commit,
-			landed->commits, landed->commits == 1 ? "" : "s", landed->rebased ? ", rebased onto what came meanwhile" : "");
+		cli_say(in->cli, "session '%s': landed on %s as %.12s: %u commit%s, %llu file%s%s", in->name, landed->branch, landed->commit,
+			landed->commits, landed->commits == 1 ? "" : "s", files, files == 1 ? "" : "s", landed->rebased ? ", rebased onto what came meanwhile" : "");
 	else if (!landed->commit[0] && landed->kept)
 		/* What it was refused for is in the sandbox or in the repository, and stays until it is mended there. */
 		cli_say(in->cli, "session '%s': not landed on %s, kept as plan '%s' for a day: 'holdfast plan diff %s' shows it, %s'holdfast land %s' "

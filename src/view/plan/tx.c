@@ -32,7 +32,7 @@ json_t *hf_view_landed(const struct hf_tx_report *report)
 	hf_view_set(&object, "changed", json_integer((json_int_t)report->changed));
 	hf_view_set(&object, "deleted", json_integer((json_int_t)report->deleted));
 	hf_view_set(&object, "same", json_integer((json_int_t)report->same));
-	hf_view_set(&object, "bytes", json_integer((json_int_t)report->bytes));
+	hf_view_set(&object, "bytes", report->branch[0] ? json_null() : json_integer((json_int_t)report->bytes));
 	hf_view_set(&object, "branch", hf_view_text(report->branch[0] ? report->branch : NULL));
 	hf_view_set(&object, "commit", hf_view_text(report->commit[0] ? report->commit : NULL));
 	hf_view_set(&object, "commits", report->branch[0] ? json_integer(report->commits) : json_null());

@@ -674,3 +674,28 @@ END
     git checkout -q -f main
     expect 0 hf run o --in . --land main -- true
 }
+
+@test "what landed is told in files: by the end of the run, --result, the journal and the record; after a rebase what the branch got" {
+    echo gone >old
+    git add old
+    git commit -qm old
+    expect 0 land x 'echo 1 >new; echo 2 >two; sed -i s/a/A/ lines; rm old' --result ../result
+    says "landed on main as $(git rev-parse --short=12 main): 1 commit, 4 files"
+    jq -e '.landed | .added == 2 and .changed == 1 and .deleted == 1 and .bytes == null' ../result
+    expect 0 hf -q journal query --event run_committed --json
+    is_json '.added == 2 and .changed == 1 and .deleted == 1'
+    expect 0 hf -q journal query --event land_landed --json
+    is_json '.files == 4'
+    expect 0 hf land show x --json
+    is_json '.files == 4'
+    # Another makes one of the two changes meanwhile.
+    mkfifo ../go
+    spawn "$HOLDFAST" run y --in . --result ../result -- sh -c 'echo 3 >three; echo 4 >four; touch ../up; cat ../go'
+    wait_until 30 test -e ../up
+    expect 0 land z 'echo 3 >three'
+    says "1 commit, 1 file"
+    echo >../go
+    wait "$spawned_pid"
+    jq -e '.landed | .added == 1 and .changed == 0 and .rebased' ../result
+    is_clean
+}

@@ -162,6 +162,8 @@ json_t *hf_landing_encode(struct hf_landing *landing)
 	SET("rebased", json_integer(landing->rebased));
 	SET("commits", json_integer(landing->commits));
 	SET("files", json_integer(landing->files));
+	SET("added", json_integer(landing->added));
+	SET("deleted", json_integer(landing->deleted));
 	EACH(i, texts)
 		SET(texts[i].key, packed(*(char **)field(landing, texts[i].at)));
 	EACH(i, lists)
@@ -289,6 +291,8 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 	ret->rebased = json_integer_value(json_object_get(root, "rebased")) != 0;
 	ret->commits = (unsigned)json_integer_value(json_object_get(root, "commits"));
 	ret->files = (unsigned)json_integer_value(json_object_get(root, "files"));
+	ret->added = (unsigned)json_integer_value(json_object_get(root, "added"));
+	ret->deleted = (unsigned)json_integer_value(json_object_get(root, "deleted"));
 	EACH(i, texts) {
 		char **at = field(ret, texts[i].at);
 

@@ -93,7 +93,8 @@ static int look(struct hf_landings *landings, const char *name, struct hf_landin
 				       .commit = landing->state == HF_LAND_LANDED ? landing->commit : "", .plan = landing->plan,
 				       .session = landing->session, .verify = landing->verify, .text = landing->text,
 				       .merge = landing->merge, .dev = landing->dev, .ino = landing->ino,
-				       .commits = landing->commits, .files = landing->files, .rebased = landing->rebased,
+				       .commits = landing->commits, .files = landing->files, .added = landing->added,
+				       .deleted = landing->deleted, .rebased = landing->rebased,
 				       .verify_ns = landing->verify_ns, .since = landing->since, .changed = landing->changed,
 				       .paths = landing->paths.list, .n_paths = landing->paths.n, .token = landing->token };
 	find_place(landings, landing, info);

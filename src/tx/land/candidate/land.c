@@ -114,8 +114,9 @@ int hf_land_prove(struct hf_land_work *work, struct hf_err *err)
 	struct hf_field fields[] = { HF_FIELD_TEXT("branch", hf_land_short(landing->branch)),
 				     HF_FIELD_TEXT("commit", landing->commit), HF_FIELD_INT("commits", landing->commits),
 				     HF_FIELD_BOOL("rebased", landing->rebased),
-				     HF_FIELD_INT("verify_ms", landing->verify_ns < 0 ? -1 : landing->verify_ns / HF_MSEC) };
-	hf_land_event(work->landings, HF_EV_LAND_LANDED, landing->name, fields, 5);
+				     HF_FIELD_INT("verify_ms", landing->verify_ns < 0 ? -1 : landing->verify_ns / HF_MSEC),
+				     HF_FIELD_INT("files", landing->files) };
+	hf_land_event(work->landings, HF_EV_LAND_LANDED, landing->name, fields, 6);
 	return 1;
 }
 
@@ -171,6 +172,7 @@ static int fill_report(struct hf_land_work *work, struct hf_land_report *ret, st
 	*paths = landing->paths;
 	landing->paths = (struct hf_land_paths){ 0 };
 	*ret = (struct hf_land_report){ .state = landing->state, .commits = landing->commits, .files = landing->files,
+					.added = landing->added, .deleted = landing->deleted,
 					.rebased = landing->rebased, .unsigned_commits = landing->unsigned_commits, .left_out = landing->left_out, .verify_ns = landing->verify_ns,
 					.n_paths = paths->n,
 					.paths = paths->list, .memory = paths };

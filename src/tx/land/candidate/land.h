@@ -60,7 +60,7 @@ struct hf_landing {
 	uint64_t token, dev, ino;
 	int64_t verify_limit_ns, verify_ns;
 	int rebased;
-	unsigned commits, files;
+	unsigned commits, files, added, deleted;
 	unsigned unsigned_commits; /* whose signatures a rebase took; of this landing, not on disk */
 	struct hf_wall since, changed;
 	unsigned left_out; /* paths that its commits changed, that a user was editing, and that were left out of them; of this landing, not on disk */
@@ -137,6 +137,9 @@ int hf_land_changes(struct hf_land_work *work, const char *from, const char *to,
 
 /* The next of them; *at begins as NULL. 0: there is none. */
 int hf_land_next_change(const struct hf_land_work *work, const char **at, struct hf_land_change *ret);
+
+/* How many files were added and deleted, and all that differ, of what was last read: into work->landing. */
+void hf_land_count_changes(struct hf_land_work *work);
 
 #define HF_LAND_TRIES 10
 

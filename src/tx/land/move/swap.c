@@ -121,6 +121,9 @@ static int one_try(struct hf_land_work *work, struct hf_err *err)
 	if (r != 0)
 		return r;
 	hf_copy_text(landing->from, sizeof(landing->from), work->head);
+	/* What the branch gets may be less than what the candidate was, when others made the same change. Mostly it was read before. */
+	if (hf_land_changes(work, work->head, landing->commit, NULL, NULL) == 0)
+		hf_land_count_changes(work);
 	if (hf_landing_set(&landing->checkout, checkout.top) < 0)
 		return hf_fail_sys(err, ENOMEM, "memory", landing->name);
 	r = hf_landing_become(work->landings, landing, HF_LAND_LANDING, err, "%.12s to %.12s", work->head, landing->commit);

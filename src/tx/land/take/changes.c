@@ -59,3 +59,17 @@ int hf_land_next_change(const struct hf_land_work *work, const char **at, struct
 	*at = path + strlen(path) + 1;
 	return 1;
 }
+
+void hf_land_count_changes(struct hf_land_work *work)
+{
+	struct hf_landing *landing = &work->landing;
+	struct hf_land_change change;
+	const char *at = NULL;
+
+	landing->files = landing->added = landing->deleted = 0;
+	while (hf_land_next_change(work, &at, &change)) {
+		landing->files++;
+		landing->added += change.old_mode == 0;
+		landing->deleted += change.new_mode == 0;
+	}
+}

@@ -89,10 +89,11 @@ int hf_land_check_changes(struct hf_land_work *work, const struct hf_touched *to
 		r = check_change(work, touched, &change, lfs, err);
 	if (r == 0 && work->landing.outside.n > 0)
 		r = hf_land_leave_out(work, err);
-	if (r == 0)
-		r = hf_land_changes(work, work->landing.base, work->landing.tip, &said, err);
-	work->landing.files = 0;
-	for (at = NULL; r == 0 && hf_land_next_change(work, &at, &change);)
-		work->landing.files++;
-	return r > 0 && work->landing.state != HF_LAND_REJECTED ? hf_land_reject_said(work, "its changes cannot be read", &said, err) : r;
+	if (r != 0)
+		return r;
+	r = hf_land_changes(work, work->landing.base, work->landing.tip, &said, err);
+	if (r != 0)
+		return r < 0 ? r : hf_land_reject_said(work, "its changes cannot be read", &said, err);
+	hf_land_count_changes(work);
+	return 0;
 }

@@ -175,7 +175,7 @@ static int nothing_to_land(struct hf_land_work *work, const struct hf_touched *t
 		return r;
 	hf_copy_text(work->landing.commit, sizeof(work->landing.commit), work->landing.base);
 	work->landing.commits = 0;
-	work->landing.files = 0;
+	work->landing.files = work->landing.added = work->landing.deleted = 0;
 	r = hf_land_prove(work, err);
 	if (r != 0)
 		return r;
