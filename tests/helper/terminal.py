@@ -190,6 +190,24 @@ def ctrl_c_while_it_lands(options):
     must(t, field(".outcome") == "interrupted", field(".outcome"))
 
 
+def ask_shows_the_diff(options):
+    question = r"commit these changes\? d shows the diff \[y/N/d\] "
+    t = start(options, "echo refused >T/a")
+    t.expect("M a")
+    t.expect(question)
+    t.send(b"\n")
+    must(t, t.wait() == 42, "status")
+    must(t, field(".outcome") == "declined", field(".outcome"))
+    subprocess.run([HOLDFAST, "-q", "plan", "rm", "run:x", "--discard"], check=True)
+    t = start(options, "echo changed >T/a")
+    t.expect(question)
+    t.send(b"d\n")
+    t.expect(r"--- a/a.*-one.*\+changed")
+    t.expect(question)
+    t.send(b"y\n")
+    must(t, t.wait() == 0, "status")
+
+
 def shell():
     t = Terminal(["env", "PS1=PROMPT ", "bash", "--norc", "--noprofile", "--noediting", "-i"])
     t.expect("PROMPT ")

@@ -12,26 +12,39 @@
 #include "session/run/run_in.h"
 #include "session/run/run_more.h"
 
+/* A message for people, on stderr: the command's output may be data. */
+static int show_changes(const struct run_in *in, const char *plan, int patch)
+{
+	char *argv[] = { (char *)(uintptr_t)plan, patch ? (char *)(uintptr_t)"-p" : NULL, NULL };
+	struct cli cli = *in->cli;
+	int status;
+
+	(void)dup2(STDERR_FILENO, STDOUT_FILENO);
+	cli.json = 0;
+	status = cmd_plan_diff(&cli, patch ? 2 : 1, argv);
+	(void)fflush(stdout);
+	return status;
+}
+
 /* Called in a process of its own, in front on the terminal. */
 static int ask(void *arg, struct hf_plans *plans, const char *plan)
 {
 	const struct run_in *in = arg;
-	char *argv[] = { (char *)(uintptr_t)plan, NULL };
 	char answer[16] = "";
-	struct cli cli = *in->cli;
 
 	(void)plans;
-	/* A message for people, on stderr: the command's output may be data. */
-	(void)dup2(STDERR_FILENO, STDOUT_FILENO);
-	cli.json = 0;
-	if (cmd_plan_diff(&cli, 1, argv) != HF_EXIT_DONE)
+	(void)setenv("PAGER", "", 1); /* the question follows what it is about */
+	if (show_changes(in, plan, 0) != HF_EXIT_DONE)
 		return 0;
-	(void)fflush(stdout);
-	fprintf(stderr, "session '%s': commit these changes? [y/N] ", in->name);
-	(void)fflush(stderr);
-	if (!fgets(answer, sizeof(answer), stdin))
-		return 0;
-	return strcmp(answer, "y\n") == 0 || strcmp(answer, "Y\n") == 0 || strcmp(answer, "yes\n") == 0;
+	for (;;) {
+		fprintf(stderr, "session '%s': commit these changes? d shows the diff [y/N/d] ", in->name);
+		(void)fflush(stderr);
+		if (!fgets(answer, sizeof(answer), stdin))
+			return 0;
+		if (strcmp(answer, "d\n") != 0 && strcmp(answer, "D\n") != 0)
+			return strcmp(answer, "y\n") == 0 || strcmp(answer, "Y\n") == 0 || strcmp(answer, "yes\n") == 0;
+		(void)show_changes(in, plan, 1);
+	}
 }
 
 static void say(void *arg, const char *text)

@@ -141,11 +141,18 @@ int run_fail(struct run *run, int r, const struct hf_run_report *report, const s
 	return write_failed(run, err, say_failed(run, r, report, err));
 }
 
+/* Was it Holdfast that said no, and not the command that failed? */
+static int is_no(const struct hf_run_report *report, const struct hf_tx_report *landed)
+{
+	return report->outcome == HF_OUTCOME_VERIFY_FAILED || report->outcome == HF_OUTCOME_CONFLICT || report->outcome == HF_OUTCOME_DECLINED ||
+	       (report->outcome == HF_OUTCOME_FAILED && landed->refused);
+}
+
 int run_tell(const struct run *run, const struct hf_run_report *report, const struct hf_tx_report *landed)
 {
 	int status = report->exit_status;
 
-	if (report->outcome == HF_OUTCOME_VERIFY_FAILED)
+	if (is_no(report, landed))
 		status = (int)run->lock.busy_status;
 	if (run->cli->json || run->in.result || run->more.json_fd >= 0) {
 		json_t *object = hf_view_report(run->name, report, status);

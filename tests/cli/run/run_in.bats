@@ -316,3 +316,8 @@ no_plan() { [ -z "$(hf -q plan list --json | jq -r '.plans[].name')" ] || { hf p
     expect 0 env ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 faketime '+2 days' "$HOLDFAST" plan gc
     [ "$(hf -q plan list --json | jq -r '[.plans[].name] | join(" ")')" = "mine" ]
 }
+
+@test "run --ask: d shows the diff and asks again; y commits, all else does not, with the status of -E" {
+    expect 0 env TERM=dumb python3 "${BATS_TEST_DIRNAME}/../../helper/terminal.py" ask_shows_the_diff --in T --ask -E 42
+    [ "$(cat T/a)" = changed ]
+}

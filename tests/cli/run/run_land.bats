@@ -699,3 +699,32 @@ END
     jq -e '.landed | .added == 1 and .changed == 0 and .rebased' ../result
     is_clean
 }
+
+@test "-E is the exit status of every no of Holdfast: conflict, refusal, not verified; not of a command that fails" {
+    mkfifo ../go
+    spawn "$HOLDFAST" run c --in . -E 42 -- sh -c 'echo mine >lines; touch ../up; cat ../go'
+    wait_until 30 test -e ../up
+    echo other >lines
+    git commit -qam other
+    echo >../go
+    status=0
+    wait "$spawned_pid" || status=$?
+    [ "$status" -eq 42 ]
+    expect 42 hf run n --in . -E 42 -- sh -c 'git init -q nest; cd nest; git -c user.name=x -c user.email=x@example.org commit -q --allow-empty -m nested'
+    says "not landed on main"
+    expect 42 land v 'echo bad >check' -E 42
+    expect 7 land f 'echo 1 >new; exit 7' -E 42
+}
+
+# trailers COMMIT: what git takes for them
+trailers() { git log -1 --format='%(trailers:only)' "$1" | sed '/^$/d;s/Token: .*/Token: T/' | paste -sd,; }
+
+@test "--message: trailers in it and ours form one block; a last paragraph that is none stays one" {
+    expect 0 land a 'echo 1 >a' --message $'Fix it\n\nBecause.\n\nReviewed-by: A <a@example.org>\nSigned-off-by: B <b@example.org>\n'
+    [ "$(trailers main)" = "Reviewed-by: A <a@example.org>,Signed-off-by: B <b@example.org>,Holdfast-Session: a,Holdfast-Token: T" ]
+    expect 0 land b 'echo 1 >b' --message $'fix: a subject that looks like one'
+    [ "$(trailers main) $(git log -1 --format=%s)" = "Holdfast-Session: b,Holdfast-Token: T fix: a subject that looks like one" ]
+    expect 0 land c 'echo 1 >c' --message $'Fix it\n\nSee also:\nthe other one'
+    [ "$(trailers main)" = "Holdfast-Session: c,Holdfast-Token: T" ]
+    [ "$(git log -1 --format=%b | head -2)" = $'See also:\nthe other one' ]
+}

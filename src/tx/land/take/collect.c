@@ -42,6 +42,31 @@ static struct hf_git inside(const struct hf_land_work *work, struct hf_buf *out,
 
 /* -- what it did not commit ---------------------------------------------------------------- */
 
+/* "Signed-off-by: A", or the second line of such a value. */
+static int is_trailer(const char *line, size_t len, int is_first)
+{
+	size_t token = strspn(line, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-");
+
+	return (token > 0 && token + 1 < len && line[token] == ':' && line[token + 1] == ' ') || (!is_first && (line[0] == ' ' || line[0] == '\t'));
+}
+
+/* Is the last paragraph, after the subject, one of trailers? What follows is part of it then. White space at the end goes. */
+static int ends_in_trailers(struct hf_buf *message)
+{
+	const char *paragraph = NULL;
+
+	while (message->len > 0 && strchr(" \t\r\n", message->s[message->len - 1]))
+		message->s[--message->len] = '\0';
+	for (const char *at = message->s; (at = strstr(at, "\n\n")) != NULL;) {
+		at += strspn(at, "\n");
+		paragraph = at;
+	}
+	for (const char *line = paragraph; line && *line; line += strcspn(line, "\n"), line += *line == '\n')
+		if (!is_trailer(line, strcspn(line, "\n"), line == paragraph))
+			return 0;
+	return paragraph != NULL;
+}
+
 static void make_message(const struct hf_land_work *work, struct hf_buf *out)
 {
 	const struct hf_landing *landing = &work->landing;
@@ -52,7 +77,7 @@ static void make_message(const struct hf_land_work *work, struct hf_buf *out)
 		hf_buf_add_text(out, landing->message);
 	else
 		hf_buf_add_format(out, "Work of %s", name);
-	hf_buf_add_text(out, "\n\n");
+	hf_buf_add_text(out, ends_in_trailers(out) ? "\n" : "\n\n");
 	if (landing->session[0]) {
 		(void)hf_name_sanitize(landing->session, strlen(landing->session), name, sizeof(name));
 		hf_buf_add_format(out, "Holdfast-Session: %s\n", name);
