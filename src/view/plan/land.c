@@ -234,7 +234,7 @@ const char *hf_view_candidate_note(const struct hf_land_info *info)
 	if (is_left(info))
 		return "its run ended without landing: 'land NAME' lands it as it is, 'land drop NAME' drops it";
 	/* Killed on the way, or while it waited for the branch: then its text still says what it was about to do. */
-	if (is_interrupted(info) || (info->state == HF_LAND_QUEUED && !info->alive && !strstr(info->text, "'land NAME'")))
+	if (is_interrupted(info) || (info->state == HF_LAND_QUEUED && !info->alive && !strstr(info->text, "'land NAME'") && strncmp(info->text, "not landed", 10) != 0))
 		return "interrupted; 'land NAME' tries again, 'land drop NAME' gives it up";
 	return info->text;
 }

@@ -521,7 +521,7 @@ is_put_back() {
         # What is recommended can be typed.
         grep -q "'holdfast land x' tries again" ../told
         expect 1 hf run x --in . -- true
-        says "'holdfast land x' lands it"
+        says "'holdfast land x' tries again"
         expect 0 hf land x --verify true
         git reset -q --hard HEAD~1
     done

@@ -79,7 +79,7 @@ int hf_land_may_begin(struct hf_landings *landings, const char *name, struct hf_
 	/* One that was only begun holds nothing that its plan does not hold. */
 	if (old.state != HF_LAND_LANDED && old.state != HF_LAND_DROPPED && old.state != HF_LAND_WORKING)
 		return FAIL(err, HF_E_PLAN_STATE, "land", name,
-			    "its work is kept and is %s; 'holdfast land %s' lands it, 'holdfast land drop %s' gives it up",
+			    "it is %s: its work did not land; 'holdfast land %s' tries again, 'holdfast land drop %s' gives it up",
 			    hf_land_state_word(old.state), name, name);
 	return 0;
 }

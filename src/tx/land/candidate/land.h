@@ -192,6 +192,12 @@ int hf_land_swap(struct hf_land_work *work, struct hf_err *err);
 /* The landing is there to be seen? Then it is LANDED, with its event: 1. Else 0. */
 int hf_land_prove(struct hf_land_work *work, struct hf_err *err);
 
+/* The event of a candidate that was rejected or is in conflict; the other ends have theirs where they are proven. report.c */
+void hf_land_tell_end(struct hf_land_work *work);
+
+/* The paths of a conflict go over to the report. -ENOMEM. */
+int hf_land_fill_report(struct hf_land_work *work, struct hf_land_report *ret, struct hf_err *err);
+
 /* What stays behind for people after it has landed goes: ref, plans. */
 void hf_land_clean(struct hf_land_work *work);
 

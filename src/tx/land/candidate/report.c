@@ -1,0 +1,56 @@
+/* tx/land/candidate/report.c - what became of a candidate: for its caller, and for the journal. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "hf/base/fail.h"
+#include "hf/tx/land/candidate/land.h"
+
+void hf_land_tell_end(struct hf_land_work *work)
+{
+	struct hf_landing *landing = &work->landing;
+	struct hf_field rejected[] = { HF_FIELD_TEXT("branch", hf_land_short(landing->branch)),
+				       HF_FIELD_TEXT("reason", landing->text) };
+	struct hf_field conflict[] = { HF_FIELD_TEXT("branch", hf_land_short(landing->branch)),
+				       HF_FIELD_INT("count", (int64_t)landing->paths.n),
+				       HF_FIELD_TEXT("first", landing->paths.n ? landing->paths.list[0].path : ""),
+				       HF_FIELD_TEXT("kind", landing->paths.n ? landing->paths.list[0].kind : landing->text) };
+
+	if (landing->state == HF_LAND_REJECTED)
+		hf_land_event(work->landings, HF_EV_LAND_REJECTED, landing->name, rejected, 2);
+	else if (landing->state == HF_LAND_CONFLICT)
+		hf_land_event(work->landings, HF_EV_LAND_CONFLICT, landing->name, conflict, 4);
+}
+
+void hf_land_report_done(struct hf_land_report *report)
+{
+	struct hf_land_paths *paths = report ? report->memory : NULL;
+
+	if (!paths)
+		return;
+	hf_land_paths_done(paths);
+	free(paths);
+	report->memory = NULL;
+	report->paths = NULL;
+	report->n_paths = 0;
+}
+
+int hf_land_fill_report(struct hf_land_work *work, struct hf_land_report *ret, struct hf_err *err)
+{
+	struct hf_landing *landing = &work->landing;
+	struct hf_land_paths *paths = calloc(1, sizeof(*paths));
+
+	if (!paths)
+		return hf_fail_sys(err, ENOMEM, "memory", landing->name);
+	*paths = landing->paths;
+	landing->paths = (struct hf_land_paths){ 0 };
+	*ret = (struct hf_land_report){ .state = landing->state, .commits = landing->commits, .files = landing->files,
+					.added = landing->added, .deleted = landing->deleted,
+					.rebased = landing->rebased, .unsigned_commits = landing->unsigned_commits, .left_out = landing->left_out, .verify_ns = landing->verify_ns,
+					.n_paths = paths->n,
+					.paths = paths->list, .memory = paths };
+	hf_copy_text(ret->branch, sizeof(ret->branch), hf_land_short(landing->branch));
+	hf_copy_text(ret->commit, sizeof(ret->commit), landing->state == HF_LAND_LANDED ? landing->commit : landing->tip);
+	hf_copy_text(ret->text, sizeof(ret->text), landing->text);
+	hf_copy_text(ret->first_left_out, sizeof(ret->first_left_out), landing->first_left_out);
+	return 0;
+}
