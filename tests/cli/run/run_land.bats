@@ -505,7 +505,7 @@ is_put_back() {
 }
 
 @test "L14: a stop, or a signal, while it is verified as it lands: stopped or interrupted as at any other time, and in the queue again" {
-    local how wanted
+    local how
     for how in "stop stopped 143" "TERM stopped 143" "INT interrupted 130" "QUIT interrupted 131" "HUP stopped 129"; do
         # shellcheck disable=SC2086 # words
         set -- $how
