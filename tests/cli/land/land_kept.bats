@@ -128,6 +128,41 @@ E
     clean
 }
 
+@test "L10: killed between work tree and branch, and a lock of git stops the recovery: the work tree goes back, and lands later" {
+    agent killed 'echo 1 >c'
+    mkdir ../bin
+    # Between the answer to "prepare" and "commit" the work tree has been changed.
+    cat >../bin/git <<E
+#!/bin/sh
+case "\$*" in
+*update-ref*--stdin*)
+    while read -r line; do
+        case "\$line" in
+        delete*) moves=1 ;;
+        commit) [ -z "\$moves" ] || { kill -KILL "\$PPID"; exit; } ;;
+        esac
+        echo "\$line"
+    done | $(command -v git) "\$@" ;;
+*) exec $(command -v git) "\$@" ;;
+esac
+E
+    chmod +x ../bin/git
+    PATH="$BATS_TEST_TMPDIR/bin:$PATH" expect 137 hl land killed
+    [ "$(cat c)" = 1 ]
+    run ! git cat-file -e main:c
+    wait_until 20 without_locks
+    : >.git/packed-refs.lock
+    expect 1 hl land killed
+    says "packed-refs.lock: timed out, still held: remove it if no git runs"
+    [ ! -e c ]
+    [ -z "$(git status --porcelain)" ]
+    state_is killed queued
+    rm .git/packed-refs.lock
+    expect 0 hl land killed
+    [ "$(cat c)" = 1 ]
+    clean
+}
+
 @test "nothing to land: an agent that changed nothing, or whose commits the repository has, its reflogs counted" {
     # What its user committed and took back is in the reflog, which is seen through the sandbox.
     git commit -q --allow-empty -m 'taken back'
