@@ -82,12 +82,13 @@ struct hf_stage {
 	/* `result`: of hf_spawn_result. Processes that it brought into the tree are noted there. */
 	int (*entered)(void *arg, pid_t pid, int result, struct hf_tree *tree, struct hf_err *err);
 	int (*is_sealed)(void *arg);
-	void (*seal)(void *arg);
+	/* `envp`: the variables of the command, for what runs as it did; NULL: none are known. */
+	void (*seal)(void *arg, char *const *envp);
 	/* As landed(); less than 0: *result is that of the attempt, which is not verified. */
 	int (*sealed)(void *arg, enum hf_cause cause, struct hf_result *result);
 	/* Is there something to land? 1: its record is synced first; 0: perhaps; HF_STAGE_EMPTY. */
 	int (*is_landing)(void *arg);
-	void (*land)(void *arg);
+	void (*land)(void *arg, char *const *envp);
 	/* `cause`: why the child was ended, HF_CAUSE_NONE: by itself. *result is that of command and verifier, and may be replaced. */
 	int (*landed)(void *arg, enum hf_cause cause, struct hf_result *result);
 	int (*end)(void *arg, enum hf_outcome outcome);

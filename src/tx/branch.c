@@ -201,9 +201,10 @@ int hf_tx_branch_remember(struct hf_tx *tx, pid_t *ret_child)
 	return r == 0;
 }
 
+/* What is kept in the repository is no candidate that was only begun. */
 static void note_state(void *arg, const struct hf_land_info *info)
 {
-	*(enum hf_land_state *)arg = info->state;
+	*(enum hf_land_state *)arg = info->state == HF_LAND_WORKING && info->tip[0] ? HF_LAND_QUEUED : info->state;
 }
 
 int hf_tx_branch_forget(struct hf_tx *tx, struct hf_err *err)
@@ -294,6 +295,7 @@ static enum hf_tx_step act(struct hf_tx *tx, struct hf_plans *plans, struct hf_j
 
 	if (hf_landings_open(tx->state, journal, plans, &landings, &tx->shared->err) < 0)
 		return step;
+	landings->envp = tx->envp;
 	if (fn(landings, tx->name, &opts, &landed, &tx->shared->err) == 0) {
 		if (landed.left_out)
 			hf_tx_say(tx, "%u path%s that a user was editing and the command committed: left out, the first: %s", landed.left_out,

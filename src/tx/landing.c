@@ -109,25 +109,27 @@ static int open_own(struct hf_tx *tx, struct hf_journal **ret_journal, struct hf
 	return 1;
 }
 
-void hf_tx_seal(void *arg)
+void hf_tx_seal(void *arg, char *const *envp)
 {
 	struct hf_tx *tx = arg;
 	enum hf_tx_step step = HF_TX_STEP_FAILED;
 	struct hf_journal *journal = NULL;
 	struct hf_plans *plans = NULL;
 
+	tx->envp = envp;
 	if (open_own(tx, &journal, &plans))
 		step = hf_tx_branch_seal(tx, plans, journal);
 	atomic_store(&tx->shared->step, (int)step);
 }
 
-void hf_tx_land(void *arg)
+void hf_tx_land(void *arg, char *const *envp)
 {
 	struct hf_tx *tx = arg;
 	enum hf_tx_step step = HF_TX_STEP_FAILED;
 	struct hf_journal *journal = NULL;
 	struct hf_plans *plans = NULL;
 
+	tx->envp = envp;
 	if (open_own(tx, &journal, &plans)) {
 		if (tx->o.commit == HF_TX_COMMIT_NEVER)
 			step = HF_TX_STEP_LEFT;

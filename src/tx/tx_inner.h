@@ -67,6 +67,7 @@ struct hf_tx {
 	int64_t verify_ns;
 	char cwd[PATH_MAX];             /* of command and verifier; "": it cannot be told */
 	char *const *env;               /* --env of the session; NULL: none */
+	char *const *envp;              /* in the landing child: all variables of the command */
 	struct hf_verified verified;    /* what the command or the verifier entered last saw, and since when */
 	uint64_t token;
 	uint32_t attempt;
@@ -126,10 +127,10 @@ void hf_tx_event(const struct hf_tx *tx, enum hf_event event, const struct hf_fi
 /* -- landing.c -------------------------------------------------------------------- */
 
 int hf_tx_is_sealed(void *arg);
-void hf_tx_seal(void *arg);
+void hf_tx_seal(void *arg, char *const *envp);
 int hf_tx_sealed(void *arg, enum hf_cause cause, struct hf_result *result);
 int hf_tx_is_landing(void *arg);
-void hf_tx_land(void *arg);
+void hf_tx_land(void *arg, char *const *envp);
 int hf_tx_landed(void *arg, enum hf_cause cause, struct hf_result *result);
 
 /* -- settle.c --------------------------------------------------------------------- */

@@ -204,3 +204,15 @@ int hf_pins_write(const struct hf_pins *pins, const char *path, const char *byte
 	r = hf_write_all(fd, bytes, len);
 	return r < 0 ? r : 0;
 }
+
+int hf_pins_hide(const struct hf_pins *pins, const char *path)
+{
+	AUTO(place_done) struct place place = { .layer = -1, .target = -1 };
+	const char *leaf;
+	int r = find(pins, path, &place, &leaf);
+
+	if (r == 0)
+		r = take_back(&place, leaf);
+	/* A whiteout. */
+	return r < 0 ? r : mknodat(place.layer, leaf, S_IFCHR, 0) < 0 ? -errno : 0;
+}

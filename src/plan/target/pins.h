@@ -9,6 +9,7 @@
  *     r = hf_pins_open(plans, plan, sandbox, &pins, err);      not entered yet; the plan's lock is held until hf_pins_done
  *     r = hf_pins_share(&pins, ".git/index");                  as it is now
  *     r = hf_pins_write(&pins, ".git/refs/heads/main", text, len);
+ *     r = hf_pins_hide(&pins, ".git/index.lock");              whatever the target will have there
  */
 #ifndef PLAN_TARGET_PINS_H
 #define PLAN_TARGET_PINS_H
@@ -36,5 +37,11 @@ int hf_pins_share(const struct hf_pins *pins, const char *path, struct stat *ret
 
 /* A file with this content, mode 0644, whatever the target has there. 0 or -errno. */
 int hf_pins_write(const struct hf_pins *pins, const char *path, const char *bytes, size_t len);
+
+/*
+ * Nothing is seen there, whatever the target has or will have; what is made there inside is the sandbox's own. 0; -errno, also where the kernel lets
+ * only root make what overlayfs takes for that (before Linux 5.8).
+ */
+int hf_pins_hide(const struct hf_pins *pins, const char *path);
 
 #endif

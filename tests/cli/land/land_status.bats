@@ -250,3 +250,26 @@ step() {
     exec 7>&-
     remembered
 }
+
+@test "settings that name other files: those count too; settings that include others are asked for each time" {
+    echo 1 >x.tmp
+    echo '*.tmp' >"$HOME/rules"
+    # shellcheck disable=SC2088
+    git config --global core.excludesFile '~/rules'
+    noticed ': >"$HOME/rules"'
+    git config --global core.excludesFile "$HOME/rules"
+    noticed 'echo "*.tmp" >"$HOME/rules"'
+    git config --global core.attributesFile "$HOME/attributes"
+    noticed 'echo "*.x text" >"$HOME/attributes"'
+    # An ignored file with attributes.
+    echo .gitattributes >>.git/info/exclude
+    echo '*.y text' >.gitattributes
+    noticed 'echo "*.z text" >.gitattributes'
+    printf '[include]\n\tpath = more\n' >>"$HOME/.gitconfig"
+    look
+    look
+    [ "$asks" -eq 1 ]
+    chmod +x b
+    look
+    told "$(dirty)"
+}

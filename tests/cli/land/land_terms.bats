@@ -201,3 +201,115 @@ SH
     [ "$(files_of HEAD)" = theirs ]
     [ "$(git status --porcelain)" = 'M  b' ]
 }
+
+@test "L12: variables of the session reach its verifier and no git outside: what a confined agent writes into its HOME is not executed" {
+    mkdir "$DESK/agent-home"
+    cat >"$DESK/agent" <<'SH'
+cat >"$HOME/.gitconfig" <<CONFIG
+[user]
+	name = agent
+	email = agent@example.org
+[core]
+	attributesFile = $HOME/attributes
+[filter "evil"]
+	clean = sh -c 'touch "$DESK/escaped"; cat'
+CONFIG
+echo '* filter=evil' >"$HOME/attributes"
+echo 1 >made
+: >"$DESK/agent-home/up"
+until [ -e "$DESK/go" ]; do sleep 0.02; done
+git -c core.attributesFile=/dev/null add -A
+git -c core.attributesFile=/dev/null commit -qam all
+SH
+    spawn "$HOLDFAST" run one --in . --readonly-rest --write "$DESK/agent-home" --env "HOME=$DESK/agent-home" --verify 'test "$HOME" = "$DESK/agent-home"' -- sh -e "$DESK/agent"
+    wait_until 30 test -e "$DESK/agent-home/up"
+    # An edit of the user, for which git is asked outside.
+    echo edit >>b
+    touch "$DESK/go"
+    wait "$spawned_pid"
+    [ ! -e "$DESK/escaped" ]
+    [ "$(git show --format= --name-only)" = made ]
+    [ "$(git status --porcelain)" = ' M b' ]
+}
+
+@test "work that is kept in the repository is not given up because its run was resumed and failed" {
+    spawn "$HOLDFAST" -q run one --in . -- sh -c 'echo mine >b; : >"$DESK/up"; until [ -e "$DESK/go" ]; do sleep 0.02; done'
+    wait_until 30 test -e "$DESK/up"
+    echo other >b
+    git commit -qam other
+    touch "$DESK/go"
+    ! wait "$spawned_pid" || return 1
+    state_is one conflict
+    kept=$(git rev-parse refs/holdfast/one)
+    expect 1 hl run one --resume -- false
+    expect 1 hl run one --in . -- true
+    says "holdfast land drop one"
+    [ "$(git rev-parse refs/holdfast/one)" = "$kept" ]
+    hl -q land drop one
+    expect 0 hl run one --in . -- true
+}
+
+@test "L10: a landing that was killed on its way is finished or undone before its run goes on" {
+    expect 1 hl run one --in . --verify 'test -f "$DESK/yes"' -- sh -c 'echo 1 >one'
+    touch "$DESK/yes"
+    mkdir "$DESK/bin"
+    printf '#!/bin/sh\ncase "$*" in *update-ref*) [ ! -e "%s/armed" ] || { rm "%s/armed"; kill -KILL $PPID; exit 1; } ;; esac\nexec %s "$@"\n' \
+        "$DESK" "$DESK" "$(command -v git)" >"$DESK/bin/git"
+    chmod +x "$DESK/bin/git"
+    for _ in 1 2; do
+        touch "$DESK/armed"
+        PATH="$DESK/bin:$PATH" run hl land one
+        [ "$status" -eq 137 ] || { echo "$status: $output"; return 1; }
+        [ ! -e "$DESK/armed" ]
+        expect 0 hl run one --resume -- sh -c 'echo 2 >two'
+        [ "$(cat one two | paste -sd,)" = 1,2 ]
+        clean
+        rm "$DESK/yes"
+        git rm -q one two
+        git commit -qm again
+        expect 1 hl run one --in . --verify 'test -f "$DESK/yes"' -- sh -c 'echo 1 >one'
+        touch "$DESK/yes"
+    done
+}
+
+# refused VERIFIER: a run over the work tree whose verifier does that and says no; then resumed
+resumed() {
+    rm -f "$DESK/yes"
+    expect 1 hl run one --in . "${@:2}" --verify "$1; test -f \"\$DESK/yes\"" -- sh -c 'echo 1 >one; mkdir -p empty'
+    touch "$DESK/yes"
+    expect 0 hl run one --resume -- sh -c 'git status --porcelain --untracked-files=all >"$DESK/seen"; ls -A >"$DESK/files"; echo 2 >>one'
+}
+
+@test "--resume after a verifier that left a lock, a read-only directory, another repository or a changed file" {
+    resumed 'touch .git/index.lock'
+    [ "$(cat "$DESK/seen")" = '?? one' ]
+    git rm -q one
+    git commit -qm without
+    resumed 'mkdir -p cache/sub; echo 1 >cache/sub/f; chmod 555 cache/sub cache'
+    [ "$(cat "$DESK/seen")" = '?? one' ] || { cat "$DESK/seen"; return 1; }
+    ! grep -qx cache "$DESK/files" || return 1
+    git rm -q one
+    git commit -qm without
+    resumed 'git init -q dep; echo 1 >dep/f; echo changed >a; rm b'
+    [ "$(cat "$DESK/seen")" = '?? one' ] || { cat "$DESK/seen"; return 1; }
+    ! grep -qx dep "$DESK/files" || return 1
+    [ "$(git show --format= --name-only)" = one ]
+    # What a user has in the work tree, and the command was shown, stays.
+    git rm -q one
+    git commit -qm without
+    echo edit >>b
+    echo new >untracked
+    resumed 'echo junk >junk' --base worktree
+    [ "$(sort "$DESK/seen" | paste -sd,)" = ' M b,?? one,?? untracked' ] || { cat "$DESK/seen"; return 1; }
+    [ "$(git status --porcelain | paste -sd,)" = ' M b,?? untracked' ]
+}
+
+@test "locks of a user's git, or of another landing, are not seen by an agent's git" {
+    touch .git/index.lock .git/HEAD.lock .git/refs/heads/main.lock .git/packed-refs.lock
+    hl -q land begin one .
+    hl -q plan enter one -- sh -ec 'test -z "$(find .git -name "*.lock")"; echo 1 >one; git add -A; git commit -qm one; git tag t; git pack-refs --all'
+    rm .git/index.lock .git/HEAD.lock .git/refs/heads/main.lock .git/packed-refs.lock
+    expect 0 hl land one
+    [ "$(git log -1 --format=%s)" = one ]
+    clean
+}

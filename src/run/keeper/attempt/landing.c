@@ -19,7 +19,7 @@
 /* What lies under a sandbox may go on changing; verifying for ever is not landing. */
 #define VERIFY_AGAIN_MAX 5
 
-static _Noreturn void land_main(struct hf_keeper *k, void (*act)(void *arg), pid_t parent, int go)
+static _Noreturn void land_main(struct hf_keeper *k, void (*act)(void *arg, char *const *envp), pid_t parent, int go)
 {
 	sigset_t none;
 	char byte;
@@ -34,16 +34,13 @@ static _Noreturn void land_main(struct hf_keeper *k, void (*act)(void *arg), pid
 	(void)prctl(PR_SET_NAME, "hf-landing");
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	/* What it starts has the variables of the command: a verifier above all. */
-	if (k->envp)
-		environ = k->envp;
 	if (hf_sys.read(go, &byte, 1) == 1)
-		act(k->stage->arg);
+		act(k->stage->arg, k->envp);
 	_exit(0);
 }
 
 /* 0 with *ret filled, or -errno. Without a pidfd it could not be looked after: then it does not start. */
-static int fork_landing(struct hf_keeper *k, void (*act)(void *arg), struct hf_child *ret)
+static int fork_landing(struct hf_keeper *k, void (*act)(void *arg, char *const *envp), struct hf_child *ret)
 {
 	pid_t parent = getpid();
 	AUTO_FD go = -1;

@@ -50,7 +50,7 @@ static const struct {
 	{ "sealed", AT(sealed) }, { "unsealed", AT(unsealed) }, { "after", AT(after) },
 }, numbers[] = {
 	{ "verify_limit_ns", AT(verify_limit_ns) }, { "verify_ns", AT(verify_ns) },
-	{ "since", AT(since) }, { "changed", AT(changed) }, { "confine", AT(confine) },
+	{ "since", AT(since) }, { "changed", AT(changed) }, { "confine", AT(confine) }, { "is_verified", AT(is_verified) },
 }, bits[] = {
 	{ "token", AT(token) }, { "dev", AT(dev) }, { "ino", AT(ino) },
 };

@@ -105,8 +105,8 @@ int hf_land_prove(struct hf_land_work *work, struct hf_err *err)
 	if (landing->rebased && landing->merge == HF_LAND_REBASE && landing->tip[0])
 		landing->unsigned_commits += count_signed(landing);
 	if (landing->unsigned_commits)
-		(void)snprintf(lost, sizeof(lost), "; rebased, so %u signed commit%s not signed any more", landing->unsigned_commits,
-			       landing->unsigned_commits == 1 ? " is" : "s are");
+		(void)snprintf(lost, sizeof(lost), "; %u signed commit%s made anew, and not signed any more", landing->unsigned_commits,
+			       landing->unsigned_commits == 1 ? " was" : "s were");
 	r = hf_landing_become(work->landings, landing, HF_LAND_LANDED, err, "%s%.12s is part of %.100s%s",
 			      landing->commits ? "" : "there was nothing to land; ", landing->commit, hf_land_short(landing->branch), lost);
 	if (r < 0)
@@ -129,7 +129,7 @@ void hf_land_clean(struct hf_land_work *work)
 	hf_land_ref(work->landing.name, ref);
 	if (work->landing.tip[0] && !work->is_ref_gone)
 		(void)!hf_git(&git, NULL, "update-ref", "-d", ref, NULL);
-	if (work->landing.plan[0] && !(work->opts && work->opts->flags & HF_LAND_KEEP_PLAN))
+	if (work->landing.plan[0] && !work->keeps_plan && !(work->opts && work->opts->flags & HF_LAND_KEEP_PLAN))
 		hf_land_remove_plan(work->landings, work->landing.plan);
 }
 

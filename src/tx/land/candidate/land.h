@@ -24,6 +24,7 @@ struct hf_landings {
 	struct hf_plans *plans;
 	struct hf_locks *locks;
 	int dirfd; /* landings/ */
+	char *const *envp; /* of the verifier, complete; NULL: the caller's, with those of the candidate */
 };
 
 struct hf_forecast_result;
@@ -49,6 +50,7 @@ struct hf_landing {
 	char *checkout; /* LANDING: the work tree that has the branch checked out; "": none */
 	char *dir;      /* where the verifier runs; "": top */
 	char **also, **env, **write; /* NULL-ended, or NULL: as in hf_land_opts; and of `confine` */
+	int64_t is_verified; /* 1: the verifier that ran after `sealed` has ended, and `after` is where it left HEAD */
 	int64_t confine; /* enum hf_confine_flags of the run that it is the work of */
 	char base[HF_LAND_OID_MAX], tip[HF_LAND_OID_MAX];
 	char from[HF_LAND_OID_MAX], commit[HF_LAND_OID_MAX]; /* LANDING: the branch moves from, to */
@@ -115,6 +117,7 @@ struct hf_land_work {
 	char head[HF_LAND_OID_MAX]; /* the branch, as it was read under its lock */
 	int failures; /* of git in a sandbox, which sees the locks of a user's git through it: tried again */
 	struct hf_land_transaction refs;
+	int keeps_plan; /* 1: the sandbox holds a commit that does not land, and may be somebody's work */
 	int is_ref_gone; /* 1: refs/holdfast/NAME was removed with the move of the branch */
 	/* What diff-tree says of two commits, as last asked for (hf_land_changes). */
 	char changes_from[HF_LAND_OID_MAX], changes_to[HF_LAND_OID_MAX];

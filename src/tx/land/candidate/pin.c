@@ -84,6 +84,15 @@ static int put(struct pinning *pinning, const char *dir, const char *name, const
 	return r < 0 ? hf_fail_sys(err, -r, "pin", path) : r;
 }
 
+static void hide(struct pinning *pinning, const char *dir, const char *name, struct hf_err *err)
+{
+	char path[PATH_MAX], sandbox[HF_LAND_SANDBOX_MAX];
+	const char *below = snprintf(path, sizeof(path), "%s/%s", dir, name) < (int)sizeof(path) ? find_sandbox(pinning->place, path, sandbox) : NULL;
+
+	if (below && open_pins(pinning, sandbox, err) == 0)
+		(void)hf_pins_hide(&pinning->pins, below);
+}
+
 /* -- HEAD, its branch and the index of one moment -------------------------------------------- */
 
 static int look(const char *dir, const char *name, struct stat *ret)
@@ -162,6 +171,25 @@ static int pin_index(struct pinning *pinning, struct head *head, struct hf_err *
 	return 0;
 }
 
+/*
+ * The locks of a user's git, and those of a landing, are none in the sandbox: an agent's git would fail over one that is gone in a moment. Where this is not
+ * possible it is as before.
+ */
+static void hide_locks(struct pinning *pinning, const char *ref, struct hf_err *err)
+{
+	static const char *const of_work_tree[] = { "index.lock", "HEAD.lock" };
+	static const char *const of_repository[] = { "packed-refs.lock", "config.lock" };
+	const struct hf_landing *landing = pinning->landing;
+	char lock[HF_GIT_REF_MAX + 8];
+
+	for (size_t i = 0; i < 2; i++)
+		hide(pinning, landing->git_dir, of_work_tree[i], err);
+	for (size_t i = 0; i < 2; i++)
+		hide(pinning, landing->common, of_repository[i], err);
+	if (ref[0] && snprintf(lock, sizeof(lock), "%s.lock", ref) < (int)sizeof(lock))
+		hide(pinning, landing->common, lock, err);
+}
+
 int hf_land_pin(struct hf_landings *landings, struct hf_landing *landing, const struct hf_land_place *place, struct hf_err *err)
 {
 	AUTO(pinning_done) struct pinning pinning = { .plans = landings->plans, .landing = landing, .place = place, .pins = HF_PINS_INIT };
@@ -178,6 +206,7 @@ int hf_land_pin(struct hf_landings *landings, struct hf_landing *landing, const 
 	if (r < 0 && r != -EAGAIN)
 		return r;
 	hf_copy_text(landing->base, sizeof(landing->base), head.oid);
+	hide_locks(&pinning, head.ref, err);
 	r = put(&pinning, landing->git_dir, "HEAD", head.text, NULL, err);
 	if (r < 0 || !head.ref[0])
 		return r < 0 ? r : 0;

@@ -176,7 +176,7 @@ static int take_moment(struct hf_land_search *search)
 {
 	int r = hf_moment_take(&search->place, &search->remember.moment);
 
-	search->has_moment = r >= 0;
+	search->has_moment = r >= 0 || r == -ENOTSUP;
 	return r;
 }
 
@@ -290,8 +290,9 @@ int hf_land_search_end(struct hf_land_search *search, struct hf_err *err)
 int hf_land_search_has_moved(const struct hf_land_search *search)
 {
 	struct hf_moment now;
+	int r = search->has_moment ? hf_moment_take(&search->place, &now) : 0;
 
-	return search->has_moment && (hf_moment_take(&search->place, &now) < 0 || now.around != search->remember.moment.around);
+	return search->has_moment && ((r < 0 && r != -ENOTSUP) || now.around != search->remember.moment.around);
 }
 
 int hf_land_find(const char *dir, const char *branch, struct hf_land_place *ret_place, struct hf_err *err)

@@ -25,7 +25,7 @@ struct hf_git {
 	int out_fd;             /* instead of `out`; 0: none */
 	struct hf_buf *said;    /* the last line of standard error; NULL: not wanted */
 	int hooks;              /* 1: hooks run; inside only */
-	int as_user;            /* 1: with the whole environment of the caller, and `env` on top; for the verifier */
+	int as_user;            /* 1: with the whole environment of the caller, and `env` on top; for the verifier, never for git */
 	int64_t limit_ns;       /* 0: ten minutes */
 	/* Called in the child, in `dir`, before it becomes git. Only what a child of fork() may do. 0 or -errno; NULL: none. */
 	int (*before)(void *arg);

@@ -46,6 +46,7 @@ static int verify(const struct hf_forecast *forecast, const struct hf_landings *
 	if (r < 0)
 		return r;
 	plans->confine = parent->plans->confine;
+	work.landings->envp = parent->envp;
 	hf_copy_text(work.head, sizeof(work.head), forecast->onto);
 	work.landing.forecasted = forecast->result;
 	r = hf_land_verify(&work, NULL);

@@ -241,7 +241,7 @@ static int run_verifier(struct site *site, struct hf_err *err)
 	git.out_fd = work->opts->out_fd;
 	git.limit_ns = landing->verify_limit_ns;
 	git.as_user = 1;
-	git.env = (const char *const *)landing->env;
+	git.env = (const char *const *)(work->landings->envp ? work->landings->envp : landing->env);
 	begun = hf_mono_now();
 	/* Where the session's own verifier ran. A directory that is not there any more is a no. */
 	if (landing->dir[0] && strcmp(landing->dir, landing->top) != 0)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #define XXH_INLINE_ALL
@@ -18,10 +19,13 @@
 #include "hf/tx/land/git/repository.h"
 #include "hf/tx/land/status/remembered.h"
 
+#define CONFIG_MAX ((size_t)64 << 10)
+
 struct taking {
 	const struct hf_moment *moment;
 	uint64_t sum;
 	int is_settled; /* 0: one of them was changed just now */
+	int is_known;   /* 0: they name others, which are not looked at */
 };
 
 static void add(struct taking *taking, const void *bytes, size_t len)
@@ -87,10 +91,72 @@ static void add_file(struct taking *taking, const char *dir, const char *name)
 	add(taking, facts, sizeof(facts));
 }
 
+/* The value behind "key =" in a line, or NULL. */
+static char *value_of(char *line, const char *key)
+{
+	char *end;
+
+	line += strspn(line, " \t");
+	if (strncasecmp(line, key, strlen(key)) != 0)
+		return NULL;
+	line += strlen(key);
+	line += strspn(line, " \t");
+	if (*line++ != '=')
+		return NULL;
+	line += strspn(line, " \t");
+	end = line + strlen(line);
+	while (end > line && strchr(" \t\r", end[-1]))
+		*--end = '\0';
+	return line;
+}
+
+/* A file that settings name, absolute or in the home directory; any other form is not understood. */
+static void add_named(struct taking *taking, const char *value)
+{
+	const char *home = getenv("HOME");
+
+	if (value[0] == '/')
+		add_file(taking, "", value + 1);
+	else if (strncmp(value, "~/", 2) == 0 && home)
+		add_file(taking, home, value + 2);
+	else if (value[0])
+		taking->is_known = 0;
+	if (strpbrk(value, "\\\"#;%"))
+		taking->is_known = 0;
+}
+
+/* Settings, and the files that they name. */
+static void add_config(struct taking *taking, const char *dir, const char *name)
+{
+	AUTO_FREE char *text = malloc(CONFIG_MAX + 1);
+	char path[PATH_MAX], *value;
+	ssize_t n = -1;
+
+	add_file(taking, dir, name);
+	if (dir && text && snprintf(path, sizeof(path), "%s/%s", dir, name) < (int)sizeof(path))
+		n = hf_read_file(AT_FDCWD, path, text, CONFIG_MAX);
+	if (!text || n == -E2BIG)
+		taking->is_known = 0;
+	if (n < 0 || !text)
+		return;
+	text[n] = '\0';
+	if (strcasestr(text, "[include") || strlen(text) != (size_t)n)
+		taking->is_known = 0;
+	for (char *line = text, *end; *line; line = end) {
+		end = line + strcspn(line, "\n");
+		if (*end)
+			*end++ = '\0';
+		if ((value = value_of(line, "excludesfile")) || (value = value_of(line, "attributesfile")))
+			add_named(taking, value);
+		else if (strcasestr(line, "excludesfile") || strcasestr(line, "attributesfile"))
+			taking->is_known = 0;
+	}
+}
+
 static void add_settings(struct taking *taking, const struct hf_land_place *place)
 {
-	static const char *const of_repository[] = { "config", "info/exclude", "info/attributes", "info/sparse-checkout" };
-	static const char *const of_user[] = { "git/config", "git/ignore", "git/attributes" };
+	static const char *const of_repository[] = { "info/exclude", "info/attributes", "info/sparse-checkout" };
+	static const char *const of_user[] = { "git/ignore", "git/attributes" };
 	const char *home = getenv("HOME"), *settings = getenv("XDG_CONFIG_HOME");
 	char usual[PATH_MAX];
 
@@ -102,8 +168,11 @@ static void add_settings(struct taking *taking, const struct hf_land_place *plac
 		add_file(taking, place->common, of_repository[i]);
 	for (size_t i = 0; i < sizeof(of_user) / sizeof(of_user[0]); i++)
 		add_file(taking, settings, of_user[i]);
-	add_file(taking, home, ".gitconfig");
-	add_file(taking, "/etc", "gitconfig");
+	add_config(taking, place->common, "config");
+	add_config(taking, settings, "git/config");
+	add_config(taking, home, ".gitconfig");
+	add_config(taking, "/etc", "gitconfig");
+	add_config(taking, "/usr/local/etc", "gitconfig");
 }
 
 /* The commit that HEAD is at now, where files tell it; else those files themselves. */
@@ -123,7 +192,7 @@ static void add_head(struct taking *taking, const struct hf_land_place *place)
 int hf_moment_take(const struct hf_land_place *place, struct hf_moment *ret)
 {
 	struct hf_moment moment = { 0 };
-	struct taking taking = { .moment = &moment, .is_settled = 1 };
+	struct taking taking = { .moment = &moment, .is_settled = 1, .is_known = 1 };
 	struct stat st;
 	int r = hf_t0_take(&moment.t0, NULL);
 
@@ -139,7 +208,7 @@ int hf_moment_take(const struct hf_land_place *place, struct hf_moment *ret)
 	add_settings(&taking, place);
 	moment.around = taking.sum;
 	*ret = moment;
-	return taking.is_settled;
+	return !taking.is_known ? -ENOTSUP : taking.is_settled;
 }
 
 void hf_remembered_name(const struct hf_moment *moment, const char *suffix, char out[HF_REMEMBERED_NAME_MAX])

@@ -25,7 +25,7 @@
 #define DEPTH_MAX   400               /* each level has a descriptor */
 #define ROWS        ((size_t)64 << 20)  /* names that wait for their turn; only touched pages count */
 #define BODY        ((size_t)256 << 20)
-#define OLD_NS      (60 * 24 * 3600 * HF_SEC) /* a work tree that was not looked at for so long may be gone */
+#define OLD_NS      (60 * 24 * 3600 * HF_SEC)
 #define NEW         ".new"
 
 struct walk {
@@ -159,7 +159,7 @@ static int take_entry(struct walk *w, int fd, size_t dir_len, const char *name, 
 	if (!name_entry(w, dir_len, name, len, S_ISDIR(st.st_mode)))
 		return 0;
 	/* Rules count, even if they are ignored themselves. */
-	if (is_ignored(w) && strcmp(leaf, ".gitignore") != 0)
+	if (is_ignored(w) && strcmp(leaf, ".gitignore") != 0 && strcmp(leaf, ".gitattributes") != 0)
 		return 0;
 	if (S_ISDIR(st.st_mode))
 		return 1;
@@ -253,7 +253,7 @@ static void walk_all(struct walk *w)
 
 /* -- the file -------------------------------------------------------------------------------------- */
 
-/* Those of work trees that nobody asked for in a long time, and what a killed landing left (take/outside.c). */
+/* Those that were written long ago, whose work trees may be gone, and what a killed landing left (take/outside.c). */
 static void remove_old(struct walk *w)
 {
 	int dirfd = w->remember->dirfd;

@@ -16,8 +16,7 @@
  * Why it is sound. The moment is taken before git is asked. What the child finds has a ctime from before the moment, or nothing is written; so git saw it as the
  * child did. A ctime cannot be set, and each change of a file's content or mode, or of a directory's names, gives another one; it is compared exactly, so that
  * a clock that was set back changes nothing. A directory is ignored only if git said so.
- * One thing is not noticed: a change in a file that core.excludesFile names in another place than git's own. What that file ignored may then be
- * seen in the sandbox, and does not land (take/touched.h).
+ * Files that settings name (core.excludesFile, core.attributesFile) count as settings; where these include others, nothing is remembered.
  *
  * File "landings/.status-DEV-INO" (of the work tree, hexadecimal), native byte order: struct hf_remembered_head; then for each directory a struct
  * hf_remembered_dir, its path (relative, "" for the top) with a NUL, and its entries, each a struct hf_remembered_entry and its name with a NUL. All are packed. It is
@@ -43,7 +42,10 @@ struct hf_moment {
 	uint64_t around;   /* XXH3-64 of HEAD's commit and the identity of index and settings */
 };
 
-/* 1; 0: index or settings were changed just now, and could change once more without that being seen; or -errno. */
+/*
+ * 1; 0: index or settings were changed just now, and could change once more without that being seen; -ENOTSUP, with *ret filled: settings name others in a way that
+ * is not understood; or -errno.
+ */
 int hf_moment_take(const struct hf_land_place *place, struct hf_moment *ret);
 
 /* What git said. */

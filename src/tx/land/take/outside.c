@@ -26,10 +26,24 @@ struct leaving {
 	unsigned commits, is_signed;
 };
 
+/* And the lock of a git that was killed. */
+static void remove_index(const struct leaving *leaving)
+{
+	const char *path = leaving->index ? strchr(leaving->index, '=') + 1 : NULL;
+	AUTO_FREE char *lock = NULL;
+
+	if (!path)
+		return;
+	(void)unlink(path);
+	if (asprintf(&lock, "%s.lock", path) < 0)
+		lock = NULL;
+	else
+		(void)unlink(lock);
+}
+
 static void leaving_done(struct leaving *leaving)
 {
-	if (leaving->index)
-		(void)unlink(strchr(leaving->index, '=') + 1);
+	remove_index(leaving);
 	free(leaving->index);
 	hf_buf_done(&leaving->entries);
 }
@@ -121,11 +135,7 @@ static int take_oid(const char *line, char ret[HF_LAND_OID_MAX])
 	return hf_git_is_oid(ret);
 }
 
-static int fail_at(const struct leaving *leaving, const char *commit, struct hf_err *err)
-{
-	return FAIL(err, HF_E_LAND, "git", leaving->work->landing.common, "commit %.12s cannot be made anew", commit);
-}
-
+/* 0; 1: git cannot; or an error. */
 static int make_tree(const struct leaving *leaving, const char *commit, char ret[HF_LAND_OID_MAX], struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
@@ -139,7 +149,7 @@ static int make_tree(const struct leaving *leaving, const char *commit, char ret
 		r = hf_git(&put, err, "update-index", "-z", "--index-info", NULL);
 	if (r == 0)
 		r = hf_git(&write, err, "write-tree", NULL);
-	return r < 0 ? r : r > 0 || !take_oid(out.s, ret) ? fail_at(leaving, commit, err) : 0;
+	return r < 0 ? r : r > 0 || !take_oid(out.s, ret);
 }
 
 /* The commit as it is stored, with another tree and another parent, and without a signature, which would not hold. */
@@ -160,6 +170,7 @@ static void rewrite(struct leaving *leaving, const char *raw, const char *tree, 
 	hf_buf_add_text(ret, raw);
 }
 
+/* 0; 1: it cannot be made anew; or an error. */
 static int make_commit(struct leaving *leaving, const char *commit, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf raw = HF_BUF_INIT;
@@ -172,12 +183,12 @@ static int make_commit(struct leaving *leaving, const char *commit, struct hf_er
 	int is_empty;
 
 	if (r != 0 || strlen(raw.s) != raw.len || strncmp(raw.s, "tree ", 5) != 0 || !take_oid(raw.s + 5, was))
-		return r < 0 ? r : fail_at(leaving, commit, err);
+		return r < 0 ? r : 1;
 	is_empty = strcmp(was, leaving->before) == 0;
 	memcpy(leaving->before, was, sizeof(was));
 	r = make_tree(leaving, commit, tree, err);
 	/* It changed nothing else. One that was empty before stays. */
-	if (r < 0 || (strcmp(tree, leaving->tree) == 0 && !is_empty))
+	if (r != 0 || (strcmp(tree, leaving->tree) == 0 && !is_empty))
 		return r;
 	rewrite(leaving, raw.s, tree, &text);
 	if (text.err)
@@ -186,13 +197,13 @@ static int make_commit(struct leaving *leaving, const char *commit, struct hf_er
 	write.in_len = text.len;
 	r = hf_git(&write, err, "hash-object", "-t", "commit", "-w", "--stdin", NULL);
 	if (r != 0 || !take_oid(out.s, leaving->tip))
-		return r < 0 ? r : fail_at(leaving, commit, err);
+		return r < 0 ? r : 1;
 	memcpy(leaving->tree, tree, sizeof(tree));
 	leaving->commits++;
 	return 0;
 }
 
-/* 1: all of them were made anew; 0: there is a merge among them; or an error. */
+/* 1: all of them were made anew; 0: there is one that cannot be, as a merge; or an error. */
 static int make_all(struct leaving *leaving, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
@@ -252,14 +263,20 @@ static void take_over(struct leaving *leaving)
 int hf_land_leave_out(struct hf_land_work *work, struct hf_err *err)
 {
 	AUTO(leaving_done) struct leaving leaving = { .work = work, .entries = HF_BUF_INIT };
+	char key[HF_NAME_KEY_MAX];
 	int r = choose(&leaving, err);
 
 	if (r < 0 || leaving.n == 0)
 		return r;
-	if (asprintf(&leaving.index, "GIT_INDEX_FILE=%s/landings/.index-%d", hf_state_path(work->landings->state), (int)getpid()) < 0) {
+	/* By the candidate's name, whose lock is held: what a killed landing left is in nobody's use. */
+	r = hf_name_key(work->landing.name, strlen(work->landing.name), key, err);
+	if (r < 0)
+		return r;
+	if (asprintf(&leaving.index, "GIT_INDEX_FILE=%s/landings/.index-%s", hf_state_path(work->landings->state), key) < 0) {
 		leaving.index = NULL;
 		return hf_fail_sys(err, ENOMEM, "memory", work->landing.name);
 	}
+	remove_index(&leaving);
 	r = read_base(&leaving, err);
 	if (r == 0)
 		r = make_all(&leaving, err);
