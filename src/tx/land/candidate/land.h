@@ -117,7 +117,7 @@ struct hf_land_work {
 	char head[HF_LAND_OID_MAX]; /* the branch, as it was read under its lock */
 	int failures; /* of git in a sandbox, which sees the locks of a user's git through it: tried again */
 	struct hf_land_transaction refs;
-	int keeps_plan; /* 1: the sandbox holds a commit that does not land, and may be somebody's work */
+	int keeps_plan; /* 1: the sandbox holds a commit that does not land, and may be wanted */
 	int is_ref_gone; /* 1: refs/holdfast/NAME was removed with the move of the branch */
 	/* What diff-tree says of two commits, as last asked for (hf_land_changes). */
 	char changes_from[HF_LAND_OID_MAX], changes_to[HF_LAND_OID_MAX];
