@@ -121,3 +121,65 @@ with_users() {
     PATH=$BATS_TEST_TMPDIR/none HOLDFAST_ETCD_CERT=$CERTS/client.crt run "$HOLDFAST" doctor
     [[ "$output" == *"client.crt: not looked at: there is no openssl command"* ]]
 }
+
+# serve_certificate AUTHORITY DAYS NAMES: what the member shows from its next connection on; etcd reads its file each time
+serve_certificate() {
+    local made=$BATS_TEST_TMPDIR/made
+    printf 'subjectAltName=%s\nextendedKeyUsage=serverAuth,clientAuth\n' "$3" >"$made.ext"
+    openssl req -new -key "$CERTS/server.key" -subj /CN=server -out "$made.csr" 2>/dev/null
+    openssl x509 -req -in "$made.csr" -CA "$1/ca.crt" -CAkey "$1/ca.key" -CAcreateserial -days "$2" -extfile "$made.ext" -out "$made.crt" 2>/dev/null
+    mv "$made.crt" "$CERTS/server.crt"
+}
+
+# server_rows: of each server's certificate the status, what was found, the remedy; then doctor's own status
+server_rows() {
+    local status=0
+    "$HOLDFAST" doctor --json >"$BATS_TEST_TMPDIR/doctor" || status=$?
+    jq -r '.checks[] | select(.check == "certificate" and (.found | startswith("that of "))) | .status + " " + .found + " " + (.instead // "")' "$BATS_TEST_TMPDIR/doctor"
+    echo "exit $status"
+}
+
+@test "doctor tells how long each server's certificate is valid, and why one is refused" {
+    local at here=DNS:localhost,IP:127.0.0.1
+    [ ! -e "$BATS_FILE_TMPDIR/users" ] || with_users
+    at=$(cluster endpoints)
+    cp "$CERTS/server.crt" "$BATS_TEST_TMPDIR/first.crt"
+    run server_rows
+    echo "$output"
+    [[ "${lines[0]}" =~ ^ok\ that\ of\ $at\ is\ valid\ for\ 36[0-9]\ more\ days\ $ ]]
+
+    serve_certificate "$CERTS" 12 "$here"
+    run server_rows
+    echo "$output"
+    [[ "${lines[0]}" =~ ^warn\ that\ of\ $at\ is\ valid\ for\ 1[12]\ more\ days\ .*made\ anew ]]
+
+    # One that has ended: no call gets through, and doctor still reads why.
+    serve_certificate "$CERTS" -1 "$here"
+    run server_rows
+    echo "$output"
+    [[ "${lines[0]}" =~ ^warn\ that\ of\ $at\ ended\ on\ 20[0-9-]+\ and\ is\ refused\ .*made\ anew ]]
+    [ "${lines[1]}" = "exit 4" ]
+    run "$HOLDFAST" lock run x -- echo ran
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"certificate has expired"* ]]
+
+    serve_certificate "$CERTS" 100 DNS:elsewhere.example
+    run server_rows
+    echo "$output"
+    [[ "${lines[0]}" =~ ^warn\ that\ of\ $at\ is\ refused:\ .*127.0.0.1.*it\ was\ made\ for\ DNS:elsewhere.example ]]
+    [ "${lines[1]}" = "exit 4" ]
+
+    "$fleet_tests/../../examples/fleet/tls.sh" "$BATS_TEST_TMPDIR/other" ca
+    serve_certificate "$BATS_TEST_TMPDIR/other" 100 "$here"
+    run server_rows
+    echo "$output"
+    [[ "${lines[0]}" =~ ^warn\ that\ of\ $at\ is\ refused:\ .*issuer.*HOLDFAST_ETCD_CACERT ]]
+
+    # A server that does not answer beside one that does.
+    mv "$BATS_TEST_TMPDIR/first.crt" "$CERTS/server.crt"
+    HOLDFAST_STORE="${HOLDFAST_STORE/etcds:\/\//etcds:\/\/127.0.0.1:1,}"
+    run server_rows
+    echo "$output"
+    [[ "${lines[0]}" == "absent that of https://127.0.0.1:1 was not seen: "*connect*"its port is reached" ]]
+    [[ "${lines[1]}" == "ok that of $at is valid"* ]]
+}

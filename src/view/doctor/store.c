@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
@@ -16,6 +17,7 @@
 #define READS       5
 #define CLOCK_S     5
 #define DAYS_WARN   30
+#define DAY_S       86400
 #define QUIET_NS    (INT64_C(7) * 86400 * HF_SEC)
 #define QUOTA_BYTES (INT64_C(2) << 30) /* etcd's own default */
 
@@ -233,6 +235,62 @@ static void check_certificate(const struct exam *e, const char *file, int ours)
 	tell(e, "certificate", found, text, instead);
 }
 
+static void write_date(int64_t at, char out[16])
+{
+	time_t seconds = (time_t)at;
+	struct tm day;
+
+	if (!gmtime_r(&seconds, &day) || strftime(out, 16, "%Y-%m-%d", &day) == 0)
+		hf_copy_text(out, 16, "?");
+}
+
+/* What is said of it behind the server's name, and whether it is as it should be. */
+static enum hf_finding judge_server_certificate(const struct hf_http_certificate *of, char *text, size_t cap)
+{
+	int64_t now = hf_wall_now().ns / HF_SEC, days = (of->ends - now) / DAY_S;
+	char date[16];
+
+	if (of->ends != 0 && of->ends <= now) {
+		write_date(of->ends, date);
+		(void)snprintf(text, cap, "ended on %s and is refused", date);
+	} else if (of->begins > now) {
+		write_date(of->begins, date);
+		(void)snprintf(text, cap, "begins on %s and is refused; or the clock here is wrong", date);
+	} else if (!of->is_accepted) {
+		(void)snprintf(text, cap, "is refused: %.150s; it was made for %.90s", of->error, of->names[0] ? of->names : "no name");
+	} else if (of->ends == 0) {
+		(void)snprintf(text, cap, "does not say how long it is valid");
+		return HF_FOUND_ABSENT;
+	} else {
+		(void)snprintf(text, cap, "is valid for %lld more days", (long long)days);
+		return days < DAYS_WARN ? HF_FOUND_WARN : HF_FOUND_OK;
+	}
+	return HF_FOUND_WARN;
+}
+
+/* A server whose certificate is refused is not used; the others are. So it is a warning, like a server that does not answer. */
+static void check_server_certificate(const struct exam *e, unsigned i)
+{
+	const struct hf_http_module *module = e->etcd->module;
+	const char *where = e->etcd->config.endpoints[i];
+	struct hf_http_certificate certificate;
+	char text[HF_DOCTOR_TEXT_MAX], what[280];
+	enum hf_finding found;
+
+	if (!module->certificate)
+		return;
+	if (module->certificate(e->etcd->http, where, e->etcd->config.call_ns, &certificate) < 0) {
+		(void)snprintf(text, sizeof(text), "that of %.200s was not seen: %.200s", where, certificate.error);
+		tell(e, "certificate", HF_FOUND_ABSENT, text, "start the server, or see that its port is reached");
+		return;
+	}
+	found = judge_server_certificate(&certificate, what, sizeof(what));
+	(void)snprintf(text, sizeof(text), "that of %.200s %s", where, what);
+	tell(e, "certificate", found, text,
+	     "have the server's made anew (examples/fleet/tls.sh): for the names and addresses of the URL, signed by HOLDFAST_ETCD_CACERT; "
+	     "etcd reads it at the next connection");
+}
+
 static void clean(const struct exam *e, struct hf_locks *locks)
 {
 	struct hf_err err = HF_ERR_INIT;
@@ -268,8 +326,10 @@ int hf_doctor_store(const char *url, struct hf_state *state, unsigned flags, hf_
 		hf_pin_forget(e.etcd);
 	check_certificate(&e, e.etcd->config.ca_file, 0);
 	check_certificate(&e, e.etcd->config.cert_file, 1);
-	for (unsigned i = 0; i < e.etcd->config.n_endpoints; i++)
+	for (unsigned i = 0; i < e.etcd->config.n_endpoints; i++) {
+		check_server_certificate(&e, i);
 		check_member(&e, i);
+	}
 	if (e.answered > 0) {
 		check_clock(&e);
 		if (check_quorum(&e) == 0)

@@ -17,7 +17,7 @@
 
 #define HF_HTTP_MODULE  "libholdfast-etcd.so"
 #define HF_HTTP_SYMBOL  "hf_http_module"
-#define HF_HTTP_VERSION 2
+#define HF_HTTP_VERSION 3
 
 /* No answer of etcd to a question of ours is larger; a server that sends more is cut off. */
 #define HF_HTTP_ANSWER_MAX ((size_t)16 << 20)
@@ -32,6 +32,7 @@ enum hf_http_result {
 
 #define HF_HTTP_ERROR_MAX  256
 #define HF_HTTP_SERVER_MAX 272 /* a name with its port */
+#define HF_HTTP_NAMES_MAX  200
 
 struct hf_http_answer {
 	long status;
@@ -39,6 +40,14 @@ struct hf_http_answer {
 	size_t len;
 	int64_t date; /* of the server, seconds since 1970; 0: it does not say */
 	char error[HF_HTTP_ERROR_MAX];
+};
+
+/* The certificate that a server shows, and what a call would make of it. */
+struct hf_http_certificate {
+	int64_t begins, ends; /* seconds since 1970; of several in a chain the latest begin and the earliest end; 0: not told */
+	int is_accepted;      /* a call would go on */
+	char names[HF_HTTP_NAMES_MAX];  /* for which it was made; "": it does not say */
+	char error[HF_HTTP_ERROR_MAX];  /* why it is not accepted, or why there is no connection */
 };
 
 /* NULL or "": not given. Read when the client is opened, not kept. */
@@ -69,6 +78,8 @@ struct hf_http_module {
 				    struct hf_http_answer *ret);
 	/* POST whose answer is of no interest: it may still be on its way when this returns. 0: begun; -1: not. NULL: it cannot. */
 	int (*tell)(struct hf_http *http, const struct hf_http_request *request);
+	/* Asks that server for its certificate, also one that is not accepted, and sends nothing. 0: there is one; -1: no connection. NULL: no TLS. */
+	int (*certificate)(struct hf_http *http, const char *url, int64_t timeout_ns, struct hf_http_certificate *ret);
 	/* POST whose answer has no end. 0 or -errno; nothing is sent before the first await. */
 	int (*stream)(struct hf_http *http, const struct hf_http_request *request,
 		      struct hf_http_stream **ret);

@@ -306,6 +306,7 @@ __attribute__((visibility("default"))) const struct hf_http_module hf_http_modul
 	.open = open_client,
 	.free = free_client,
 	.post = post,
+	.certificate = hf_curl_certificate,
 	.stream = hf_stream_open,
 	.await = hf_stream_await,
 	.bytes = hf_stream_bytes,

@@ -1,4 +1,4 @@
-/* lock/etcd/http/http_curl.h - what the two files of the module share. */
+/* lock/etcd/http/http_curl.h - what the files of the module share. */
 #ifndef LOCK_ETCD_HTTP_HTTP_CURL_H
 #define LOCK_ETCD_HTTP_HTTP_CURL_H
 
@@ -37,6 +37,9 @@ void hf_quiet_end(const struct quiet *quiet);
 /* A handle with everything that is the same for calls and streams; its headers. NULL without memory. */
 CURL *hf_curl_new(const struct hf_http *http);
 struct curl_slist *hf_curl_headers(const struct hf_http_request *request);
+
+/* The function of the table that is about certificates. */
+int hf_curl_certificate(struct hf_http *http, const char *url, int64_t timeout_ns, struct hf_http_certificate *ret);
 
 /* The functions of the table that are about streams. */
 int hf_stream_open(struct hf_http *http, const struct hf_http_request *request, struct hf_http_stream **ret);
