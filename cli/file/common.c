@@ -111,6 +111,14 @@ static int open_file(struct file_work *work, unsigned flags)
 	if (status != HF_EXIT_DONE)
 		return status;
 	opts.fence_name = fence;
+	/* A named lock is where the store says; the file itself is of this machine. */
+	if (fence && opts.fence_kind == HF_LOCK_KIND_NAME && cli_store(work->cli)) {
+		status = lock_open(work->cli, &work->fence);
+		if (status != HF_EXIT_DONE)
+			return status;
+		if (hf_locks_lease(work->fence.locks) > 0)
+			opts.fence_locks = work->fence.locks;
+	}
 	read_held(&opts);
 	if (hf_file_open(work->context.locks, work->path, &opts, &work->file, &work->err) < 0)
 		return cli_fail(work->cli, &work->err);
@@ -166,6 +174,7 @@ int file_begin(struct file_work *work, unsigned flags, int *ret_go)
 void file_end(struct file_work *work)
 {
 	(void)hf_file_close(work->file, NULL);
+	lock_close(&work->fence);
 	lock_close(&work->context);
 }
 

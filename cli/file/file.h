@@ -59,6 +59,7 @@ struct file_work {
 	struct cli *cli;
 	struct file_options o;
 	struct lock_context context;
+	struct lock_context fence; /* of the store of several machines, where the fence is in it */
 	const char *path;
 	struct hf_file *file;
 	struct hf_err err;

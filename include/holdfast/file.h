@@ -132,6 +132,7 @@ struct hf_file_opts {
 	int (*go_on)(void *arg);
 	void *go_on_arg;
 	unsigned mode;           /* of a file that is made (HF_FILE_CREATE), whatever the umask says; 0: by the umask */
+	struct hf_locks *fence_locks; /* where fence_name is, when it is in another store; freed after the file; NULL: where the file's lock is */
 };
 
 /*

@@ -107,7 +107,8 @@ static int open_handle(struct hf_locks *locks, const char *path, const struct hf
 		hf_copy_text(file->fence_name, sizeof(file->fence_name), opts->fence_name);
 		file->fence_kind = opts->fence_kind;
 		file->fence_token = opts->fence_token;
-		r = hf_lock_check_token(hf_locks_kind(locks, opts->fence_kind), opts->fence_name,
+		file->fence_locks = opts->fence_locks;
+		r = hf_lock_check_token(hf_locks_kind(opts->fence_locks ? opts->fence_locks : locks, opts->fence_kind), opts->fence_name,
 					opts->fence_token, err);
 		if (r < 0)
 			return r;

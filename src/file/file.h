@@ -76,6 +76,7 @@ struct hf_file {
 	char fence_name[HF_NAME_MAX + 1]; /* "": none */
 	enum hf_lock_kind fence_kind;
 	uint64_t fence_token;
+	struct hf_locks *fence_locks; /* of another store; NULL: the fence is in ours */
 	char held_name[HF_NAME_MAX + 1];
 	uint64_t held_token;
 

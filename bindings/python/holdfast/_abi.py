@@ -672,6 +672,7 @@ class hf_file_opts(Structure):
         ("go_on", c_void_p),
         ("go_on_arg", c_void_p),
         ("mode", c_uint),
+        ("fence_locks", c_void_p),
     ]
 
 

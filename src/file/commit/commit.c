@@ -28,6 +28,7 @@ struct guarded {
 	struct hf_file *file;
 	int (*action)(struct hf_file *file, void *arg);
 	void *arg;
+	struct hf_err *refusal;
 };
 
 static int run_action(void *arg)
@@ -37,21 +38,30 @@ static int run_action(void *arg)
 	return g->action(g->file, g->arg);
 }
 
+/* The lock of the file is of this machine, its fence of another store: proven one inside the other, in this order everywhere. */
+static int run_fenced(void *arg)
+{
+	struct guarded *g = arg;
+	const struct hf_lock_claim claim = { g->file->fence_kind, g->file->fence_name, g->file->fence_token };
+
+	return hf_lock_guarded_many(g->file->fence_locks, &claim, 1, run_action, g, g->refusal);
+}
+
 int hf_commit_guarded(struct hf_file *file, int (*action)(struct hf_file *file, void *arg), void *arg,
 		      struct hf_err *ret_refusal)
 {
-	struct guarded g = { .file = file, .action = action, .arg = arg };
 	struct hf_err refusal = HF_ERR_INIT;
+	struct guarded g = { .file = file, .action = action, .arg = arg, .refusal = &refusal };
 	struct hf_lock_claim claims[2];
 	size_t n = 0;
 	int r;
 
 	if (file->token)
 		claims[n++] = (struct hf_lock_claim){ HF_LOCK_KIND_FILE, file->name, file->token };
-	if (file->fence_name[0])
+	if (file->fence_name[0] && !file->fence_locks)
 		claims[n++] = (struct hf_lock_claim){ file->fence_kind, file->fence_name,
 						      file->fence_token };
-	r = hf_lock_guarded_many(file->locks, claims, n, run_action, &g, &refusal);
+	r = hf_lock_guarded_many(file->locks, claims, n, file->fence_name[0] && file->fence_locks ? run_fenced : run_action, &g, &refusal);
 	if (ret_refusal)
 		*ret_refusal = refusal;
 	return r;
