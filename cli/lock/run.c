@@ -224,9 +224,6 @@ static int run_leased(struct run *run)
 	struct hf_proc_id id;
 	int r, go = 1, status = HF_EXIT_DONE;
 
-	/* The store answers while the command is forked. */
-	if (run->elsewhere)
-		hf_renewer_prepare(run->context.locks, run->o.ttl_ns);
 	r = hf_command_signals_take(&leased.signals);
 	if (r == 0)
 		r = start_leased(run->cli, run->name, run->command, &leased);
@@ -297,6 +294,8 @@ int cmd_lock_run(struct cli *cli, int argc, char **argv)
 	status = lock_options_check(cli, &run.o);
 	if (status != HF_EXIT_DONE)
 		return status;
+	/* The store gives the lease while we open what is here and fork the command. */
+	hf_locks_expect(cli_store(cli), run.o.ttl_ns);
 	status = lock_open(cli, &run.context);
 	/* Fail-open covers a broken store, as long as the journal can say so (L8). */
 	if (status != HF_EXIT_DONE && run.o.on_timeout == ON_TIMEOUT_PROCEED && run.context.journal)

@@ -15,11 +15,24 @@
 static const struct {
 	const char *scheme;
 	int (*open)(const struct hf_store_args *args, struct hf_store **ret_store, struct hf_err *err);
+	void (*expect)(const char *url, int64_t ttl_ns); /* NULL: it has nothing to do before */
 } stores[] = {
-	{ "local", hf_local_open },
-	{ "etcd", hf_etcd_open },
-	{ "etcds", hf_etcds_open },
+	{ "local", hf_local_open, NULL },
+	{ "etcd", hf_etcd_open, hf_etcd_expect },
+	{ "etcds", hf_etcds_open, NULL },
 };
+
+#define N_STORES (sizeof(stores) / sizeof(stores[0]))
+
+/* The one that a URL names; N_STORES: none. */
+static size_t store_of(const char *url)
+{
+	size_t len = strcspn(url, ":"), which = 0;
+
+	while (which < N_STORES && !(strlen(stores[which].scheme) == len && memcmp(stores[which].scheme, url, len) == 0))
+		which++;
+	return which;
+}
 
 static const char *const kind_words[HF_LOCK_KINDS] = {
 	[HF_LOCK_KIND_NAME] = "name",
@@ -66,7 +79,7 @@ int hf_locks_open_store(const char *url, struct hf_state *state, struct hf_journ
 			struct hf_locks **ret_locks, struct hf_err *err)
 {
 	const char *colon = url ? strchr(url, ':') : NULL;
-	size_t len = colon ? (size_t)(colon - url) : 0, which = 0;
+	size_t which = 0;
 	struct hf_store_args args = { .state = state, .journal = journal };
 	struct hf_store *store = NULL;
 	struct hf_proc_id self;
@@ -76,12 +89,10 @@ int hf_locks_open_store(const char *url, struct hf_state *state, struct hf_journ
 		return FAIL(err, -EINVAL, "arguments", "hf_locks_open", "NULL");
 	if (url && !colon)
 		return FAIL(err, -EINVAL, "store", url, "a store is SCHEME:..., and there are local: and etcd://");
-	while (url && which < sizeof(stores) / sizeof(stores[0]) &&
-	       !(strlen(stores[which].scheme) == len && memcmp(stores[which].scheme, url, len) == 0))
-		which++;
-	if (which == sizeof(stores) / sizeof(stores[0]))
+	which = url ? store_of(url) : 0;
+	if (which == N_STORES)
 		return FAIL(err, -EINVAL, "store", url,
-			    "this program has no store '%.*s:'; there are local: and etcd://", (int)len, url);
+			    "this program has no store '%.*s:'; there are local: and etcd://", (int)(colon - url), url);
 	r = hf_proc_self(&self, err);
 	if (r < 0)
 		return r;
@@ -103,6 +114,14 @@ int hf_locks_open_store(const char *url, struct hf_state *state, struct hf_journ
 		}
 	}
 	return 0;
+}
+
+void hf_locks_expect(const char *url, int64_t ttl_ns)
+{
+	size_t which = url && strchr(url, ':') ? store_of(url) : N_STORES;
+
+	if (which < N_STORES && stores[which].expect)
+		stores[which].expect(strchr(url, ':') + 1, ttl_ns);
 }
 
 int hf_locks_open(struct hf_state *state, struct hf_journal *journal, struct hf_locks **ret_locks,

@@ -76,8 +76,8 @@ struct hf_forget {
 };
 
 struct hf_store_ops {
-	/* A lock with that lease will be acquired soon: what takes time may begin. NULL: nothing does. */
-	void (*prepare)(struct hf_store *store, int64_t ttl_ns);
+	/* Another process does what is to be done for a while: what it keeps open may be closed. NULL: nothing is. */
+	void (*rest)(struct hf_store *store);
 	int (*acquire)(struct hf_store *store, const struct hf_lock_request *request,
 		       uint64_t *ret_token, struct hf_holder *ret_blocker, struct hf_err *err);
 	int (*renew)(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token,
@@ -145,6 +145,15 @@ int hf_local_open(const struct hf_store_args *args, struct hf_store **ret_store,
 /* Opens a cluster of etcd, "etcd:" (lock/etcd), with TLS "etcds:". */
 int hf_etcd_open(const struct hf_store_args *args, struct hf_store **ret_store, struct hf_err *err);
 int hf_etcds_open(const struct hf_store_args *args, struct hf_store **ret_store, struct hf_err *err);
+
+/* hf_locks_expect for "etcd:". */
+void hf_etcd_expect(const char *url, int64_t ttl_ns);
+
+/*
+ * That store will be opened, and a lock with that lease (0: the usual one) acquired, at once: it may ask for the lease while the caller does
+ * something else. For a process that acquires one lock.
+ */
+void hf_locks_expect(const char *url, int64_t ttl_ns);
 
 /*
  * How long a call without a deadline of its own waits for the record of a lock, which a process that is

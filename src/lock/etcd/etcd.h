@@ -114,8 +114,15 @@ int hf_etcd_call(struct hf_etcd *etcd, const char *path, const struct hf_buf *bo
 int hf_etcd_call_at(struct hf_etcd *etcd, unsigned endpoint, const char *path, const struct hf_buf *body,
 		    struct hf_answer *ret, struct hf_err *err);
 
+/* The same for one that need not wait for the answer to what was told before it, and so may overtake that. */
+int hf_etcd_call_early(struct hf_etcd *etcd, const char *path, const struct hf_buf *body, struct hf_answer *ret,
+		       struct hf_err *err);
+
 /* Sends it to the server that answered last, and does not wait for the answer where that can be left open. */
 void hf_etcd_tell(struct hf_etcd *etcd, const char *path, const struct hf_buf *body);
+
+/* The same, only where the answer can be left open. 0: it is on its way; -1: it is not. `early`: a call_early follows. */
+int hf_etcd_try_tell(struct hf_etcd *etcd, const char *path, const struct hf_buf *body, int early);
 
 /* Reports a refusal that the caller has no other use for. */
 int hf_etcd_refused(const struct hf_answer *answer, const char *op, const char *subject, struct hf_err *err);
@@ -134,11 +141,14 @@ json_t *hf_answer_response(const struct hf_answer *answer, size_t n, const char 
 /* A new lease of that many whole seconds, rounded up. */
 int hf_lease_grant(struct hf_etcd *etcd, int64_t ttl_ns, struct hf_lease *ret, struct hf_err *err);
 
+/* Asks for a lease and does not wait for the answer. 1: it was sent; 0: this way of asking does not work here. */
+int hf_lease_prepare(struct hf_etcd *etcd, int64_t ttl_ns);
+
 /* A lease that was given just now is as good as a new one. */
 #define HF_LEASE_FRESH_NS (HF_SEC / 2)
 
 /*
- * The lease that hf_etcd_prepare has asked for, 1, or 0. Nobody has read the answer: if it was not given, what is put with it is refused. A
+ * The lease that hf_lease_prepare has asked for, 1, or 0. Nobody has read the answer: if it was not given, what is put with it is refused. A
  * server may give more time than it was asked for, never less.
  */
 int hf_lease_prepared(struct hf_etcd *etcd, int64_t ttl_ns, struct hf_lease *ret);
@@ -157,7 +167,6 @@ int64_t hf_lease_left(struct hf_etcd *etcd, int64_t id);
 
 /* -- the parts of the table (store.h) --------------------------------------------------- */
 
-void hf_etcd_prepare(struct hf_store *store, int64_t ttl_ns);
 int hf_etcd_acquire(struct hf_store *store, const struct hf_lock_request *request, uint64_t *ret_token,
 		    struct hf_holder *ret_blocker, struct hf_err *err);
 int hf_etcd_renew(struct hf_store *store, const struct hf_lock_ref *lock, uint64_t token, int64_t ttl_ns,

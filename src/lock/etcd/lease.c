@@ -48,21 +48,20 @@ int hf_lease_grant(struct hf_etcd *etcd, int64_t ttl_ns, struct hf_lease *ret, s
 	return 0;
 }
 
-void hf_etcd_prepare(struct hf_store *store, int64_t ttl_ns)
+int hf_lease_prepare(struct hf_etcd *etcd, int64_t ttl_ns)
 {
-	struct hf_etcd *etcd = hf_etcd_of(store);
 	AUTO(hf_buf_done) struct hf_buf body = HF_BUF_INIT;
 	int64_t seconds = (ttl_ns + HF_SEC - 1) / HF_SEC;
 	struct hf_lease lease = { .id = new_id(), .ttl_ns = seconds * HF_SEC, .since = hf_boot_now() };
 
 	/* One that has to log in first would only be refused. */
 	if (!etcd->module->tell || etcd->config.user[0])
-		return;
+		return 0;
 	hf_buf_add_format(&body, "{\"TTL\":\"%lld\",\"ID\":\"%lld\"}", (long long)seconds, (long long)lease.id);
-	hf_etcd_tell(etcd, "/v3/lease/grant", &body);
-	(void)pthread_mutex_lock(&etcd->mutex);
+	if (hf_etcd_try_tell(etcd, "/v3/lease/grant", &body, 1) < 0)
+		return 0;
 	etcd->prepared = lease; /* one that nobody has used ends by itself */
-	(void)pthread_mutex_unlock(&etcd->mutex);
+	return 1;
 }
 
 int hf_lease_prepared(struct hf_etcd *etcd, int64_t ttl_ns, struct hf_lease *ret)

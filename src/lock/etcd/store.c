@@ -55,8 +55,16 @@ static void set_patience(struct hf_store *store, int64_t ns)
 	(void)ns;
 }
 
+static void rest(struct hf_store *store)
+{
+	struct hf_etcd *etcd = hf_etcd_of(store);
+
+	if (etcd->module->rest)
+		etcd->module->rest(etcd->http);
+}
+
 static const struct hf_store_ops ops = {
-	.prepare = hf_etcd_prepare,
+	.rest = rest,
 	.acquire = hf_etcd_acquire,
 	.renew = hf_etcd_renew,
 	.release = hf_etcd_release,
@@ -87,7 +95,8 @@ static int connect_to(struct hf_etcd *etcd, int tls, struct hf_err *err)
 	return r < 0 ? hf_fail_sys(err, -r, "open", "etcd") : 0;
 }
 
-static int open_cluster(const struct hf_store_args *args, int tls, struct hf_store **ret_store, struct hf_err *err)
+/* A cluster whose URL is read, before anything of this machine is known. */
+static int new_cluster(const char *url, int tls, struct hf_etcd **ret, struct hf_err *err)
 {
 	struct hf_etcd *etcd = calloc(1, sizeof(*etcd));
 	int r;
@@ -100,24 +109,90 @@ static int open_cluster(const struct hf_store_args *args, int tls, struct hf_sto
 					.margin = margin,
 					.board = &hf_etcd_board,
 					.series = etcd->series };
-	etcd->state = args->state;
-	etcd->journal = args->journal;
-	etcd->self = *args->self;
-	etcd->here = (struct hf_here){ .pid_ns = args->self->pid_ns, .time_ns = args->self->time_ns };
-	memcpy(etcd->here.boot_id, args->self->boot_id, sizeof(etcd->here.boot_id));
+	etcd->self.pid = getpid(); /* whose it is */
 	(void)pthread_mutex_init(&etcd->mutex, NULL);
-	if (gethostname(etcd->host_name, sizeof(etcd->host_name)) < 0)
-		etcd->host_name[0] = '\0';
-	etcd->host_name[sizeof(etcd->host_name) - 1] = '\0';
-	r = hf_host_id(etcd->host, err);
-	if (r == 0)
-		r = hf_etcd_configure(args->url, tls, &etcd->config, err);
+	r = hf_etcd_configure(url, tls, &etcd->config, err);
 	if (r == 0) {
 		etcd->base.default_ttl_ns = etcd->config.ttl_ns;
 		(void)snprintf(etcd->series, sizeof(etcd->series), "etcd-%016llx",
 			       (unsigned long long)XXH3_64bits(etcd->config.prefix, strlen(etcd->config.prefix)));
 		r = connect_to(etcd, tls, err);
 	}
+	if (r < 0) {
+		etcd_free(&etcd->base);
+		return r;
+	}
+	*ret = etcd;
+	return 0;
+}
+
+/* -- one that will be opened ---------------------------------------------------------------------- */
+
+static struct {
+	pthread_mutex_t mutex;
+	struct hf_etcd *etcd; /* NULL: none */
+	char *url;
+} expected = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+void hf_etcd_expect(const char *url, int64_t ttl_ns)
+{
+	struct hf_etcd *etcd = NULL;
+	char *copy = strdup(url);
+
+	/* What is wrong with the URL is said when it is opened. */
+	if (!copy || new_cluster(url, 0, &etcd, NULL) < 0) {
+		free(copy);
+		return;
+	}
+	if (hf_lease_prepare(etcd, ttl_ns > 0 ? ttl_ns : etcd->config.ttl_ns)) {
+		(void)pthread_mutex_lock(&expected.mutex);
+		if (!expected.etcd) {
+			expected.etcd = etcd;
+			expected.url = copy;
+			etcd = NULL;
+			copy = NULL;
+		}
+		(void)pthread_mutex_unlock(&expected.mutex);
+	}
+	if (etcd)
+		etcd_free(&etcd->base);
+	free(copy);
+}
+
+/* NULL: that one was not expected, or by the process that we were forked from. */
+static struct hf_etcd *take_expected(const char *url)
+{
+	struct hf_etcd *etcd = NULL;
+
+	(void)pthread_mutex_lock(&expected.mutex);
+	if (expected.etcd && expected.etcd->self.pid == getpid() && strcmp(expected.url, url) == 0) {
+		etcd = expected.etcd;
+		expected.etcd = NULL;
+		free(expected.url);
+		expected.url = NULL;
+	}
+	(void)pthread_mutex_unlock(&expected.mutex);
+	return etcd;
+}
+
+/* -- opening -------------------------------------------------------------------------------------- */
+
+static int open_cluster(const struct hf_store_args *args, int tls, struct hf_store **ret_store, struct hf_err *err)
+{
+	struct hf_etcd *etcd = tls ? NULL : take_expected(args->url);
+	int r = etcd ? 0 : new_cluster(args->url, tls, &etcd, err);
+
+	if (r < 0)
+		return r;
+	etcd->state = args->state;
+	etcd->journal = args->journal;
+	etcd->self = *args->self;
+	etcd->here = (struct hf_here){ .pid_ns = args->self->pid_ns, .time_ns = args->self->time_ns };
+	memcpy(etcd->here.boot_id, args->self->boot_id, sizeof(etcd->here.boot_id));
+	if (gethostname(etcd->host_name, sizeof(etcd->host_name)) < 0)
+		etcd->host_name[0] = '\0';
+	etcd->host_name[sizeof(etcd->host_name) - 1] = '\0';
+	r = hf_host_id(etcd->host, err);
 	if (r < 0) {
 		etcd_free(&etcd->base);
 		return r;

@@ -34,14 +34,6 @@ static void set_clock(struct hf_renewer *renewer, struct hf_boot since, int64_t 
 		(void)timerfd_settime(renewer->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-void hf_renewer_prepare(struct hf_locks *locks, int64_t ttl_ns)
-{
-	struct hf_store *store = hf_locks_store(locks);
-
-	if (store->ops->prepare)
-		store->ops->prepare(store, ttl_ns);
-}
-
 int hf_renewer_begin(struct hf_renewer *renewer, struct hf_lock *lock, int64_t grace_ns, int64_t ttl_ns)
 {
 	const struct hf_store *store = hf_locks_store(hf_lock_locks(lock));
@@ -114,6 +106,7 @@ int hf_renewer_start(struct hf_renewer *renewer, const struct hf_proc_id *owner,
 {
 	char *argv[] = { (char[]){ HF_RENEW_PROGRAM }, (char *)(uintptr_t)hf_lock_name(renewer->lock), NULL };
 	const struct hf_context *context = hf_lock_locks(renewer->lock)->context;
+	struct hf_store *store = context->store;
 	const struct hf_renewer_order order = { .url = context->url, .dir = context->fences.state->path,
 						.lock = { hf_lock_locks(renewer->lock)->kind, hf_lock_name(renewer->lock) },
 						.owner = owner, .token = hf_lock_token(renewer->lock),
@@ -131,6 +124,8 @@ int hf_renewer_start(struct hf_renewer *renewer, const struct hf_proc_id *owner,
 	if (r < 0)
 		return hf_fail_sys(err, -r, "send", HF_RENEW_PROGRAM);
 	renewer->fd = fd_take(&ours);
+	if (store->ops->rest)
+		store->ops->rest(store);
 	return 0;
 }
 

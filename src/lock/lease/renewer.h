@@ -83,9 +83,6 @@ struct hf_renewer {
 
 #define HF_RENEWER_INIT { .fd = -1, .timer = -1 }
 
-/* A lock with that lease will be acquired at once: its store may ask for the lease while the caller does something else. */
-void hf_renewer_prepare(struct hf_locks *locks, int64_t ttl_ns);
-
 /* Begins with the lease of a lock that was acquired just now. `grace_ns`: how long the work may take to end. Returns 0 or -errno. */
 int hf_renewer_begin(struct hf_renewer *renewer, struct hf_lock *lock, int64_t grace_ns, int64_t ttl_ns);
 

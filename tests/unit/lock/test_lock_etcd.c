@@ -310,11 +310,13 @@ static void answer_that_is_no_json_or_too_large_is_an_error(void **state)
 /* -- taking a lock without having looked --------------------------------------------------------- */
 
 /* What the cluster is told: each request, and what it answers. */
-enum answer_kind { LEASE_GIVEN, TAKEN, NOT_FREE, LOST, LOST_BUT_TAKEN, GONE, REFUSED };
+enum answer_kind { LEASE_GIVEN, TAKEN, NOT_FREE, LOST, LOST_BUT_TAKEN, GONE, REFUSED, NO_LEASE };
 static struct {
 	enum answer_kind answers[12];
 	int n, at;
 	char paths[12][40];
+	int early[12];
+	int n_told;
 	char hold_value[2048]; /* of the holder that the last transaction put, in base64 */
 } cluster;
 
@@ -337,6 +339,7 @@ static enum hf_http_result cluster_post(struct hf_http *http, const struct hf_ht
 
 	(void)http;
 	assert_true(cluster.at < 12);
+	cluster.early[cluster.at] = request->early;
 	snprintf(cluster.paths[cluster.at++], 40, "%s", strstr(request->url, "/v3/"));
 	if (strstr(request->url, "/txn"))
 		note_hold(request->body);
@@ -362,6 +365,10 @@ static enum hf_http_result cluster_post(struct hf_http *http, const struct hf_ht
 		ret->status = 400;
 		snprintf(text, sizeof(text), "{\"error\":\"scripted\",\"code\":3}");
 		break;
+	case NO_LEASE:
+		ret->status = 404;
+		snprintf(text, sizeof(text), "{\"error\":\"etcdserver: requested lease not found\",\"code\":5}");
+		break;
 	case GONE:
 		snprintf(text, sizeof(text), "{" HEADER(2) ",\"responses\":[{\"response_range\":{}},{\"response_range\":{}}]}");
 		break;
@@ -371,7 +378,16 @@ static enum hf_http_result cluster_post(struct hf_http *http, const struct hf_ht
 	return HF_HTTP_DONE;
 }
 
+static int cluster_tell(struct hf_http *http, const struct hf_http_request *request)
+{
+	(void)http;
+	(void)request;
+	cluster.n_told++;
+	return 0;
+}
+
 static const struct hf_http_module scripted = { .version = HF_HTTP_VERSION, .post = cluster_post };
+static const struct hf_http_module telling = { .version = HF_HTTP_VERSION, .post = cluster_post, .tell = cluster_tell };
 
 static void begin_cluster(const enum answer_kind *answers, int n)
 {
@@ -443,6 +459,26 @@ static void try_that_may_still_be_on_its_way_loses_its_lease_before_the_lock_cou
 	assert_string_equal(cluster.paths[3], "/v3/lease/revoke");
 }
 
+static void take_that_overtook_its_lease_is_sent_again_behind_it(void **state)
+{
+	static const enum answer_kind answers[] = { NO_LEASE, TAKEN }, unknown[] = { LOST, NO_LEASE, NO_LEASE, TAKEN };
+	uint64_t token;
+
+	(void)state;
+	begin_cluster(answers, 2);
+	etcd.module = &telling;
+	assert_int_equal(hf_lease_prepare(&etcd, 5 * HF_SEC), 1);
+	ASSERT_OK(acquire(&token));
+	assert_true(cluster.n_told == 1 && cluster.at == 2);
+	assert_true(cluster.early[0] && !cluster.early[1]);
+	/* A try that may be on its way must not find a lease that comes later. */
+	begin_cluster(unknown, 4);
+	etcd.module = &telling;
+	assert_int_equal(hf_lease_prepare(&etcd, 5 * HF_SEC), 1);
+	ASSERT_ERR(acquire(&token), HF_E_STORE);
+	assert_string_equal(cluster.paths[3], "/v3/lease/revoke");
+}
+
 /* -- what is stored -------------------------------------------------------------------------- */
 
 static void place_that_cannot_be_read_counts_as_an_exclusive_holder_L4(void **state)
@@ -504,6 +540,7 @@ int main(void)
 		ETCD_TEST(lock_that_was_taken_without_an_answer_is_held_once_with_that_token),
 		ETCD_TEST(release_that_was_not_answered_is_repeated_and_is_done),
 		ETCD_TEST(try_that_may_still_be_on_its_way_loses_its_lease_before_the_lock_counts_as_busy),
+		ETCD_TEST(take_that_overtook_its_lease_is_sent_again_behind_it),
 		ETCD_TEST(place_that_cannot_be_read_counts_as_an_exclusive_holder_L4),
 		ETCD_TEST(range_of_one_name_never_reaches_into_another_L12),
 	};

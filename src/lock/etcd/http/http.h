@@ -66,6 +66,7 @@ struct hf_http_request {
 	const char *body;
 	const char *token;  /* of the header Authorization; NULL: none */
 	int has_leader;     /* the server ends it when its member has no leader */
+	int early;          /* of a call: it does not wait for the answer to what was told, and may overtake that; of what is told: such a call follows */
 	int64_t timeout_ns; /* of a stream: for the connection only */
 };
 
@@ -78,6 +79,8 @@ struct hf_http_module {
 				    struct hf_http_answer *ret);
 	/* POST whose answer is of no interest: it may still be on its way when this returns. 0: begun; -1: not. NULL: it cannot. */
 	int (*tell)(struct hf_http *http, const struct hf_http_request *request);
+	/* Nothing is asked for a while: its connections are closed. NULL: it keeps them. */
+	void (*rest)(struct hf_http *http);
 	/* Asks that server for its certificate, also one that is not accepted, and sends nothing. 0: there is one; -1: no connection. NULL: no TLS. */
 	int (*certificate)(struct hf_http *http, const char *url, int64_t timeout_ns, struct hf_http_certificate *ret);
 	/* POST whose answer has no end. 0 or -errno; nothing is sent before the first await. */
