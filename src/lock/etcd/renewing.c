@@ -40,6 +40,8 @@ void hf_renewing_tell(const struct hf_renewing *w, int word, const struct hf_err
 		news.code = err->code;
 		hf_copy_text(news.text, sizeof(news.text), err->detail[0] ? err->detail : err->op);
 	}
+	if (word == HF_RENEWER_PROVEN)
+		news.code = w->answered;
 	if (word == HF_RENEWER_ASKED)
 		hf_copy_text(news.text, sizeof(news.text), w->asked);
 	if (w->socket >= 0)
@@ -153,12 +155,14 @@ static int renew(struct hf_renewing *w)
 {
 	struct hf_err err = HF_ERR_INIT;
 	struct hf_lease lease;
+	int question = w->question;
 	int r = hf_etcd_renew_proven(w->etcd, &w->lock, w->token, &w->kept, &lease, &err);
 
 	if (r == 0) {
 		w->since = lease.since;
 		w->ttl_ns = lease.ttl_ns;
 		w->next = hf_mono_in(w->ttl_ns / 3);
+		w->answered = question;
 		hf_renewing_tell(w, HF_RENEWER_PROVEN, NULL);
 		hear_asked(w, w->kept.place.asked);
 		return 0;
@@ -169,7 +173,7 @@ static int renew(struct hf_renewing *w)
 	return 0;
 }
 
-/* What was sent to us: "R" asks for the release. 1: release. */
+/* What was sent to us: "R" asks for the release, "P" and a number for a proof that begins now. 1: release. */
 static int hear(struct hf_renewing *w)
 {
 	static char text[HF_BOARD_TEXT_MAX + 1];
@@ -181,6 +185,15 @@ static int hear(struct hf_renewing *w)
 		release = n == 1 && text[0] == 'R';
 		if (release)
 			break;
+		text[n] = '\0';
+		if (text[0] == 'P') {
+			uint64_t number = 0;
+
+			(void)hf_parse_u64(text + 1, (size_t)n - 1, INT32_MAX, &number);
+			w->question = (int)number;
+			w->next = hf_mono_now();
+			continue;
+		}
 		memcpy(last, text, (size_t)n);
 		last[n] = '\0';
 		n_last = n;

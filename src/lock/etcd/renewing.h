@@ -33,6 +33,7 @@ struct hf_renewing {
 	struct hf_etcd *etcd;
 	struct hf_etcd_kept kept;
 	struct hf_mono next; /* renewal */
+	int question, answered; /* the last that was heard (hf_renewer_ask); of them, the last before a renewal that is proven */
 	const struct hf_renewing_hooks *hooks; /* NULL: none */
 	void *arg;
 	char asked[HF_BOARD_ASK_MAX]; /* that the hook was told of */

@@ -172,6 +172,8 @@ static void take_news(struct hf_renewer *renewer, const struct hf_renewer_news *
 	}
 	if (news->word == HF_RENEWER_BUSY)
 		renewer->holder = news->holder;
+	if (news->word == HF_RENEWER_PROVEN)
+		renewer->n_proven = news->code;
 	if ((news->word == HF_RENEWER_PROVEN || news->word == HF_RENEWER_HELD) && !renewer->lost) {
 		if (news->ttl_ns > 0)
 			renewer->ttl_ns = news->ttl_ns;
@@ -248,6 +250,15 @@ static int await_word(struct hf_renewer *renewer, int64_t limit_ns, int word, st
 				    news.text);
 	}
 	return FAIL(err, HF_E_STORE, "renew", renewer->name, "no answer in time");
+}
+
+void hf_renewer_ask(struct hf_renewer *renewer)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "P%d", ++renewer->n_asked);
+
+	if (renewer->fd >= 0)
+		(void)!send(renewer->fd, text, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 int hf_renewer_await(struct hf_renewer *renewer, int64_t limit_ns, struct hf_err *err)

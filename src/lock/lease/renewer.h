@@ -31,7 +31,7 @@
 
 /* What the renewer says: a fixed size, one message each. */
 enum hf_renewer_word {
-	HF_RENEWER_PROVEN = 1, /* the lease runs since `since` */
+	HF_RENEWER_PROVEN = 1, /* the lease runs since `since`; `code`: the last question that was heard before that */
 	HF_RENEWER_LOST = 2,   /* with why; another may have the lock already */
 	HF_RENEWER_RELEASED = 3,
 	HF_RENEWER_FAILED = 4, /* it cannot begin, or the release is not known to have worked */
@@ -75,6 +75,7 @@ struct hf_renewer {
 	struct hf_boot stop_at; /* ask the work to end */
 	struct hf_boot end_at;  /* nothing of the work may run any longer */
 	int lost, released;
+	int n_asked, n_proven; /* questions (hf_renewer_ask), and the last one that was answered */
 	int code;              /* of a failure; 0: none */
 	struct hf_holder holder; /* of the lock that is busy */
 	char why[232];
@@ -106,6 +107,12 @@ enum hf_renewer_state {
 
 /* Reads what the renewer has said, and the clock. */
 enum hf_renewer_state hf_renewer_step(struct hf_renewer *renewer);
+
+/*
+ * Asks for a proof that begins after this. It has come when n_proven has reached n_asked; a renewer that was replaced is to be asked again. By
+ * number, not by time: the clock of a holder may stand still.
+ */
+void hf_renewer_ask(struct hf_renewer *renewer);
 
 /* Waits until the first renewal is proven. 0 or the failure. */
 int hf_renewer_await(struct hf_renewer *renewer, int64_t limit_ns, struct hf_err *err);

@@ -263,6 +263,12 @@ void hf_keeper_act(struct hf_keeper *keeper, enum hf_act what);
 /* Sleeps between attempts. Returns 0, or 1 when the session is to end. */
 int hf_keeper_sleep(struct hf_keeper *keeper, int64_t ns);
 
+/*
+ * Until the store has proven, by a renewal that began after this call, that the name is still ours; at once without a store. 1: the session is to
+ * end before.
+ */
+int hf_keeper_await_proof(struct hf_keeper *keeper);
+
 /* Notes what the run uses now, for those that look. account.c */
 void hf_keeper_sample(struct hf_keeper *keeper);
 

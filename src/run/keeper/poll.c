@@ -272,3 +272,25 @@ int hf_keeper_sleep(struct hf_keeper *k, int64_t ns)
 	}
 	return k->over != HF_CAUSE_NONE;
 }
+
+/* One that was replaced has not heard it. */
+#define ASK_AGAIN_NS HF_SEC
+
+int hf_keeper_await_proof(struct hf_keeper *k)
+{
+	struct hf_mono again = { 0 };
+	int first = k->fleet.n_asked + 1;
+
+	if (!k->in_fleet)
+		return 0;
+	begin_watch(k, NULL);
+	while (k->over == HF_CAUSE_NONE && k->fleet.n_proven < first) {
+		if (hf_mono_left(again) == 0) {
+			hf_renewer_ask(&k->fleet);
+			again = hf_mono_in(ASK_AGAIN_NS);
+		}
+		(void)hf_tree_reap(&k->tree);
+		turn(k, again);
+	}
+	return k->over != HF_CAUSE_NONE;
+}

@@ -186,3 +186,23 @@ no_renewer() { [ -z "$(renewers "$1")" ]; }
     expect 0 hf lock list --all --kind file
     [ "${#lines[@]}" -eq 2 ]
 }
+
+@test "fleet: a file is edited only while the lock in the cluster is held; a token that has passed is refused (L5)" {
+    local token
+    store
+    echo zero >file
+    expect 0 hf lock run x -- bash -c 'echo "$HOLDFAST_TOKEN" >token; "$0" file edit file --fenced -- tr a-z A-Z' "$HOLDFAST"
+    [ "$(<file)" = ZERO ]
+    token=$(<token)
+    expect 3 hf file edit file --fence "x:$token" -- tr A-Z a-z
+    expect 0 hf lock run x -- "$HOLDFAST" file edit file --fenced -- sed s/ZERO/ONE/
+    expect 3 hf file edit file --fence "x:$token" -- tr A-Z a-z
+    [ "$(<file)" = ONE ]
+    # It is the cluster that is asked, not the lock of that name on this machine.
+    expect 3 hf --store local: lock run x -- "$HOLDFAST" --store "$HOLDFAST_STORE" file edit file --fenced -- tr A-Z a-z
+    # The fence of this machine refuses what the cluster would let pass, if it forgot.
+    holding x
+    grep -rlx "$(<held-x)" "$HOLDFAST_DIR/fences" && false
+    expect 0 hf file edit file --fence "x:$(<held-x)" -- sed s/ONE/two/
+    touch go-x
+}

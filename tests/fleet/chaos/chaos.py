@@ -22,6 +22,7 @@ def arguments():
     parser.add_argument("--work", required=True)
     parser.add_argument("--holdfast")
     parser.add_argument("--witness", required=True)
+    parser.add_argument("--clock", required=True)
     parser.add_argument("--client", choices=["holdfast", "etcdctl"], default="holdfast")
     parser.add_argument("--ttl", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=60)
@@ -67,7 +68,7 @@ def settle(kind, fleet, clients, verdict, ttl):
 
 def random_faults(kind, fleet, args, verdict):
     over = threading.Event()
-    faults = Faults(fleet, args.seed, args.ttl, over)
+    faults = Faults(fleet, args.seed, args.ttl, over, kind.clock)
     clients = crowd(kind, args, over)
     for thread in clients + [faults]:
         thread.start()

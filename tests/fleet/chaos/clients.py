@@ -12,11 +12,15 @@ class Kind:
 
     def __init__(self, fleet, args, work):
         self.fleet, self.args, self.work = fleet, args, work
+        # One host's clock can be made wrong (clock.c). The others run the programs and nothing else.
+        self.clock = f"{work}/clock"
 
     def environment(self, host):
         env = {k: v for k, v in os.environ.items() if not k.startswith(("HOLDFAST", "ETCD"))}
         state = f"{self.work}/state-{host}"
         env.update(HOLDFAST_DIR=state, HOLDFAST_STORE=self.store(), HOLDFAST_JOURNAL_WAIT="5s", ETCDCTL_API="3")
+        if host == self.fleet.hosts[-1]:
+            env.update(LD_PRELOAD=self.args.clock, HF_TEST_CLOCK=self.clock)
         return env
 
     def store(self):

@@ -1,4 +1,5 @@
 """Faults at random, up to three at once, each of which ends after a while. Biased to what tells most: cuts of whole hosts."""
+import os
 import random
 import signal
 import threading
@@ -8,8 +9,9 @@ from fleet import freeze, lives, send
 
 
 class Faults(threading.Thread):
-    def __init__(self, fleet, seed, ttl, over):
+    def __init__(self, fleet, seed, ttl, over, clock):
         super().__init__(daemon=True)
+        self.clock = clock
         self.fleet, self.random, self.ttl, self.over = fleet, random.Random(seed), ttl, over
         self.done, self.busy, self.failed = {}, set(), None
         self.lock = threading.Lock()
@@ -22,6 +24,7 @@ class Faults(threading.Thread):
             ("member cut off", 2, self.member_isolated), ("members cut one way", 1, self.members_one_way),
             ("leader killed", 1, self.leader_killed), ("leader stopped", 2, self.leader_stopped),
             ("leader cut off", 1, self.leader_isolated), ("quorum lost", 1, self.quorum_lost),
+            ("clock stopped", 2, self.clock_stopped), ("clock slow", 2, self.clock_slow),
         ]
 
     def run(self):
@@ -154,3 +157,22 @@ class Faults(threading.Thread):
             return None
         undo = [self.stop(m) for m in pair]
         return pair, lambda: [u() for u in undo]
+
+    # -- the clock of one host: up to what the margin of a lease answers for, so that a second holder is still a fault. What comes after
+    # that is for the token to decide, and for clock.bats to prove.
+
+    def clock_wrong(self, text):
+        if not self.take(self.clock):
+            return None
+        with open(f"{self.clock}.new", "w", encoding="ascii") as file:
+            file.write(text)
+        os.rename(f"{self.clock}.new", self.clock)
+        return [self.clock], lambda: os.unlink(self.clock)
+
+    def clock_stopped(self):
+        """Until it is behind by four fifths of the margin."""
+        margin = max(0.1 * self.ttl, min(0.5, 0.25 * self.ttl))
+        return self.clock_wrong(f"0 {int(800 * margin)}\n")
+
+    def clock_slow(self):
+        return self.clock_wrong("92\n")

@@ -105,9 +105,9 @@ class Actor(threading.Thread):
 
 def run(kind, fleet, args, verdict):
     over, history = threading.Event(), []
-    faults = Faults(fleet, args.seed, 2, over)
+    faults = Faults(fleet, args.seed, 2, over, kind.clock)
     # Only what leaves the lease alone: members and links, no dead owners. Outages are short against the lease.
-    faults.kinds = [k for k in faults.kinds if not k[0].startswith("process")]
+    faults.kinds = [k for k in faults.kinds if not k[0].startswith(("process", "clock"))]
     actors = [Actor(kind, i, history, over) for i in range(CLIENTS)]
     for thread in actors + [faults]:
         thread.start()

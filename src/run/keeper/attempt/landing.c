@@ -137,9 +137,12 @@ static struct hf_result land_once(struct hf_keeper *k, const struct hf_result *v
 	*ret_again = 0;
 	if (k->over != HF_CAUSE_NONE)
 		return hf_judge_cause(k->over, k->interrupted, " before it was committed");
+	kind = stage->is_landing ? stage->is_landing(stage->arg) : 0;
+	/* Our own clock may have stood still, and another machine may have the name: the store is asked before anything is changed (L5). */
+	if (kind != HF_STAGE_EMPTY && hf_keeper_await_proof(k))
+		return hf_judge_cause(k->over, k->interrupted, " before it was committed");
 	memset(&k->record.leader, 0, sizeof(k->record.leader));
 	k->record.phase = HF_PHASE_LANDING;
-	kind = stage->is_landing ? stage->is_landing(stage->arg) : 0;
 	r = kind == 1 ? hf_keeper_save(k) : hf_keeper_note(k);
 	if (r == HF_E_STALE)
 		return hf_judge_cause(HF_CAUSE_LOST, 0, "");
