@@ -1,4 +1,4 @@
-/* lock/etcd/grant.c - a place in the queue, and the step from it to the lock: the only place where a process begins to hold. */
+/* lock/etcd/grant.c - the step to the lock: the only place where a process begins to hold. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,64 +17,6 @@
 static int is_gone(const struct hf_etcd_hold *hold)
 {
 	return hold->create == 0;
-}
-
-/* That of a hold that did not come about, if it is as long as this one has to be. */
-static int lease_for_place(struct hf_etcd_attempt *a, int64_t ttl_ns, struct hf_err *err)
-{
-	struct hf_lease left = a->hold_lease;
-
-	a->hold_lease.id = 0;
-	if (left.id && left.ttl_ns == (ttl_ns + HF_SEC - 1) / HF_SEC * HF_SEC &&
-	    hf_boot_now().ns - left.since.ns < HF_LEASE_FRESH_NS) {
-		a->place_lease = left;
-		return 0;
-	}
-	hf_lease_let_go(a->etcd, left.id);
-	return hf_lease_grant(a->etcd, ttl_ns, &a->place_lease, err);
-}
-
-int hf_attempt_enqueue(struct hf_etcd_attempt *a, int64_t ttl_ns, struct hf_err *err)
-{
-	AUTO(hf_answer_done) struct hf_answer answer = HF_ANSWER_INIT;
-	AUTO(hf_buf_done) struct hf_buf body = HF_BUF_INIT;
-	AUTO(hf_kv_done) struct hf_kv kv = HF_KV_INIT;
-	AUTO_FREE char *text = NULL;
-	char key[HF_ETCD_KEY_MAX];
-	struct hf_txn txn;
-	int r = lease_for_place(a, ttl_ns, err);
-
-	if (r < 0)
-		return r;
-	/* A new place has a new name: what was lost never comes back. */
-	(void)snprintf(a->mine.id, sizeof(a->mine.id), "%016llx", (unsigned long long)a->place_lease.id);
-	a->mine.holds = 0;
-	a->mine.since_ms = hf_wall_now().ns / HF_MSEC;
-	text = hf_place_text(&a->mine);
-	if (!text)
-		return hf_fail_sys(err, ENOMEM, "memory", a->request->lock.name);
-	hf_etcd_place_key(&a->keys, a->mine.id, key);
-	hf_txn_begin(&txn, &body);
-	hf_txn_compare(&txn, "CREATE", key, 0);
-	hf_txn_then(&txn);
-	hf_txn_put(&txn, key, text, a->place_lease.id);
-	hf_txn_else(&txn);
-	hf_txn_range(&txn, &(struct hf_range){ .key = key });
-	hf_txn_end(&txn);
-	r = hf_etcd_call(a->etcd, "/v3/kv/txn", &body, &answer, err);
-	if (r == 0 && answer.code != HF_GRPC_OK)
-		r = hf_etcd_refused(&answer, "wait", a->request->lock.name, err);
-	if (r < 0)
-		return r;
-	if (hf_answer_succeeded(&answer))
-		a->mine.create = answer.revision;
-	else if (hf_kv_read(hf_answer_response(&answer, 0, "response_range"), 0, &kv))
-		a->mine.create = kv.create;
-	else
-		return FAIL(err, HF_E_STORE, "wait", a->request->lock.name, "the place in the queue is not there");
-	a->queued = 1;
-	a->next_keep = hf_mono_in(a->place_lease.ttl_ns / 3);
-	return 0;
 }
 
 static uint64_t next_token(uint64_t given, uint64_t above)
@@ -382,35 +324,4 @@ int hf_attempt_take(struct hf_etcd_attempt *a, struct hf_err *err)
 		return granted(a, &nobody, &d.hold, a->queued ? a->mine.create : kv.create, kv.mod, err);
 	drop_draft(a, answer.repeated);
 	return 0;
-}
-
-void hf_attempt_leave(struct hf_etcd_attempt *a)
-{
-	AUTO(hf_answer_done) struct hf_answer answer = HF_ANSWER_INIT;
-	AUTO(hf_buf_done) struct hf_buf body = HF_BUF_INIT;
-	struct hf_etcd_state state = { 0 };
-	char key[HF_ETCD_KEY_MAX];
-	struct hf_txn txn;
-
-	if (a->mine.id[0]) {
-		/* A grant that was not answered may have left its holder: found by our place's name. */
-		if (a->hold_lease.id && hf_etcd_state_read(a->etcd, &a->keys, NULL, HF_ETCD_FEW, &state, NULL) < 0)
-			state.n_holds = 0;
-		hf_etcd_place_key(&a->keys, a->mine.id, key);
-		hf_txn_begin(&txn, &body);
-		hf_txn_then(&txn);
-		hf_txn_delete(&txn, key);
-		for (size_t i = 0; i < state.n_holds; i++)
-			if (strcmp(state.holds[i].place, a->mine.id) == 0) {
-				hf_etcd_hold_key(&a->keys, state.holds[i].token, key);
-				hf_txn_delete(&txn, key);
-			}
-		hf_txn_end(&txn);
-		hf_etcd_state_free(&state);
-		(void)hf_etcd_call(a->etcd, "/v3/kv/txn", &body, &answer, NULL);
-	}
-	if (a->place_lease.id != a->hold_lease.id)
-		hf_lease_let_go(a->etcd, a->place_lease.id);
-	hf_lease_let_go(a->etcd, a->hold_lease.id);
-	a->queued = 0;
 }
