@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "command.h"
@@ -39,6 +40,7 @@ struct leased {
 	char **envp;                     /* the token's entry is the first */
 	char token_text[TOKEN_TEXT_MAX];
 	int token_pipe[2];
+	int begun; /* 1: forked; -errno: that failed; 0: not yet */
 };
 
 #define LEASED_INIT                                                                      \
@@ -75,8 +77,8 @@ static int enter_leased(void *arg)
 	return 0;
 }
 
-static int start_leased(const struct cli *cli, const char *name, char **command,
-			struct leased *leased)
+/* Forks the command, which waits until it is let go. */
+static int fork_leased(const struct cli *cli, const char *name, char **command, struct leased *leased)
 {
 	char *set[] = { leased->token_text, NULL };
 	static const char *const unset[] = { NULL };
@@ -88,7 +90,10 @@ static int start_leased(const struct cli *cli, const char *name, char **command,
 				  .cgroup = &none,
 				  .enter = enter_leased,
 				  .enter_arg = leased };
+	int r = hf_command_signals_take(&leased->signals);
 
+	if (r < 0)
+		return r;
 	command_environment(cli, HF_LOCK_KIND_NAME, name, 0);
 	(void)snprintf(leased->token_text, TOKEN_TEXT_MAX, "HOLDFAST_TOKEN=");
 	leased->envp = hf_spawn_environment(set, NULL, unset);
@@ -97,7 +102,8 @@ static int start_leased(const struct cli *cli, const char *name, char **command,
 	spawn.envp = leased->envp;
 	if (pipe2(leased->token_pipe, O_CLOEXEC) < 0)
 		return -errno;
-	return hf_watched_start(&spawn, &leased->watched);
+	r = hf_watched_begin(&spawn, &leased->watched);
+	return r < 0 ? r : 1;
 }
 
 /* Lets it go, with the token of its lock (0: none). */
@@ -171,6 +177,7 @@ struct run {
 	const char *name;
 	char **command;
 	int elsewhere; /* the store is another machine's */
+	struct leased leased;
 };
 
 /* The lock was not acquired: what the policy says. *ret_go is 1 to run it all the same. */
@@ -214,7 +221,7 @@ static void add_watcher(struct hf_lock *lock, const struct leased *leased)
 
 static int run_leased(struct run *run)
 {
-	AUTO(leased_done) struct leased leased = LEASED_INIT;
+	struct leased *leased = &run->leased;
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	struct hf_mono start = hf_mono_now();
 	struct hf_holder blocker = { 0 };
@@ -224,44 +231,44 @@ static int run_leased(struct run *run)
 	struct hf_proc_id id;
 	int r, go = 1, status = HF_EXIT_DONE;
 
-	r = hf_command_signals_take(&leased.signals);
-	if (r == 0)
-		r = start_leased(run->cli, run->name, run->command, &leased);
+	if (!leased->begun)
+		leased->begun = fork_leased(run->cli, run->name, run->command, leased);
+	r = leased->begun < 0 ? leased->begun : hf_watched_started(&leased->watched);
 	if (r < 0) {
 		cli_say(run->cli, "cannot start: %s", strerrordesc_np(-r));
 		return HF_EXIT_AROUND;
 	}
 	/* From now on we do nothing but wait for it; so says our name. */
 	hf_command_waits(HF_WAITS_WITH_LEASE);
-	if (hf_proc_identify((int32_t)leased.watched.pid, &id, &err) < 0)
+	if (hf_proc_identify((int32_t)leased->watched.pid, &id, &err) < 0)
 		return cli_fail(run->cli, &err), HF_EXIT_AROUND;
 	/* While we only wait for the lock, a signal ends us as it would end any process. */
-	(void)sigprocmask(SIG_SETMASK, &leased.signals.mask, NULL);
+	(void)sigprocmask(SIG_SETMASK, &leased->signals.mask, NULL);
 	opts = lock_options_for(&run->o, &id, HF_LOCK_FREE_ON_EXIT);
 	r = lock_take(run->cli, &run->context, run->name, &opts, &lease.lock, &blocker, &err);
 	/* Killed while it waited? Then that is how it ended. */
 	if (r == HF_E_GONE)
-		return await_leased(&leased);
+		return await_leased(leased);
 	if (r < 0)
 		status = settle_failure(run, r, start, &blocker, &err, &go);
 	if (!go) {
-		(void)await_leased(&leased);
+		(void)await_leased(leased);
 		return status;
 	}
-	hf_command_signals_done(&leased.signals);
-	if (hf_command_signals_take(&leased.signals) < 0)
+	hf_command_signals_done(&leased->signals);
+	if (hf_command_signals_take(&leased->signals) < 0)
 		return HF_EXIT_AROUND;
 	if (lease_begin(&lease, run->o.ttl_ns, run->elsewhere, &id) < 0)
 		return HF_EXIT_AROUND;
 	if (lease.lock && !run->elsewhere)
-		add_watcher(lease.lock, &leased);
+		add_watcher(lease.lock, leased);
 	/* Killed just now, it is not our end as well. */
 	(void)sigaction(SIGPIPE, &ignore, NULL);
-	go_leased(&leased, lease.lock ? hf_lock_token(lease.lock) : 0);
-	status = watch_leased(run->cli, &lease, &leased);
-	if (leased.watched.exec_error < 0)
-		status = command_not_executed(run->cli, run->command[0], leased.watched.exec_error);
-	if (lease_is_lost(run->cli, &lease, &leased.watched.tree))
+	go_leased(leased, lease.lock ? hf_lock_token(lease.lock) : 0);
+	status = watch_leased(run->cli, &lease, leased);
+	if (leased->watched.exec_error < 0)
+		status = command_not_executed(run->cli, run->command[0], leased->watched.exec_error);
+	if (lease_is_lost(run->cli, &lease, &leased->watched.tree))
 		status = HF_EXIT_REFUSED;
 	lease_end(run->cli, &lease);
 	hf_lock_free(lease.lock);
@@ -279,9 +286,25 @@ static int run_without(struct run *run)
 	return command_become(run->cli, run->command);
 }
 
+static void run_done(struct run *run)
+{
+	leased_done(&run->leased);
+}
+
+/* Its store cannot be opened: the command that waits ends, and signals and orphans are none of ours again. */
+static void unfork(struct run *run)
+{
+	if (run->leased.begun > 0 && hf_watched_started(&run->leased.watched) == 0)
+		(void)await_leased(&run->leased);
+	if (run->leased.watched.is_subreaper)
+		(void)prctl(PR_SET_CHILD_SUBREAPER, 0);
+	leased_done(&run->leased);
+	run->leased = (struct leased)LEASED_INIT;
+}
+
 int cmd_lock_run(struct cli *cli, int argc, char **argv)
 {
-	struct run run = { .cli = cli, .o = LOCK_OPTIONS_INIT };
+	AUTO(run_done) struct run run = { .cli = cli, .o = LOCK_OPTIONS_INIT, .leased = LEASED_INIT };
 	const struct option_spec specs[] = { LOCK_OPTION_SPECS(run.o), { 0 } };
 	int status, n = cli_options(cli, specs, argc, argv, 2, OPTIONS_THEN_COMMAND);
 
@@ -294,9 +317,15 @@ int cmd_lock_run(struct cli *cli, int argc, char **argv)
 	status = lock_options_check(cli, &run.o);
 	if (status != HF_EXIT_DONE)
 		return status;
-	/* The store gives the lease while we open what is here and fork the command. */
-	hf_locks_expect(cli_store(cli), run.o.ttl_ns);
+	/* The store gives the lease, and the command is forked, while we open what is here. */
+	if (hf_locks_expect(cli_store(cli), run.o.ttl_ns)) {
+		if (!cli_state(cli, 0, &status))
+			return command_status_around(status);
+		run.leased.begun = fork_leased(cli, run.name, run.command, &run.leased);
+	}
 	status = lock_open(cli, &run.context);
+	if (status != HF_EXIT_DONE)
+		unfork(&run);
 	/* Fail-open covers a broken store, as long as the journal can say so (L8). */
 	if (status != HF_EXIT_DONE && run.o.on_timeout == ON_TIMEOUT_PROCEED && run.context.journal)
 		return run_without(&run);

@@ -193,12 +193,11 @@ static int become_subreaper(struct hf_tree *tree, int *ret_is)
 	return 0;
 }
 
-int hf_watched_start(const struct hf_spawn *spawn, struct hf_watched_command *ret)
+int hf_watched_begin(const struct hf_spawn *spawn, struct hf_watched_command *ret)
 {
 	AUTO(hf_watched_done) struct hf_watched_command watched = HF_WATCHED_INIT;
 	pid_t pid, caller = getpid();
 	AUTO_FD theirs = -1;
-	struct news news;
 	int ends[2], r = become_subreaper(&watched.tree, &watched.is_subreaper);
 
 	if (r < 0)
@@ -215,16 +214,37 @@ int hf_watched_start(const struct hf_spawn *spawn, struct hf_watched_command *re
 	if (pid < 0)
 		return -errno;
 	watched.tree.reaper = (int32_t)pid;
-	hf_auto_close(&theirs);
+	*ret = watched;
+	watched = (struct hf_watched_command)HF_WATCHED_INIT;
+	return 0;
+}
+
+int hf_watched_started(struct hf_watched_command *watched)
+{
+	struct news news;
+	int r;
+
 	do
-		r = (int)hf_recv_fd(watched.news, &news, sizeof(news), 0, &watched.pidfd);
+		r = (int)hf_recv_fd(watched->news, &news, sizeof(news), 0, &watched->pidfd);
 	while (r == -EINTR);
 	if (r != (int)sizeof(news))
 		return r < 0 ? r : -ECHILD;
 	if (news.error < 0)
 		return news.error;
-	watched.pid = news.pid;
-	watched.tree.leader = (int32_t)news.pid;
+	watched->pid = news.pid;
+	watched->tree.leader = (int32_t)news.pid;
+	return 0;
+}
+
+int hf_watched_start(const struct hf_spawn *spawn, struct hf_watched_command *ret)
+{
+	AUTO(hf_watched_done) struct hf_watched_command watched = HF_WATCHED_INIT;
+	int r = hf_watched_begin(spawn, &watched);
+
+	if (r == 0)
+		r = hf_watched_started(&watched);
+	if (r < 0)
+		return r;
 	*ret = watched;
 	watched = (struct hf_watched_command)HF_WATCHED_INIT;
 	return 0;

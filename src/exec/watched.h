@@ -43,6 +43,10 @@ struct hf_watched_command {
 /* Starts the command. One that is to wait does so in spawn->enter. 0 or -errno. */
 int hf_watched_start(const struct hf_spawn *spawn, struct hf_watched_command *ret);
 
+/* The same in two steps, for a caller that has something else to do while it is forked. Without the second, done ends what was begun. */
+int hf_watched_begin(const struct hf_spawn *spawn, struct hf_watched_command *ret);
+int hf_watched_started(struct hf_watched_command *watched);
+
 /*
  * Notes in watched->tree if the command has ended. When the watcher was killed, ends what is left before it returns. 1 while
  * a process is left, else 0.

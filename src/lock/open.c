@@ -15,7 +15,7 @@
 static const struct {
 	const char *scheme;
 	int (*open)(const struct hf_store_args *args, struct hf_store **ret_store, struct hf_err *err);
-	void (*expect)(const char *url, int64_t ttl_ns); /* NULL: it has nothing to do before */
+	int (*expect)(const char *url, int64_t ttl_ns); /* NULL: it has nothing to do before */
 } stores[] = {
 	{ "local", hf_local_open, NULL },
 	{ "etcd", hf_etcd_open, hf_etcd_expect },
@@ -116,12 +116,11 @@ int hf_locks_open_store(const char *url, struct hf_state *state, struct hf_journ
 	return 0;
 }
 
-void hf_locks_expect(const char *url, int64_t ttl_ns)
+int hf_locks_expect(const char *url, int64_t ttl_ns)
 {
 	size_t which = url && strchr(url, ':') ? store_of(url) : N_STORES;
 
-	if (which < N_STORES && stores[which].expect)
-		stores[which].expect(strchr(url, ':') + 1, ttl_ns);
+	return which < N_STORES && stores[which].expect ? stores[which].expect(strchr(url, ':') + 1, ttl_ns) : 0;
 }
 
 int hf_locks_open(struct hf_state *state, struct hf_journal *journal, struct hf_locks **ret_locks,

@@ -147,13 +147,13 @@ int hf_etcd_open(const struct hf_store_args *args, struct hf_store **ret_store, 
 int hf_etcds_open(const struct hf_store_args *args, struct hf_store **ret_store, struct hf_err *err);
 
 /* hf_locks_expect for "etcd:". */
-void hf_etcd_expect(const char *url, int64_t ttl_ns);
+int hf_etcd_expect(const char *url, int64_t ttl_ns);
 
 /*
  * That store will be opened, and a lock with that lease (0: the usual one) acquired, at once: it may ask for the lease while the caller does
- * something else. For a process that acquires one lock.
+ * something else. For a process that acquires one lock. 1: it has asked, and is a store of several machines; else 0.
  */
-void hf_locks_expect(const char *url, int64_t ttl_ns);
+int hf_locks_expect(const char *url, int64_t ttl_ns);
 
 /*
  * How long a call without a deadline of its own waits for the record of a lock, which a process that is

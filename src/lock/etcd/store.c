@@ -134,15 +134,16 @@ static struct {
 	char *url;
 } expected = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-void hf_etcd_expect(const char *url, int64_t ttl_ns)
+int hf_etcd_expect(const char *url, int64_t ttl_ns)
 {
 	struct hf_etcd *etcd = NULL;
 	char *copy = strdup(url);
+	int asked = 0;
 
 	/* What is wrong with the URL is said when it is opened. */
 	if (!copy || new_cluster(url, 0, &etcd, NULL) < 0) {
 		free(copy);
-		return;
+		return 0;
 	}
 	if (hf_lease_prepare(etcd, ttl_ns > 0 ? ttl_ns : etcd->config.ttl_ns)) {
 		(void)pthread_mutex_lock(&expected.mutex);
@@ -151,12 +152,14 @@ void hf_etcd_expect(const char *url, int64_t ttl_ns)
 			expected.url = copy;
 			etcd = NULL;
 			copy = NULL;
+			asked = 1;
 		}
 		(void)pthread_mutex_unlock(&expected.mutex);
 	}
 	if (etcd)
 		etcd_free(&etcd->base);
 	free(copy);
+	return asked;
 }
 
 /* NULL: that one was not expected, or by the process that we were forked from. */
