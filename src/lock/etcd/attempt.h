@@ -17,7 +17,6 @@ struct hf_etcd_attempt {
 	struct hf_lease place_lease; /* of the place; id 0: none */
 	struct hf_mono next_keep;
 	struct hf_lease hold_lease; /* of the hold */
-	int64_t told_lease;         /* its id, if it was only told (hf_lease_prepared): it may not be given yet */
 	struct hf_mono next_search; /* for a deadlock */
 	int64_t search_pause_ns;
 	int direct;                 /* it seems to be our turn: take it without looking */

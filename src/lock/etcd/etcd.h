@@ -114,15 +114,11 @@ int hf_etcd_call(struct hf_etcd *etcd, const char *path, const struct hf_buf *bo
 int hf_etcd_call_at(struct hf_etcd *etcd, unsigned endpoint, const char *path, const struct hf_buf *body,
 		    struct hf_answer *ret, struct hf_err *err);
 
-/* The same for one that need not wait for the answer to what was told before it, and so may overtake that. */
-int hf_etcd_call_early(struct hf_etcd *etcd, const char *path, const struct hf_buf *body, struct hf_answer *ret,
-		       struct hf_err *err);
-
 /* Sends it to the server that answered last, and does not wait for the answer where that can be left open. */
 void hf_etcd_tell(struct hf_etcd *etcd, const char *path, const struct hf_buf *body);
 
-/* The same, only where the answer can be left open. 0: it is on its way; -1: it is not. `early`: a call_early follows. */
-int hf_etcd_try_tell(struct hf_etcd *etcd, const char *path, const struct hf_buf *body, int early);
+/* The same, only where the answer can be left open. 0: it is on its way; -1: it is not. */
+int hf_etcd_try_tell(struct hf_etcd *etcd, const char *path, const struct hf_buf *body);
 
 /* Reports a refusal that the caller has no other use for. */
 int hf_etcd_refused(const struct hf_answer *answer, const char *op, const char *subject, struct hf_err *err);

@@ -41,10 +41,8 @@ static int lease_for_hold(struct hf_etcd_attempt *a, struct hf_err *err)
 	if (a->hold_lease.id && a->hold_lease.id != a->place_lease.id)
 		hf_lease_let_go(a->etcd, a->hold_lease.id);
 	a->hold_lease.id = 0;
-	if (hf_lease_prepared(a->etcd, a->request->ttl_ns, &a->hold_lease)) {
-		a->told_lease = a->hold_lease.id;
+	if (hf_lease_prepared(a->etcd, a->request->ttl_ns, &a->hold_lease))
 		return 0;
-	}
 	return hf_lease_grant(a->etcd, a->request->ttl_ns, &a->hold_lease, err);
 }
 
@@ -209,27 +207,10 @@ static int granted(struct hf_etcd_attempt *a, const struct hf_etcd_state *state,
 	return 1;
 }
 
-/*
- * A lease that was told is given by the time that this transaction comes to its turn, mostly, so its answer is not waited for. If the
- * transaction was faster, it was refused and nothing is done: then it comes after the lease.
- */
-static int send_grant(struct hf_etcd_attempt *a, const struct hf_buf *body, struct hf_answer *answer, struct hf_err *err)
-{
-	int r, is_told = a->told_lease && a->told_lease == a->hold_lease.id;
-
-	a->told_lease = 0;
-	if (is_told) {
-		r = hf_etcd_call_early(a->etcd, "/v3/kv/txn", body, answer, err);
-		if (r < 0 || answer->code != HF_GRPC_NOT_FOUND)
-			return r;
-	}
-	return hf_etcd_call(a->etcd, "/v3/kv/txn", body, answer, err);
-}
-
 /* Sends the transaction of a grant. 1: there is an answer; 0: the lease has ended, and nothing was done; or a failure. */
 static int ask_grant(struct hf_etcd_attempt *a, const struct hf_buf *body, struct hf_answer *answer, struct hf_err *err)
 {
-	int r = send_grant(a, body, answer, err);
+	int r = hf_etcd_call(a->etcd, "/v3/kv/txn", body, answer, err);
 
 	if (r < 0)
 		return r;

@@ -58,7 +58,7 @@ int hf_lease_prepare(struct hf_etcd *etcd, int64_t ttl_ns)
 	if (!etcd->module->tell || etcd->config.user[0])
 		return 0;
 	hf_buf_add_format(&body, "{\"TTL\":\"%lld\",\"ID\":\"%lld\"}", (long long)seconds, (long long)lease.id);
-	if (hf_etcd_try_tell(etcd, "/v3/lease/grant", &body, 1) < 0)
+	if (hf_etcd_try_tell(etcd, "/v3/lease/grant", &body) < 0)
 		return 0;
 	etcd->prepared = lease; /* one that nobody has used ends by itself */
 	return 1;

@@ -159,7 +159,7 @@ static void date_of_the_server_is_read_in_any_locale_and_year(void **state)
 
 /* -- a server ------------------------------------------------------------------------------------ */
 
-enum act { ANSWER, ANSWER_AND_CLOSE, CUT, CLOSE, SILENCE, STREAM, AFTER_THE_NEXT };
+enum act { ANSWER, ANSWER_AND_CLOSE, CUT, CLOSE, SILENCE, STREAM };
 
 static struct {
 	int listener;
@@ -219,15 +219,6 @@ static int act_once(int fd, enum act act)
 	case SILENCE:
 		poll(&stopped, 1, -1);
 		return 0;
-	case AFTER_THE_NEXT: {
-		AUTO_FD next = accept4(server.listener, NULL, NULL, SOCK_CLOEXEC);
-
-		server.n_connections++;
-		server.n_requests += hear_request(next);
-		send_text(next, OK "Content-Length: 2\r\n\r\n{}");
-		send_text(fd, OK "Content-Length: 2\r\n\r\n{}");
-		return 1;
-	}
 	case CLOSE:
 		break;
 	}
@@ -376,24 +367,6 @@ static void what_is_told_is_sent_and_its_answer_is_not_taken_for_that_of_the_nex
 	assert_int_equal(server.n_connections, 1);
 }
 
-static void early_call_does_not_wait_for_the_answer_to_what_was_told(void **state)
-{
-	static const enum act acts[] = { AFTER_THE_NEXT, ANSWER };
-	struct hf_http_request request = { .url = url, .body = "{}", .early = 1, .timeout_ns = 10 * HF_SEC };
-	struct hf_http_answer answer;
-
-	(void)state;
-	begin(acts, COUNT(acts));
-	ASSERT_OK(hf_http_plain.tell(http, &request));
-	assert_int_equal(hf_http_plain.post(http, &request, &answer), HF_HTTP_DONE);
-	free(answer.body);
-	/* A usual call comes after both. */
-	assert_int_equal(post(10 * HF_SEC), HF_HTTP_DONE);
-	end();
-	assert_int_equal(server.n_requests, 3);
-	assert_int_equal(server.n_connections, 2);
-}
-
 static void rest_closes_what_is_kept(void **state)
 {
 	static const enum act acts[] = { ANSWER, ANSWER };
@@ -477,7 +450,6 @@ int main(void)
 		HF_TEST(what_was_sent_and_not_answered_is_unknown_and_what_was_not_sent_is_not),
 		HF_TEST(name_of_a_server_is_looked_up),
 		HF_TEST(what_is_told_is_sent_and_its_answer_is_not_taken_for_that_of_the_next_call),
-		HF_TEST(early_call_does_not_wait_for_the_answer_to_what_was_told),
 		HF_TEST(rest_closes_what_is_kept),
 		HF_TEST(child_that_frees_its_copy_leaves_the_connection_to_its_parent),
 		HF_TEST(stream_gives_what_comes_and_other_descriptors_wake_it),

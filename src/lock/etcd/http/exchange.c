@@ -25,41 +25,29 @@ static void write_request(struct hf_buf *out, const char *server, const char *pa
 
 /* -- connecting ------------------------------------------------------------------------- */
 
-/* Begins a connection to that address. The socket or -errno. */
-static int connect_to(const struct hf_addresses *addresses, unsigned i)
-{
-	AUTO_FD fd = socket(addresses->of[i].ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	const int on = 1;
-
-	if (fd < 0)
-		return -errno;
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	if (connect(fd, (const struct sockaddr *)&addresses->of[i], addresses->len[i]) < 0 && errno != EINPROGRESS)
-		return -errno;
-	return fd_take(&fd);
-}
-
 /* Begins with the next address that lets itself be begun with. 0 or the failure of the last. */
 static int connect_next(struct hf_exchange *x)
 {
+	const int on = 1;
 	int r = -EHOSTUNREACH;
 
 	while (x->n_tried < x->addresses.n) {
+		unsigned i = x->n_tried++;
+
 		hf_auto_close(&x->fd);
-		r = connect_to(&x->addresses, x->n_tried++);
-		x->fd = r < 0 ? -1 : r;
-		if (r >= 0)
+		x->fd = socket(x->addresses.of[i].ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (x->fd < 0) {
+			r = -errno;
+			continue;
+		}
+		(void)setsockopt(x->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		(void)setsockopt(x->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+		if (connect(x->fd, (const struct sockaddr *)&x->addresses.of[i], x->addresses.len[i]) == 0 ||
+		    errno == EINPROGRESS)
 			return 0;
+		r = -errno;
 	}
 	return r;
-}
-
-int hf_exchange_connect_again(const struct hf_exchange *x)
-{
-	int fd = x->n_tried > 0 ? connect_to(&x->addresses, x->n_tried - 1) : -1;
-
-	return fd < 0 ? -1 : fd;
 }
 
 /* 1: connected; 0: not yet; or the failure of the last address. */
@@ -139,7 +127,8 @@ int hf_exchange_begin(struct hf_exchange *x, const char *server, const char *pat
 {
 	int r;
 
-	*x = (struct hf_exchange){ .phase = HF_EXCHANGE_CONNECTS, .fd = fd, .connect_until = connect_until, .out = HF_BUF_INIT };
+	*x = (struct hf_exchange){ .phase = fd < 0 ? HF_EXCHANGE_CONNECTS : HF_EXCHANGE_SENDS, .fd = fd,
+				   .connect_until = connect_until, .out = HF_BUF_INIT };
 	write_request(&x->out, server, path, request);
 	if (x->out.err < 0)
 		return x->out.err;

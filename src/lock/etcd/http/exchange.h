@@ -33,7 +33,7 @@ struct hf_exchange {
 };
 
 /*
- * With `fd` a connection to that server, which is its from now on, and may not be made yet; -1: it makes one. 0 or -errno of what failed at once; done is to be
+ * With `fd` a connection to that server, which is its from now on; -1: it makes one. 0 or -errno of what failed at once; done is to be
  * called in every case.
  */
 int hf_exchange_begin(struct hf_exchange *x, const char *server, const char *path, const struct hf_http_request *request,
@@ -43,9 +43,6 @@ int hf_exchange_begin(struct hf_exchange *x, const char *server, const char *pat
 int hf_exchange_step(struct hf_exchange *x);
 
 short hf_exchange_events(const struct hf_exchange *x);
-
-/* A second connection to the server of `x`, which may not be made yet; -1: none. */
-int hf_exchange_connect_again(const struct hf_exchange *x);
 
 /* Closes and frees. */
 void hf_exchange_done(struct hf_exchange *x);

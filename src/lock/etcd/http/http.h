@@ -66,7 +66,6 @@ struct hf_http_request {
 	const char *body;
 	const char *token;  /* of the header Authorization; NULL: none */
 	int has_leader;     /* the server ends it when its member has no leader */
-	int early;          /* of a call: it does not wait for the answer to what was told, and may overtake that; of what is told: such a call follows */
 	int64_t timeout_ns; /* of a stream: for the connection only */
 };
 

@@ -104,6 +104,31 @@ static int run_exchange(struct hf_exchange *x, struct hf_mono until)
 	return r;
 }
 
+/* The connection over which something was told last, when the answer to that has come; -1: there is none. */
+static int take_told(struct hf_http *http, const char *server, struct hf_mono until)
+{
+	struct told *told = NULL;
+	int fd = -1;
+
+	(void)pthread_mutex_lock(&http->mutex);
+	if (http->told && strcmp(http->told->server, server) == 0) {
+		told = http->told;
+		http->told = NULL;
+	}
+	(void)pthread_mutex_unlock(&http->mutex);
+	if (told && run_exchange(&told->x, until) == 1 && !told->x.reply.closes)
+		fd = fd_take(&told->x.fd);
+	free_told(told);
+	return fd;
+}
+
+static int take_connection(struct hf_http *http, const char *server, struct hf_mono until)
+{
+	int fd = take_idle(http, server);
+
+	return fd >= 0 ? fd : take_told(http, server, until);
+}
+
 static void keep_idle(struct hf_http *http, const char *server, int *fd)
 {
 	AUTO_FD old = -1;
@@ -116,52 +141,6 @@ static void keep_idle(struct hf_http *http, const char *server, int *fd)
 	http->idle[http->n_idle].fd = fd_take(fd);
 	memcpy(http->idle[http->n_idle++].server, server, strlen(server) + 1);
 	(void)pthread_mutex_unlock(&http->mutex);
-}
-
-/* -- what was told ------------------------------------------------------------------------------ */
-
-static struct told *take_told(struct hf_http *http, const char *server)
-{
-	struct told *told = NULL;
-
-	(void)pthread_mutex_lock(&http->mutex);
-	if (http->told && strcmp(http->told->server, server) == 0) {
-		told = http->told;
-		http->told = NULL;
-	}
-	(void)pthread_mutex_unlock(&http->mutex);
-	return told;
-}
-
-static void keep_told(struct hf_http *http, struct told *told)
-{
-	struct told *before;
-
-	(void)pthread_mutex_lock(&http->mutex);
-	before = http->told;
-	http->told = told;
-	(void)pthread_mutex_unlock(&http->mutex);
-	free_told(before);
-}
-
-/* The connection over which something was told last, when the answer to that has come; -1: there is none. */
-static int await_told(struct hf_http *http, const char *server, struct hf_mono until)
-{
-	struct told *told = take_told(http, server);
-	int fd = -1;
-
-	if (told && run_exchange(&told->x, until) == 1 && !told->x.reply.closes)
-		fd = fd_take(&told->x.fd);
-	free_told(told);
-	return fd;
-}
-
-/* A call comes after what was told before it, unless it is early. */
-static int take_connection(struct hf_http *http, const char *server, int early, struct hf_mono until)
-{
-	int fd = early ? -1 : await_told(http, server, until);
-
-	return fd >= 0 ? fd : take_idle(http, server);
 }
 
 /* -- a call ----------------------------------------------------------------------------------- */
@@ -187,7 +166,7 @@ static enum hf_http_result post(struct hf_http *http, const struct hf_http_reque
 
 	*ret = (struct hf_http_answer){ 0 };
 	if (r == 0)
-		r = hf_exchange_begin(&x, server, path, request, take_connection(http, server, request->early, until),
+		r = hf_exchange_begin(&x, server, path, request, take_connection(http, server, until),
 				      hf_mono_earlier(until, hf_mono_in(http->connect_ns)));
 	if (r == 0)
 		r = run_exchange(&x, until);
@@ -210,8 +189,7 @@ static enum hf_http_result post(struct hf_http *http, const struct hf_http_reque
 /* Sends as much of it as goes without waiting; what is left, and the answer, are for the next call. */
 static int tell(struct hf_http *http, const struct hf_http_request *request)
 {
-	struct told *told = calloc(1, sizeof(*told));
-	AUTO_FD spare = -1;
+	struct told *told = calloc(1, sizeof(*told)), *before;
 	const char *path;
 	int r = told ? split_url(request->url, told->server, &path) : -ENOMEM;
 
@@ -228,11 +206,11 @@ static int tell(struct hf_http *http, const struct hf_http_request *request)
 		free_told(told);
 		return r == 1 ? 0 : -1;
 	}
-	/* The server accepts it while the caller does something else. */
-	spare = request->early ? hf_exchange_connect_again(&told->x) : -1;
-	if (spare >= 0)
-		keep_idle(http, told->server, &spare);
-	keep_told(http, told);
+	(void)pthread_mutex_lock(&http->mutex);
+	before = http->told;
+	http->told = told;
+	(void)pthread_mutex_unlock(&http->mutex);
+	free_told(before);
 	return 0;
 }
 

@@ -107,11 +107,11 @@ static int wants_login(const struct hf_etcd *etcd, const struct hf_answer *answe
  * 0: an answer. 1: none from here, and it was not done. 2: none, and it is open whether it was done.
  * Negative: no other server could help.
  */
-static int try_once(struct hf_etcd *etcd, unsigned endpoint, const char *path, const char *body, int early,
-		    struct hf_answer *ret, struct hf_err *err)
+static int try_once(struct hf_etcd *etcd, unsigned endpoint, const char *path, const char *body, struct hf_answer *ret,
+		    struct hf_err *err)
 {
 	char url[HF_ETCD_HOST_MAX + 64], token[HF_ETCD_TOKEN_MAX], cluster[HF_ETCD_CLUSTER_MAX];
-	struct hf_http_request request = { .url = url, .body = body, .early = early, .timeout_ns = etcd->config.call_ns };
+	struct hf_http_request request = { .url = url, .body = body, .timeout_ns = etcd->config.call_ns };
 	struct hf_http_answer got;
 	enum hf_http_result result;
 	json_t *json, *inner;
@@ -171,7 +171,7 @@ static int log_in(struct hf_etcd *etcd, unsigned endpoint, struct hf_err *err)
 	etcd->token[0] = '\0';
 	(void)pthread_mutex_unlock(&etcd->mutex);
 	r = body.err < 0 ? hf_fail_sys(err, -body.err, "memory", "etcd")
-			 : try_once(etcd, endpoint, "/v3/auth/authenticate", body.s, 0, &answer, err);
+			 : try_once(etcd, endpoint, "/v3/auth/authenticate", body.s, &answer, err);
 	if (body.cap > 0)
 		explicit_bzero(body.s, body.len);
 	if (r != 0)
@@ -188,8 +188,8 @@ static int log_in(struct hf_etcd *etcd, unsigned endpoint, struct hf_err *err)
 
 /* -- the call ---------------------------------------------------------------------------- */
 
-static int call_at(struct hf_etcd *etcd, unsigned endpoint, const char *path, const struct hf_buf *body, int early,
-		   struct hf_answer *ret, struct hf_err *err)
+int hf_etcd_call_at(struct hf_etcd *etcd, unsigned endpoint, const char *path, const struct hf_buf *body,
+		    struct hf_answer *ret, struct hf_err *err)
 {
 	int r;
 
@@ -198,7 +198,7 @@ static int call_at(struct hf_etcd *etcd, unsigned endpoint, const char *path, co
 
 		hf_answer_done(ret);
 		ret->repeated = repeated;
-		r = try_once(etcd, endpoint, path, body->s, early, ret, err);
+		r = try_once(etcd, endpoint, path, body->s, ret, err);
 		if (r != 0 || again > 0 || !wants_login(etcd, ret))
 			return r;
 		r = log_in(etcd, endpoint, err);
@@ -207,14 +207,8 @@ static int call_at(struct hf_etcd *etcd, unsigned endpoint, const char *path, co
 	}
 }
 
-int hf_etcd_call_at(struct hf_etcd *etcd, unsigned endpoint, const char *path, const struct hf_buf *body,
-		    struct hf_answer *ret, struct hf_err *err)
-{
-	return call_at(etcd, endpoint, path, body, 0, ret, err);
-}
-
-static int call(struct hf_etcd *etcd, const char *path, const struct hf_buf *body, int early, struct hf_answer *ret,
-		struct hf_err *err)
+int hf_etcd_call(struct hf_etcd *etcd, const char *path, const struct hf_buf *body, struct hf_answer *ret,
+		 struct hf_err *err)
 {
 	struct hf_mono end = hf_mono_in(2 * etcd->config.call_ns);
 	struct hf_err why = HF_ERR_INIT, last;
@@ -231,7 +225,7 @@ static int call(struct hf_etcd *etcd, const char *path, const struct hf_buf *bod
 
 		if (i > 0 && i % n == 0)
 			hf_pause(ROUND_PAUSE_NS);
-		r = call_at(etcd, endpoint, path, body, early && i == 0, ret, &why);
+		r = hf_etcd_call_at(etcd, endpoint, path, body, ret, &why);
 		if (r <= 0) {
 			(void)pthread_mutex_lock(&etcd->mutex);
 			etcd->endpoint = endpoint;
@@ -251,22 +245,10 @@ static int call(struct hf_etcd *etcd, const char *path, const struct hf_buf *bod
 	return why.code;
 }
 
-int hf_etcd_call(struct hf_etcd *etcd, const char *path, const struct hf_buf *body, struct hf_answer *ret,
-		 struct hf_err *err)
-{
-	return call(etcd, path, body, 0, ret, err);
-}
-
-int hf_etcd_call_early(struct hf_etcd *etcd, const char *path, const struct hf_buf *body, struct hf_answer *ret,
-		       struct hf_err *err)
-{
-	return call(etcd, path, body, 1, ret, err);
-}
-
-int hf_etcd_try_tell(struct hf_etcd *etcd, const char *path, const struct hf_buf *body, int early)
+int hf_etcd_try_tell(struct hf_etcd *etcd, const char *path, const struct hf_buf *body)
 {
 	char url[HF_ETCD_HOST_MAX + 64], token[HF_ETCD_TOKEN_MAX];
-	struct hf_http_request request = { .url = url, .body = body->s, .early = early, .timeout_ns = etcd->config.call_ns };
+	struct hf_http_request request = { .url = url, .body = body->s, .timeout_ns = etcd->config.call_ns };
 
 	(void)pthread_mutex_lock(&etcd->mutex);
 	memcpy(token, etcd->token, sizeof(token));
@@ -280,6 +262,6 @@ void hf_etcd_tell(struct hf_etcd *etcd, const char *path, const struct hf_buf *b
 {
 	AUTO(hf_answer_done) struct hf_answer answer = HF_ANSWER_INIT;
 
-	if (hf_etcd_try_tell(etcd, path, body, 0) < 0)
+	if (hf_etcd_try_tell(etcd, path, body) < 0)
 		(void)hf_etcd_call(etcd, path, body, &answer, NULL);
 }
