@@ -58,10 +58,14 @@ int hf_left_unlock(struct hf_land_work *work, const struct hf_touched *touched, 
 
 #define OID_IS "# branch.oid "
 
-/* "1 XY SUB MODE MODE MODE OID OID PATH": behind the eighth space. */
-static const char *path_of(const char *row)
+/* "1 XY SUB MODE MODE MODE OID OID PATH": behind the eighth space; "? PATH". */
+const char *hf_status_path(const char *row)
 {
-	for (int i = 0; i < 8 && row; i++) {
+	int spaces = strncmp(row, "1 ", 2) == 0 ? 8 : strncmp(row, "? ", 2) == 0 ? 1 : 0;
+
+	if (spaces == 0)
+		return NULL;
+	for (int i = 0; i < spaces && row; i++) {
 		row = strchr(row, ' ');
 		row = row ? row + 1 : NULL;
 	}
@@ -105,7 +109,7 @@ static int read_row(struct hf_land_work *work, const struct hf_touched *touched,
 		return hf_land_reject(work, err, "it has unmerged paths");
 	if (strncmp(row, "? ", 2) == 0)
 		return hf_left_add(work, touched, row + 2, left, err);
-	path = strncmp(row, "1 ", 2) == 0 && strlen(row) > 10 ? path_of(row) : NULL;
+	path = strncmp(row, "1 ", 2) == 0 && strlen(row) > 10 ? hf_status_path(row) : NULL;
 	if (!path)
 		return 0;
 	left->is_staged |= row[2] != '.';

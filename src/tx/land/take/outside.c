@@ -10,6 +10,7 @@
 #include "hf/sys/io.h"
 #include "hf/tx/land/git/git.h"
 #include "hf/tx/land/take/outside.h"
+#include "hf/tx/land/take/touched.h"
 #include "holdfast/state.h"
 
 #define PATHS_MAX 20 /* on one command line */
@@ -71,14 +72,9 @@ static int ask_paths(const struct leaving *leaving, const char *dir, const char 
 static int is_in_status(const struct hf_buf *out, const char *path)
 {
 	for (const char *row = out->s; row < out->s + out->len; row += strlen(row) + 1) {
-		const char *at = row;
+		const char *at = hf_status_path(row);
 
-		/* "1 XY SUB MODE MODE MODE OID OID PATH", "? PATH" */
-		for (int spaces = row[0] == '1' ? 8 : row[0] == '?' ? 1 : 0; spaces > 0 && at; spaces--) {
-			at = strchr(at, ' ');
-			at = at ? at + 1 : NULL;
-		}
-		if (at && at != row && strcmp(at, path) == 0)
+		if (at && strcmp(at, path) == 0)
 			return 1;
 	}
 	return 0;

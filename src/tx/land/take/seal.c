@@ -173,15 +173,10 @@ static void turn_around(const struct hf_buf *list, struct hf_buf *ret)
 static void note_trace(const struct hf_touched *touched, const char *row, struct traces *traces)
 {
 	struct hf_buf *list = row[0] == '?' ? &traces->new : row[0] == '1' && row[3] != '.' ? &traces->changed : NULL;
-	const char *path = row;
+	const char *path = hf_status_path(row);
 	char *plain;
 	size_t len;
 
-	/* "1 XY SUB MODE MODE MODE OID OID PATH", "? PATH" */
-	for (int spaces = row[0] == '1' ? 8 : 1; list && spaces > 0 && path; spaces--) {
-		path = strchr(path, ' ');
-		path = path ? path + 1 : NULL;
-	}
 	if (!list || !path)
 		return;
 	/* Another repository ends with a slash. */

@@ -54,6 +54,9 @@ int hf_left_read(struct hf_land_work *work, const struct hf_touched *touched, st
 /* Adds a path, if the agent changed it; what is only seen through the sandbox is another's. 0; 1 it is rejected; an error. */
 int hf_left_add(struct hf_land_work *work, const struct hf_touched *touched, const char *path, struct hf_left *left, struct hf_err *err);
 
+/* The path of a changed or untracked file in a row of "git status --porcelain=v2 -z"; NULL: it is no such row. */
+const char *hf_status_path(const char *row);
+
 /* What the agent did not commit is committed: left->tip. 0; 1 it is rejected; an error. collect.c */
 int hf_left_commit(struct hf_land_work *work, const struct hf_touched *touched, struct hf_left *left, struct hf_err *err);
 
