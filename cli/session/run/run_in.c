@@ -151,7 +151,7 @@ static void tell_landing(const struct run_in *in, const struct hf_run_report *re
 		cli_say(in->cli, "session '%s': not landed on %s, kept as plan '%s' for a day: 'holdfast plan diff %s' shows it, %s'holdfast land %s' "
 				 "%s, 'holdfast land drop %s' drops it",
 			in->name, landed->branch, landed->plan, landed->plan, in->forgotten ? "" : "--resume goes on in it, ", in->name,
-			landed->refused ? "tries again once that is mended" : "lands it as it is", in->name);
+			landed->refused ? "tries again once that is mended" : "tries to land it as it is", in->name);
 	else if (landed->commit[0])
 		cli_say(in->cli, "session '%s': not landed on %s; the work is kept as refs/holdfast/%s: 'holdfast land %s' tries again, "
 				 "'holdfast land show %s' says why, 'holdfast land drop %s' gives it up",

@@ -232,7 +232,7 @@ const char *hf_view_candidate_note(const struct hf_land_info *info)
 	if (is_gone(info))
 		return "its sandbox was removed, and nothing of it is kept: 'land drop NAME' gives it up";
 	if (is_left(info))
-		return "its run ended without landing: 'land NAME' lands it as it is, 'land drop NAME' drops it";
+		return "its run ended without landing: 'land NAME' tries to land it as it is, 'land drop NAME' drops it";
 	/* Killed on the way, or while it waited for the branch: then its text still says what it was about to do. */
 	if (is_interrupted(info) || (info->state == HF_LAND_QUEUED && !info->alive && !strstr(info->text, "'land NAME'") && strncmp(info->text, "not landed", 10) != 0))
 		return "interrupted; 'land NAME' tries again, 'land drop NAME' gives it up";

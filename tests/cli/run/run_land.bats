@@ -78,7 +78,7 @@ is_clean() { [ -z "$(git status --porcelain)" ] || { git status --short; return 
     says 'working    works  main'
     says 'kept       left  main'
     expect 0 hf why left
-    says "candidate for main: kept: its run ended without landing: 'land NAME' lands it as it is"
+    says "candidate for main: kept: its run ended without landing: 'land NAME' tries to land it as it is"
     expect 0 hf land show left
     says 'state     kept'
     expect 0 hf land list --json
@@ -615,14 +615,14 @@ END
     chmod +x .git/hooks/pre-commit
     expect 1 hf run k --in . -- sh -c 'echo 1 >k'
     says "'holdfast land k' tries again once that is mended"
-    ! says "lands it as it is" 2>/dev/null || return 1
+    ! says "land it as it is" 2>/dev/null || return 1
     expect 1 hf land k
     rm .git/hooks/pre-commit
     expect 0 hf land k
     [ "$(cat k)" = 1 ]
     # Nothing can be resumed that is forgotten.
     expect 7 hf run r --in . --rm -- sh -c 'echo 1 >r; exit 7'
-    says "'holdfast land r' lands it as it is"
+    says "'holdfast land r' tries to land it as it is"
     ! says "resume" 2>/dev/null || return 1
     expect 0 hf land r
     expect 7 hf run f --in . --rm --land off -- sh -c 'echo 1 >f; exit 7'
