@@ -279,6 +279,9 @@ int hf_renewer_end(struct hf_renewer *renewer, struct hf_err *err)
 		r = FAIL_SYS(err, "send", HF_RENEW_PROGRAM);
 	else
 		r = await_word(renewer, RELEASE_NS, HF_RENEWER_RELEASED, err);
+	/* The owner has ended, and a waiter of this machine that saw it has taken the place away already: that is as good, and holdfast-renew says so, too. */
+	if (r == HF_E_STALE)
+		r = 0;
 	hf_renewer_leave(renewer);
 	return r;
 }

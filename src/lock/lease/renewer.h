@@ -117,7 +117,7 @@ void hf_renewer_ask(struct hf_renewer *renewer);
 /* Waits until the first renewal is proven. 0 or the failure. */
 int hf_renewer_await(struct hf_renewer *renewer, int64_t limit_ns, struct hf_err *err);
 
-/* Releases the lock, by the renewer where it runs. 0, or the failure: then the lock frees itself when its lease ends. */
+/* Its owner has ended: releases the lock, by the renewer where it runs. 0, also when it is free already; or the failure: then the lock frees itself when its lease ends. */
 int hf_renewer_end(struct hf_renewer *renewer, struct hf_err *err);
 
 /* Lets go of the process, which goes on by itself. */

@@ -206,3 +206,14 @@ no_renewer() { [ -z "$(renewers "$1")" ]; }
     expect 0 hf file edit file --fence "x:$(<held-x)" -- sed s/ONE/two/
     touch go-x
 }
+
+@test "fleet: a command that has ended gives the lock to a waiter of its machine, whichever of them is faster, and nothing is said" {
+    local i
+    store
+    for i in {1..20}; do
+        spawn bash -c 'exec "$0" lock run x -w 60s -- sleep 0.02 2>"said-$1"' "$HOLDFAST" "$i"
+    done
+    for i in "${spawned[@]}"; do wait "$i"; done
+    cat said-*
+    [ -z "$(cat said-*)" ]
+}
