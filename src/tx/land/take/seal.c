@@ -109,6 +109,8 @@ int hf_land_note_after(struct hf_landings *landings, const char *name, struct hf
 	if (r <= 0 || !work.landing.sealed[0])
 		return r < 0 ? r : 0;
 	git = inside(&work, NULL);
+	/* A run that ends does not wait for a repository that its verifier broke. */
+	git.limit_ns = 5 * HF_SEC;
 	r = hf_git_oid(&git, "HEAD^{commit}", work.landing.after, err);
 	/* A repository that its verifier broke has none. */
 	if (r > 0)
