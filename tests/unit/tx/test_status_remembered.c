@@ -42,7 +42,11 @@ static void make_tree(struct tree *tree, int n_dirs)
 
 	make_dir("t");
 	make_dir("t/.git");
+	make_dir("t/.git/refs");
+	make_dir("t/.git/refs/heads");
 	make_dir("landings");
+	make_file("t/.git/HEAD", "ref: refs/heads/main\n");
+	make_file("t/.git/refs/heads/main", "0123456789012345678901234567890123456789\n");
 	make_file("t/.git/index", "a file of more than thirty-two bytes, which has its own sum at its end");
 	for (int i = 0; i < n_dirs; i++) {
 		(void)snprintf(leaf, sizeof(leaf), "t/d%d", i);
@@ -57,7 +61,6 @@ static void make_tree(struct tree *tree, int n_dirs)
 	tree->place.top = strdup(hf_test_path("t"));
 	tree->place.git_dir = strdup(hf_test_path("t/.git"));
 	tree->place.common = strdup(hf_test_path("t/.git"));
-	strcpy(tree->place.base, "0123456789012345678901234567890123456789");
 }
 
 static void tree_done(struct tree *tree)
@@ -195,6 +198,25 @@ static void an_index_or_setting_that_just_changed_makes_no_moment(void **state)
 	tree_done(&tree);
 }
 
+static void a_branch_that_moved_or_was_left_is_another_moment(void **state)
+{
+	struct hf_moment moment;
+	struct tree tree;
+
+	(void)state;
+	make_tree(&tree, 1);
+	take_moment(&tree, &moment);
+	ASSERT_OK(remember(&tree, &moment, "", 0));
+	assert_true(holds(&tree));
+	make_file("t/.git/refs/heads/main", "1123456789012345678901234567890123456789\n");
+	assert_false(holds(&tree));
+	make_file("t/.git/refs/heads/main", "0123456789012345678901234567890123456789\n");
+	assert_true(holds(&tree));
+	make_file("t/.git/HEAD", "2123456789012345678901234567890123456789\n");
+	assert_false(holds(&tree));
+	tree_done(&tree);
+}
+
 static void what_git_ignores_may_change(void **state)
 {
 	static const char said[] = "# branch.oid x\0? untracked\0! .o\0! build/\0! d0/f1\0! x/y.o";
@@ -284,6 +306,7 @@ int main(void)
 		HF_TEST(a_tree_holds_until_any_entry_of_it_changes),
 		HF_TEST(what_changed_after_the_moment_is_not_remembered),
 		HF_TEST(an_index_or_setting_that_just_changed_makes_no_moment),
+		HF_TEST(a_branch_that_moved_or_was_left_is_another_moment),
 		HF_TEST(what_git_ignores_may_change),
 		HF_TEST(a_call_that_fails_makes_nothing_hold),
 		HF_TEST(of_two_that_remember_at_once_one_does),
