@@ -40,6 +40,9 @@ static void make_tree(struct tree *tree, int n_dirs)
 {
 	char leaf[64];
 
+	/* Settings of the machine's user are none of it. */
+	assert_int_equal(setenv("HOME", hf_test_dir(), 1), 0);
+	assert_int_equal(unsetenv("XDG_CONFIG_HOME"), 0);
 	make_dir("t");
 	make_dir("t/.git");
 	make_dir("t/.git/refs");
