@@ -16,7 +16,7 @@
 #include "hf/sys/io.h"
 #include "hf/tx/land/status/remembered.h"
 
-#define THREADS_MAX 4
+#define THREADS_MAX 16
 #define THREAD_EACH 1000 /* entries, for which a thread is worth its start */
 #define STACK       ((size_t)64 << 10)
 
