@@ -291,7 +291,7 @@ static void run_done(struct run *run)
 	leased_done(&run->leased);
 }
 
-/* Its store cannot be opened: the command that waits ends, and signals and orphans are none of ours again. */
+/* Its store cannot be opened: ends the command that waits, and takes no signals and orphans any more. */
 static void unfork(struct run *run)
 {
 	if (run->leased.begun > 0 && hf_watched_started(&run->leased.watched) == 0)

@@ -313,3 +313,23 @@ resumed() {
     [ "$(git log -1 --format=%s)" = one ]
     clean
 }
+
+@test "L14: a commit of a verifier that was killed with its run does not land, and is not thrown away" {
+    spawn "$HOLDFAST" -q run one --in . --verify 'echo junk >junk; git add junk; git commit -qm by-verifier; : >"$DESK/up"; exec sleep 300' -- sh -c 'echo 1 >one'
+    wait_until 30 test -e "$DESK/up"
+    pkill -KILL -P "$spawned_pid" -x holdfast-keeper
+    ! wait "$spawned_pid" || return 1
+    expect 0 hl land one --verify ''
+    [ "$(files_of HEAD)" = one ]
+    hl plan enter run:one -- git log -1 --format=%s | grep -qx by-verifier
+    clean
+}
+
+@test "a path with control bytes that is left out does not steer the terminal" {
+    hl -q land begin one .
+    printf x >"$(printf 'e\033[31m')"
+    hl -q plan enter one -- sh -ec 'echo 1 >c; git add -A; git commit -qm all'
+    expect 0 hl land one
+    says "left out"
+    [[ "$output" != *$'\033'* ]]
+}

@@ -19,7 +19,7 @@
 #include "hf/tx/land/git/refs.h"
 
 #define ANSWER_NS (60 * HF_SEC)
-#define LOCKED_NS (5 * HF_SEC) /* for another git that has a lock; each try of ours waits a second by itself */
+#define LOCKED_NS (5 * HF_SEC) /* for another git that has a lock; each try waits a second by itself */
 #define SWEEP_NS  (2 * HF_SEC)
 
 struct way {

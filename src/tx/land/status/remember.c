@@ -40,11 +40,6 @@ struct walk {
 	struct hf_rows rows;
 };
 
-static int64_t in_ns(struct timespec ts)
-{
-	return (int64_t)ts.tv_sec * HF_SEC + ts.tv_nsec;
-}
-
 void hf_remember_done(struct hf_remember *remember)
 {
 	hf_auto_close(&remember->dirfd);
@@ -103,7 +98,7 @@ static void put(struct walk *w, const void *bytes, size_t len)
 /* Not changed since before git looked. */
 static int is_as_git_saw(struct walk *w, const struct stat *st)
 {
-	if (in_ns(st->st_ctim) > in_ns(w->newest))
+	if (hf_stamp_ns(st->st_ctim) > hf_stamp_ns(w->newest))
 		w->newest = st->st_ctim;
 	return (uint64_t)st->st_dev == w->remember->moment.dev && hf_stamped_before(st, w->remember->moment.t0.real_ns);
 }
@@ -168,7 +163,7 @@ static int take_entry(struct walk *w, int fd, size_t dir_len, const char *name, 
 		return 0;
 	}
 	entry.ino = (uint64_t)st.st_ino;
-	entry.ctime_ns = in_ns(st.st_ctim);
+	entry.ctime_ns = hf_stamp_ns(st.st_ctim);
 	put(w, &entry, sizeof(entry));
 	put(w, leaf, len + 1);
 	return 0;
@@ -208,7 +203,7 @@ static void walk(struct walk *w, int fd, size_t dir_len, int depth)
 		return;
 	}
 	dir.ino = (uint64_t)st.st_ino;
-	dir.ctime_ns = in_ns(st.st_ctim);
+	dir.ctime_ns = hf_stamp_ns(st.st_ctim);
 	put(w, &dir, sizeof(dir));
 	put(w, w->path, dir_len);
 	put(w, "", 1);
@@ -270,7 +265,7 @@ static void remove_old(struct walk *w)
 		memcpy(name, w->rows.at + at + sizeof(row), row.name_len);
 		name[row.name_len] = '\0';
 		if ((strncmp(name, ".status-", 8) == 0 || strncmp(name, ".index-", 7) == 0) && hf_sys.fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    in_ns(st.st_mtim) < w->remember->moment.t0.real_ns - OLD_NS)
+		    hf_stamp_ns(st.st_mtim) < w->remember->moment.t0.real_ns - OLD_NS)
 			(void)hf_sys.unlinkat(dirfd, name, 0);
 	}
 }

@@ -120,11 +120,6 @@ static int map_file(struct hf_remembered *r, int dirfd, const struct hf_moment *
 
 /* -- looking at the tree -------------------------------------------------------------------------- */
 
-static int64_t in_ns(struct timespec ts)
-{
-	return (int64_t)ts.tv_sec * HF_SEC + ts.tv_nsec;
-}
-
 static int is_same_dir(const struct hf_remembered *r, const struct hf_remembered_dir *dir, const char *at)
 {
 	const char *end = at + dir->bytes, *path = *at ? at : ".";
@@ -133,13 +128,13 @@ static int is_same_dir(const struct hf_remembered *r, const struct hf_remembered
 	struct stat st;
 
 	if (fd < 0 || hf_sys.fstat(fd, &st) < 0 || (uint64_t)st.st_dev != r->head->dev || (uint64_t)st.st_ino != dir->ino ||
-	    in_ns(st.st_ctim) != dir->ctime_ns)
+	    hf_stamp_ns(st.st_ctim) != dir->ctime_ns)
 		return 0;
 	for (at += strlen(at) + 1; at < end; at += entry.name_len + 1) {
 		memcpy(&entry, at, sizeof(entry));
 		at += sizeof(entry);
 		if (hf_sys.fstatat(fd, at, &st, AT_SYMLINK_NOFOLLOW) < 0 || (uint64_t)st.st_ino != entry.ino ||
-		    in_ns(st.st_ctim) != entry.ctime_ns)
+		    hf_stamp_ns(st.st_ctim) != entry.ctime_ns)
 			return 0;
 	}
 	return 1;

@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "hf/base/buf.h"
 #include "hf/plan/registry/registry.h"
@@ -79,6 +80,12 @@ struct hf_remembered_entry {
 	int64_t ctime_ns;
 	uint8_t name_len;
 } __attribute__((packed));
+
+/* A time as it is written there. */
+static inline int64_t hf_stamp_ns(struct timespec stamp)
+{
+	return (int64_t)stamp.tv_sec * HF_SEC + stamp.tv_nsec;
+}
 
 void hf_remembered_name(const struct hf_moment *moment, const char *suffix, char out[HF_REMEMBERED_NAME_MAX]);
 

@@ -5,7 +5,7 @@
  *   unsealed   HEAD before that commit
  *   after      HEAD when the verifier had said no: a commit that it made is not the agent's either
  *
- * If the agent goes on in the sandbox (run --resume), it finds there what it left, as it left it.
+ * If the agent goes on in the sandbox (run --resume), it finds there what it left, as it left it, but nothing is staged any more.
  */
 #include <errno.h>
 #include <stdlib.h>
