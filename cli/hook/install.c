@@ -1,5 +1,6 @@
 /* cli/hook/install.c - hook install, uninstall, status: our hooks in the settings of a client. */
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,8 +224,20 @@ int cmd_hook_uninstall(struct cli *cli, int argc, char **argv)
 	return change(&install, specs, argc, argv, hf_hook_uninstall, "hooks taken out of", "no Holdfast hooks in");
 }
 
-/* One line, or object, for the settings of one scope. Returns 1 when they have our hooks. */
-static int show(const struct install *install)
+/* In the home directory a project's settings are the user's own file. */
+static bool is_user_file(const struct hf_settings_report *report, const struct stat *user)
+{
+	struct stat st;
+
+	return report->path && user->st_ino && stat(report->path, &st) == 0 && st.st_dev == user->st_dev &&
+	       st.st_ino == user->st_ino;
+}
+
+/*
+ * Prints one line, or object, for the settings of one scope. `user` remembers the file of the user's scope, which is not shown
+ * a second time as that of a project. Returns true when the file has our hooks.
+ */
+static bool show(const struct install *install, struct stat *user)
 {
 	AUTO(hf_settings_report_done) struct hf_settings_report report = { 0 };
 	struct hf_err err = HF_ERR_INIT;
@@ -232,6 +245,10 @@ static int show(const struct install *install)
 	const char *state = r < 0 ? "unreadable" : states[report.state];
 	char text[HF_ERR_TEXT_MAX];
 
+	if (install->o.scope != HF_SCOPE_USER && is_user_file(&report, user))
+		return false;
+	if (install->o.scope == HF_SCOPE_USER && (!report.path || stat(report.path, user) < 0))
+		*user = (struct stat){ 0 };
 	if (install->cli->json) {
 		json_t *object = json_of(install, &report, state);
 
@@ -253,11 +270,12 @@ int cmd_hook_status(struct cli *cli, int argc, char **argv)
 	const struct option_spec specs[] = { SCOPE_SPECS(install), { 0 } };
 	int found = 0, status = read_words(&install, argc, argv, specs);
 	int all = !install.user && !install.project && !install.local;
+	struct stat user = { 0 };
 
 	if (status != HF_EXIT_DONE)
 		return status < 0 ? HF_EXIT_DONE : status;
 	if (!all)
-		return show(&install) ? HF_EXIT_DONE : HF_EXIT_NO;
+		return show(&install, &user) ? HF_EXIT_DONE : HF_EXIT_NO;
 	for (int scope = HF_SCOPE_USER; scope <= HF_SCOPE_LOCAL; scope++) {
 		if (scope == HF_SCOPE_LOCAL && install.o.client != HF_CLIENT_CLAUDE)
 			continue;
@@ -265,7 +283,7 @@ int cmd_hook_status(struct cli *cli, int argc, char **argv)
 		status = choose_program(&install);
 		if (status != HF_EXIT_DONE)
 			return status;
-		found += show(&install);
+		found += show(&install, &user);
 	}
 	return found ? HF_EXIT_DONE : HF_EXIT_NO;
 }

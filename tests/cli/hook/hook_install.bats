@@ -278,3 +278,19 @@ J
     cmp "$S" before
     [ "$(ls -A "$(dirname "$S")")" = settings.json ]
 }
+
+@test "hook status in the home directory shows the user's file once, and not as a project's that differs" {
+    hf -q hook install claude
+    cd "$HOME" || return 1
+    expect 0 hf hook status claude
+    [ "$(grep -c . <<<"$output")" = 2 ] || { echo "$output"; return 1; }
+    [[ "$output" == *"user     installed"* && "$output" != *project* && "$output" == *"local    absent"* ]]
+    [ "$(hf --json hook status claude | jq -rs 'map(.scope) | join(" ")')" = "user local" ]
+    # A link to the home directory is the same place.
+    ln -s "$HOME" "$BATS_TEST_TMPDIR/link"
+    cd "$BATS_TEST_TMPDIR/link" || return 1
+    expect 0 hf hook status claude
+    [[ "$output" != *project* ]]
+    # A scope that is named is always shown.
+    expect 0 hf hook status claude --project
+}
