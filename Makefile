@@ -71,8 +71,9 @@ fuzz:
 	@tests/fuzz/run build/fuzz $(SECONDS_EACH)
 
 install: build
-	@meson configure $(BUILD) --prefix $(abspath $(PREFIX))
-	meson install -C $(BUILD) --strip
+	@meson configure $(BUILD) --prefix $(abspath $(PREFIX)) >/dev/null
+	@meson install -C $(BUILD) --strip --quiet >$(BUILD)/install.log 2>&1 || { cat $(BUILD)/install.log; exit 1; }
+	@echo "installed: $(DESTDIR)$(abspath $(PREFIX))/bin/holdfast"
 
 uninstall:
 	@[ -f $(BUILD)/meson-logs/install-log.txt ] || { echo "$(BUILD) has no record of an installation; run 'make install' with the same PREFIX first" >&2; exit 1; }

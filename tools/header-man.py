@@ -4,7 +4,8 @@
     header-man.py HEADER OUT_DIR [--section TITLE FILE]
 
 writes OUT_DIR/holdfast_STEM.3 and one link page for each function. --section adds a section from an mdoc file.
-With --list it only prints the functions that the header declares and whether a comment explains each.
+With --list it only prints the functions that the header declares and whether a comment explains each,
+with --pages the names of the files that it would write.
 """
 import os
 import re
@@ -77,7 +78,8 @@ def prose(text):
 def main():
     arguments = sys.argv[1:]
     listing = "--list" in arguments
-    arguments = [a for a in arguments if a != "--list"]
+    listing_pages = "--pages" in arguments
+    arguments = [a for a in arguments if a not in ("--list", "--pages")]
     header = arguments[0]
     text = open(header, encoding="utf-8").read()
     stem = os.path.basename(header)[:-2]
@@ -88,13 +90,16 @@ def main():
         for name in functions(text):
             print(name, "explained" if name in explained else "BARE")
         return
+    page = "holdfast_" + stem
+    names = [name for name, _ in declared]
+    if listing_pages:
+        print("\n".join(f"{name}.3" for name in [page, *names]))
+        return
     out_dir = arguments[1]
     head = pairs[0][0]
     title, _, body = head.partition("\n")
     summary = title.split(" - ", 1)[1].rstrip(".")
-    page = "holdfast_" + stem
-    lines = [f".Dd {DATE}", f".Dt {page.upper()} 3", ".Os", ".Sh NAME"]
-    names = [name for name, _ in declared]
+    lines = [f".Dd {DATE}", f".Dt {page.upper()} 3", ".Os Holdfast", ".Sh NAME"]
     if names:
         lines += [f".Nm {name} ," for name in names[:-1]] + [f".Nm {names[-1]}"]
     else:
@@ -120,8 +125,6 @@ def main():
     for name in names:
         with open(os.path.join(out_dir, name + ".3"), "w", encoding="utf-8") as out:
             out.write(f".so man3/{page}.3\n")
-    if len(arguments) > 2 and arguments[-2] == "--stamp":
-        open(arguments[-1], "w").close()
 
 
 main()

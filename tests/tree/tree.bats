@@ -63,6 +63,8 @@ load helper
     for page in "$BUILD"/docs/man3/holdfast_*.3 docs/man/*.[17]; do
         run mandoc -T lint -W warning "$page"
         [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+        # Its foot names the project, not the system that it is read on.
+        grep -qx '.Os Holdfast' "$page" || { echo "$page: .Os"; return 1; }
     done
 }
 

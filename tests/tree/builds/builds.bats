@@ -90,8 +90,14 @@ copy_tree() {
 @test "make install strips, a static program is static, make uninstall takes everything back" {
     copy_tree "$BATS_TEST_TMPDIR/tree"
     cd "$BATS_TEST_TMPDIR/tree"
-    meson setup build/release --buildtype=release -Dwerror=true -Dtests=false -Dstatic=true --prefix "$BATS_TEST_TMPDIR/prefix" >/dev/null
-    make install BUILD=build/release PREFIX="$BATS_TEST_TMPDIR/prefix" >"$BATS_TEST_TMPDIR/log" 2>&1 || { cat "$BATS_TEST_TMPDIR/log"; return 1; }
+    meson setup build/release --buildtype=release -Dwerror=true -Dtests=false -Dstatic=true --prefix "$BATS_TEST_TMPDIR/prefix" >"$BATS_TEST_TMPDIR/setup" 2>&1
+    run ! grep -A2 WARNING "$BATS_TEST_TMPDIR/setup"
+    make --no-print-directory install BUILD=build/release PREFIX="$BATS_TEST_TMPDIR/prefix" >"$BATS_TEST_TMPDIR/log" 2>&1 || { cat "$BATS_TEST_TMPDIR/log"; return 1; }
+    # It reports what was built and where it is, in two lines.
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/log")" = 2 ] || { cat "$BATS_TEST_TMPDIR/log"; return 1; }
+    [ "$(tail -n 1 "$BATS_TEST_TMPDIR/log")" = "installed: $BATS_TEST_TMPDIR/prefix/bin/holdfast" ]
+    [ "$(find "$BATS_TEST_TMPDIR/prefix" -path '*/man3/*' -type f | wc -l)" = "$(find build/release/docs/man3 -name '*.3' | wc -l)" ]
+    [ -f "$BATS_TEST_TMPDIR/prefix/share/man/man3/hf_lock_acquire.3" ]
     [ "$("$BATS_TEST_TMPDIR/prefix/bin/holdfast" lock run x -- echo yes)" = yes ]
     # In the background: the installed program starts the installed supervisor.
     "$BATS_TEST_TMPDIR/prefix/bin/holdfast" run x --detach -- sleep 60
