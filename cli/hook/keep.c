@@ -6,6 +6,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/parse.h"
 #include "hf/view/json.h"
+#include "holdfast/name.h"
 #include "hook/hook.h"
 
 /* The id that a caller has by itself; NULL: none. */
@@ -14,6 +15,15 @@ static const char *own_id(void)
 	const char *session = getenv("HOLDFAST_SESSION");
 
 	return session && session[0] ? session : hf_hook_session_id(NULL);
+}
+
+/* Whether this is the caller's own id, or the sanitized form in which an adapter writes it down. */
+static int is_own(const char *given, const char *own)
+{
+	char sanitized[HF_NAME_MAX + 1];
+	size_t len = hf_name_sanitize(own, strlen(own), sanitized, sizeof(sanitized));
+
+	return strcmp(given, own) == 0 || (len < sizeof(sanitized) && strcmp(given, sanitized) == 0);
 }
 
 /*
@@ -26,7 +36,7 @@ static int choose(struct cli *cli, const char *given, int force, const char **re
 
 	if (!given && !own)
 		return cli_usage(cli, "no session: give --session ID (neither HOLDFAST_SESSION nor a client's session id is set)");
-	if (given && own && strcmp(given, own) != 0 && !force) {
+	if (given && own && !is_own(given, own) && !force) {
 		struct hf_err err = { HF_E_NOT_OWNER, 0, "keep", "", "" };
 
 		(void)snprintf(err.subject, sizeof(err.subject), "work mode of '%.80s'", given);

@@ -15,6 +15,7 @@ from typing import Dict, Optional
 
 HOLDFAST = os.environ.get("HOLDFAST", "holdfast")
 SESSION_VARIABLES = ("AMPLIHACK_SESSION_ID", "CLAUDE_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
+NO_SESSION = "unknown"  # which is also what `holdfast name sanitize` makes of nothing
 
 
 def project_root() -> Path:
@@ -38,13 +39,18 @@ def number(variable: str, default: int) -> int:
         return default
 
 
-def holdfast(*words: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run([HOLDFAST, *words], input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30)
+def holdfast(*words: str, stdin: bytes = b"", env: Optional[Dict[str, str]] = None) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run([HOLDFAST, *words], input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30, env=env)
+
+
+def keep(*words: str) -> "subprocess.CompletedProcess[bytes]":
+    """Every session is named by --session. The ids of the environment are not sanitized, so they would seem to be another session's."""
+    return holdfast("-q", "keep", *words, env={name: text for name, text in os.environ.items() if name not in (*SESSION_VARIABLES, "HOLDFAST_SESSION")})
 
 
 def sanitize(session: Optional[str]) -> str:
     if not session:
-        return "unknown"
+        return NO_SESSION
     done = holdfast("name", "sanitize", "--", session.replace("\0", "_"))
     if done.returncode:
         raise OSError(done.stderr.decode(errors="replace").strip())
@@ -69,11 +75,11 @@ def read_lock(path: Path = LOCK_FILE) -> Dict[str, str]:
 
 def create_lock(message: Optional[str] = None) -> int:
     LOCK_DIR.mkdir(parents=True, exist_ok=True)
-    session = sanitize(session_of_environment())
+    mine = session_of_environment()
     # First the mode: without a file it blocks nothing, if we are killed in between.
     text = message if message and 0 < len(message.encode()) <= 1000 else "Work is left to do."
-    done = holdfast("keep", "on", "--session", session, "--goal", text, "--ttl", f"{number('AMPLIHACK_LOCK_TTL_SECONDS', 86400)}s",
-                    "--max", str(number("AMPLIHACK_MAX_LOCK_ITERATIONS", 50)))
+    done = keep("on", "--session", sanitize(mine), "--goal", text, "--ttl", f"{number('AMPLIHACK_LOCK_TTL_SECONDS', 86400)}s",
+                "--max", str(number("AMPLIHACK_MAX_LOCK_ITERATIONS", 50)))
     if done.returncode:
         raise OSError(done.stderr.decode(errors="replace").strip())
     try:
@@ -82,7 +88,9 @@ def create_lock(message: Optional[str] = None) -> int:
         print("⚠ WARNING: Lock was already active")
     else:
         with open(fd, "w") as file:
-            file.write(f"locked_at: {datetime.now(timezone.utc).isoformat()}\nsession_id: {session}\n")
+            file.write(f"locked_at: {datetime.now(timezone.utc).isoformat()}\n")
+            if mine:  # without a session the lock is for every one, until its time is over
+                file.write(f"session_id: {sanitize(mine)}\n")
         print("✓ Lock enabled - Claude will continue working until unlocked")
         print("  Use /amplihack:unlock to disable")
     if message:
@@ -94,7 +102,8 @@ def create_lock(message: Optional[str] = None) -> int:
 def clear_lock(session: str) -> None:
     for path in (LOCK_FILE, MESSAGE_FILE):
         path.unlink(missing_ok=True)
-    holdfast("-q", "keep", "off", "--force", "--session", session)
+    for name in {session, NO_SESSION}:
+        keep("off", "--session", name)
 
 
 def remove_lock(force: bool = False) -> int:
@@ -107,7 +116,7 @@ def remove_lock(force: bool = False) -> int:
     mine = session_of_environment()
     if owner and mine and sanitize(mine) != owner and not force:
         raise PermissionError(f"it belongs to session {owner} (--force removes it all the same)")
-    clear_lock(owner or "unknown")
+    clear_lock(owner or NO_SESSION)
     print("✓ Lock disabled - Claude will stop normally")
     return 0
 

@@ -54,8 +54,8 @@ class StopHook:
             lock_tool.clear_lock(owner)
             return APPROVE
         status = self._status(owner)
-        if status is None:  # a lock file that another tool wrote
-            lock_tool.holdfast("-q", "keep", "on", "--session", owner, "--max", str(lock_tool.number("AMPLIHACK_MAX_LOCK_ITERATIONS", 50)))
+        if status is None:  # the lock file names no session, or another tool wrote it
+            lock_tool.keep("on", "--session", owner, "--max", str(lock_tool.number("AMPLIHACK_MAX_LOCK_ITERATIONS", 50)))
         answer = lock_tool.holdfast("-q", "hook", "stop", "--session", owner, stdin=self._raw)
         if answer.stdout.strip():
             return {"decision": "block", "reason": self.read_continuation_prompt()}

@@ -61,6 +61,33 @@ LOCK=.claude/runtime/locks/.lock_active
     [ ! -e $LOCK ]
 }
 
+@test "amplihack: a lock without a session id blocks every session until its time is over" {
+    expect 0 TOOL lock
+    [ "$(cut -d : -f 1 $LOCK)" = locked_at ]
+    blocks '{"session_id":"sess-9","hook_event_name":"Stop"}'
+    blocks '{"session_id":"sess-10","hook_event_name":"Stop"}'
+    blocks '{"hook_event_name":"Stop"}'
+    sed -i 's/^locked_at: .*/locked_at: 2020-01-01T00:00:00/' $LOCK
+    approves '{"session_id":"sess-9","n":2}'
+    [ ! -e $LOCK ]
+    expect 1 hf keep status --session unknown
+}
+
+@test "amplihack: any id can lock, and its own session is blocked" {
+    local id n=0
+    for id in . 'a\b' 'ünï' '$(touch pwned)' 'a: b' ../../x -rf --force "$(printf '%0300d' 1)"; do
+        export AMPLIHACK_SESSION_ID=$id
+        expect 0 TOOL lock
+        says "✓ Lock enabled"
+        blocks "$(jq -nc --arg id "$id" --argjson n $((n += 1)) '{session_id: $id, n: $n}')"
+        approves '{"session_id":"other"}'
+        HOLDFAST_SESSION=fix-160 expect 0 TOOL unlock
+        HOLDFAST_SESSION=fix-160 expect 0 TOOL lock
+        expect 0 TOOL unlock
+    done
+    [ ! -e pwned ]
+}
+
 @test "amplihack: a lock file of another tool works, and garbage approves" {
     mkdir -p .claude/runtime/locks
     touch $LOCK

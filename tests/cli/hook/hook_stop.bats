@@ -216,6 +216,21 @@ R="$BATS_TEST_DIRNAME/recorded"
     says "--session"
 }
 
+@test "an agent may name its own session in the sanitized form, and no other session" {
+    unset_ids
+    local own
+    for own in 'a: b' 'a\b' 'ünï' '$(touch pwned)'; do
+        export CLAUDE_CODE_SESSION_ID=$own
+        clean=$(hf name sanitize -- "$own")
+        expect 0 hf keep on --session "$clean" --goal x --ttl 1m
+        expect 0 hf keep off --session "$clean"
+        expect 3 hf keep on --session "${clean}x"
+    done
+    # Two ids may share a sanitized form: the other one's id as it is stays the other one's.
+    CLAUDE_CODE_SESSION_ID='a:b' expect 3 hf keep on --session 'a/b'
+    [ ! -e pwned ]
+}
+
 @test "the goal, the input and the environment are not in the journal" {
     unset_ids
     export SECRET_KEY=hunter2
