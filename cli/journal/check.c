@@ -146,7 +146,7 @@ static const char *const problem_words[] = {
 	[HF_PROBLEM_DAMAGED] = "damaged", [HF_PROBLEM_TORN] = "torn",
 	[HF_PROBLEM_GAP] = "gap",	  [HF_PROBLEM_REPEAT] = "repeat",
 	[HF_PROBLEM_EVENT] = "event",	  [HF_PROBLEM_TAIL] = "tail",
-	[HF_PROBLEM_FILE] = "file",
+	[HF_PROBLEM_FILE] = "file",	  [HF_PROBLEM_COUNTERS] = "counters",
 };
 
 struct report {

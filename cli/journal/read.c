@@ -138,7 +138,7 @@ int cmd_journal_follow(struct cli *cli, int argc, char **argv)
 	struct hf_journal_reader *reader = NULL;
 	struct hf_err err = HF_ERR_INIT;
 	struct hf_record record;
-	uint64_t shown = 0;
+	uint64_t shown = 0, restarts = 0;
 	int r, fresh = 0, status = open_reader(cli, argc, argv, &filter, "end after N", &reader);
 
 	if (!reader)
@@ -164,6 +164,10 @@ int cmd_journal_follow(struct cli *cli, int argc, char **argv)
 		r = hf_journal_wait(reader, -1, &err);
 		if (r < 0 && r != -EINTR)
 			break;
+		if (hf_journal_reader_restarts(reader) > restarts)
+			cli_say(cli, "the journal was cut short, or put away and made anew: going on with what it has now; "
+				     "see 'holdfast journal verify'");
+		restarts = hf_journal_reader_restarts(reader);
 	}
 	if (r < 0)
 		status = cli_fail(cli, &err);

@@ -153,6 +153,12 @@ HF_API int hf_journal_next(struct hf_journal_reader *reader, struct hf_record *r
 HF_API uint64_t hf_journal_reader_damaged(const struct hf_journal_reader *reader);
 
 /*
+ * How often hf_journal_wait found that the journal had been cut short, or put away and made anew.
+ * Reading begins again with what stands there then, at its oldest record.
+ */
+HF_API uint64_t hf_journal_reader_restarts(const struct hf_journal_reader *reader);
+
+/*
  * Sleeps until the journal may have grown (1) or `timeout_ns` has passed (0);
  * negative waits for ever. Returns -EINTR when a signal came: unlike a wait for a lock it has no
  * place to lose, so a caller that wants to go on just calls it again. No polling.
@@ -183,6 +189,7 @@ enum hf_problem {
 	HF_PROBLEM_EVENT = 5,   /* valid, but not an event of the table */
 	HF_PROBLEM_TAIL = 6,    /* records that were acknowledged are missing at the end */
 	HF_PROBLEM_FILE = 7,    /* a segment that cannot be read or trusted */
+	HF_PROBLEM_COUNTERS = 8, /* the counters are missing, or say less than the records */
 };
 
 struct hf_problem_info {

@@ -135,6 +135,54 @@ note() { hf journal emit note "text=$1" "${@:2}"; }
     [ "$(cat victim)" = precious ]
 }
 
+@test "follow goes on, and says so, when the journal is cut short, moved away or made anew" {
+    note before
+    "$HOLDFAST" journal follow --json >followed 2>said 3>&- &
+    spawned+=($!)
+    wait_until 10 watching $!
+    log=$HOLDFAST_DIR/journal/events.jsonl
+    shown() { [ "$(jq -rs 'map(.text) | join(" ")' followed)" = "$1" ]; }
+    told() { [ "$(grep -c "cut short, or put away" said)" -eq "$1" ]; }
+
+    note one
+    wait_until 10 shown "one"
+    truncate -s 0 "$log"
+    wait_until 10 told 1
+    note two
+    wait_until 10 shown "one two"
+    mv "$log" moved
+    note three
+    wait_until 10 shown "one two three"
+    told 2
+    rm -r "$HOLDFAST_DIR/journal"
+    note four
+    wait_until 10 shown "one two three four"
+    told 3
+    note five
+    wait_until 10 shown "one two three four five"
+    # Longer than it was before anybody could look: no part of a record is taken for damage.
+    kill -STOP "${spawned[0]}"
+    truncate -s 0 "$log"
+    note "$(printf 'x%.0s' {1..600})"
+    note six
+    kill -CONT "${spawned[0]}"
+    wait_until 10 grep -q '"text":"six"' followed
+    told 4
+    kill "${spawned[0]}"
+    run ! grep -q damaged said
+}
+
+@test "verify notices that the counters are missing or say less: they would tell of a record cut off" {
+    for i in 1 2 3; do note "$i"; done
+    sed -i '$d' "$HOLDFAST_DIR/journal/events.jsonl"
+    printf 'seq %020d\n' 0 | dd of="$HOLDFAST_DIR/journal/counters" conv=notrunc status=none
+    expect 1 hf journal verify
+    says "journal/counters: counters: it says that 0 was the last record, but 2 is there"
+    rm "$HOLDFAST_DIR/journal/counters"
+    expect 1 hf journal verify
+    says "journal/counters: counters: missing"
+}
+
 @test "follow shows what comes, without polling, through a rotation" {
     note before
     "$HOLDFAST" journal follow --limit 30 --json >followed 3>&- &

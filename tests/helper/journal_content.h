@@ -86,7 +86,7 @@ static inline struct content read_all(const char *text)
 }
 
 struct found {
-	int kinds[8];
+	int kinds[HF_PROBLEM_COUNTERS + 1];
 	char text[512];
 };
 

@@ -212,6 +212,7 @@ HF_PROBLEM_REPEAT = 4
 HF_PROBLEM_EVENT = 5
 HF_PROBLEM_TAIL = 6
 HF_PROBLEM_FILE = 7
+HF_PROBLEM_COUNTERS = 8
 
 # enum hf_liveness
 HF_ALIVE = 1
@@ -1554,6 +1555,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "hf_journal_read": (c_int, (c_void_p, c_void_p, c_void_p,)),
     "hf_journal_reader_damaged": (c_uint64, (c_void_p,)),
     "hf_journal_reader_free": (None, (c_void_p,)),
+    "hf_journal_reader_restarts": (c_uint64, (c_void_p,)),
     "hf_journal_totals": (c_int, (c_void_p, c_void_p, c_void_p,)),
     "hf_journal_verify": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p,)),
     "hf_journal_wait": (c_int, (c_void_p, c_int64, c_void_p,)),

@@ -18,9 +18,9 @@
 struct hf_journal_reader {
 	struct hf_scan scan;
 	json_t *root; /* of the record given last */
-	uint64_t damaged;
+	uint64_t damaged, restarts;
 	int inotify;  /* -1: not waited yet */
-	int watching; /* 1: the journal's directory; 0: still its parent */
+	int watching; /* 1: the journal's directory and its parent; 0: only the parent so far */
 };
 
 void hf_journal_reader_free(struct hf_journal_reader *reader)
@@ -57,6 +57,11 @@ uint64_t hf_journal_reader_damaged(const struct hf_journal_reader *reader)
 	return reader->damaged;
 }
 
+uint64_t hf_journal_reader_restarts(const struct hf_journal_reader *reader)
+{
+	return reader->restarts;
+}
+
 int hf_journal_next(struct hf_journal_reader *reader, struct hf_record *ret_record,
 		    struct hf_err *err)
 {
@@ -77,21 +82,29 @@ int hf_journal_next(struct hf_journal_reader *reader, struct hf_record *ret_reco
 	}
 }
 
-/* Watches the journal's directory, or until it exists the state directory. */
-static int add_watch(struct hf_journal_reader *reader, struct hf_err *err)
+static int add_watch(struct hf_journal_reader *reader, int dirfd, uint32_t mask, struct hf_err *err)
 {
-	int on_journal = reader->scan.dirfd >= 0;
-	int dirfd = on_journal ? reader->scan.dirfd : hf_state_dirfd(reader->scan.state);
 	char path[64];
 
 	/* By descriptor, so that it is the directory we read and no other. */
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", dirfd);
-	if (hf_sys.inotify_add_watch(reader->inotify, path,
-				     IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_ATTRIB) <
-	    0)
+	if (hf_sys.inotify_add_watch(reader->inotify, path, mask) < 0)
 		return FAIL_SYS(err, "inotify_add_watch", "journal");
-	reader->watching = on_journal;
 	return 0;
+}
+
+/* Watches the journal's directory, if it exists, and its parent: there a new one begins. */
+static int add_watches(struct hf_journal_reader *reader, struct hf_err *err)
+{
+	const uint32_t names = IN_CREATE | IN_MOVED_TO;
+	int on_journal = reader->scan.dirfd >= 0;
+	int r = add_watch(reader, hf_state_dirfd(reader->scan.state), names, err);
+
+	if (r == 0 && on_journal)
+		r = add_watch(reader, reader->scan.dirfd, names | IN_MODIFY | IN_DELETE | IN_ATTRIB, err);
+	if (r == 0)
+		reader->watching = on_journal;
+	return r;
 }
 
 /* Returns 0 when it was watching already, 1 when it has just begun, -errno. */
@@ -108,11 +121,11 @@ static int start_watching(struct hf_journal_reader *reader, struct hf_err *err)
 			return FAIL_SYS(err, "inotify_init1", "journal");
 		reader->inotify = fd;
 	}
-	r = add_watch(reader, err);
+	r = add_watches(reader, err);
 	return r < 0 ? r : 1;
 }
 
-int hf_journal_wait(struct hf_journal_reader *reader, int64_t timeout_ns, struct hf_err *err)
+static int sleep_for_more(struct hf_journal_reader *reader, int64_t timeout_ns, struct hf_err *err)
 {
 	char events[4096] __attribute__((aligned(8)));
 	struct hf_mono deadline = hf_mono_limit(timeout_ns);
@@ -133,6 +146,20 @@ int hf_journal_wait(struct hf_journal_reader *reader, int64_t timeout_ns, struct
 	while (hf_sys.read(reader->inotify, events, sizeof(events)) > 0)
 		continue;
 	return 1;
+}
+
+int hf_journal_wait(struct hf_journal_reader *reader, int64_t timeout_ns, struct hf_err *err)
+{
+	int r = sleep_for_more(reader, timeout_ns, err);
+	int again = r > 0 ? hf_scan_again(&reader->scan, err) : 0;
+
+	if (again < 0)
+		return again;
+	if (again > 0) {
+		reader->restarts++;
+		reader->watching = 0; /* of the new one */
+	}
+	return r;
 }
 
 int hf_journal_totals(const struct hf_state *state, struct hf_journal_totals *ret_totals,

@@ -59,6 +59,13 @@ static int next_sealed(const struct hf_scan *scan, uint64_t *ret_first)
 	return 0;
 }
 
+static void begin_file(struct hf_scan *scan)
+{
+	scan->offset = scan->line = scan->hole = 0;
+	scan->used = scan->tail_len = 0;
+	hf_buf_reset(&scan->buf);
+}
+
 static int open_segment(struct hf_scan *scan, const char *name, struct hf_err *err)
 {
 	struct stat st;
@@ -72,9 +79,7 @@ static int open_segment(struct hf_scan *scan, const char *name, struct hf_err *e
 		hf_auto_close(&scan->fd);
 		return -EALREADY;
 	}
-	scan->offset = scan->line = scan->hole = 0;
-	scan->used = 0;
-	hf_buf_reset(&scan->buf);
+	begin_file(scan);
 	return 0;
 }
 
@@ -170,6 +175,8 @@ static void give(struct hf_scan *scan, size_t len, size_t taken, struct hf_scan_
 	ret->line = ++scan->line;
 	scan->used += taken;
 	scan->offset += taken;
+	scan->tail_len = taken < sizeof(scan->tail) ? taken : sizeof(scan->tail);
+	memcpy(scan->tail, scan->buf.s + scan->used - scan->tail_len, scan->tail_len);
 }
 
 /* At a hole: first what stands before it, a line without end, and then the hole itself. */
@@ -283,4 +290,74 @@ int hf_scan_next(struct hf_scan *scan, struct hf_scan_line *ret, struct hf_err *
 		if (r == HF_SCAN_TORN)
 			return r;
 	}
+}
+
+/* 1 when another directory has the journal's name than the one that is read; the journal of 0 is gone, or the same. */
+static int take_new_dir(struct hf_scan *scan, struct hf_err *err)
+{
+	struct stat now, before;
+	AUTO_FD dirfd = -1;
+	int r = hf_state_subdir(scan->state, "journal", 0, &dirfd, err);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	if (hf_sys.fstat(dirfd, &now) < 0 || hf_sys.fstat(scan->dirfd, &before) < 0)
+		return FAIL_SYS(err, "fstat", "journal");
+	if (now.st_ino == before.st_ino && now.st_dev == before.st_dev)
+		return 0;
+	hf_auto_close(&scan->dirfd);
+	scan->dirfd = fd_take(&dirfd);
+	scan->passed = 0;
+	return 1;
+}
+
+/* 1 when the file that is read ends before what was read of it, or something else stands there. */
+static int is_cut(const struct hf_scan *scan)
+{
+	char tail[sizeof(scan->tail)];
+	ssize_t n;
+
+	if (scan->offset == 0)
+		return 0;
+	n = hf_pread_all(scan->fd, tail, scan->tail_len, (off_t)(scan->offset - scan->tail_len));
+	if (n < 0)
+		return (int)n;
+	return (size_t)n < scan->tail_len || memcmp(tail, scan->tail, scan->tail_len) != 0;
+}
+
+/* 1 when the active segment was moved away: a rotation seals it before it does that. */
+static int is_moved(const struct hf_scan *scan)
+{
+	struct stat here, there;
+
+	if (hf_sys.fstatat(scan->dirfd, HF_SEGMENT_ACTIVE, &there, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (hf_sys.fstat(scan->fd, &here) < 0)
+		return -errno;
+	return here.st_nlink > 0 && !hf_segment_sealed(&here) &&
+	       (here.st_ino != there.st_ino || here.st_dev != there.st_dev);
+}
+
+int hf_scan_again(struct hf_scan *scan, struct hf_err *err)
+{
+	int r;
+
+	if (scan->dirfd < 0)
+		return 0;
+	r = take_new_dir(scan, err);
+	if (r < 0)
+		return r;
+	if (r > 0 || scan->fd < 0) {
+		hf_auto_close(&scan->fd);
+		return r;
+	}
+	r = is_cut(scan);
+	if (r > 0)
+		begin_file(scan);
+	if (r == 0) {
+		r = is_moved(scan);
+		if (r > 0)
+			hf_auto_close(&scan->fd);
+	}
+	return r < 0 ? hf_fail_sys(err, -r, "fstat", scan->file) : r;
 }

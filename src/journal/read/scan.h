@@ -28,6 +28,8 @@ struct hf_scan {
 	struct hf_buf buf; /* bytes read and not yet given */
 	size_t used;       /* of them, given */
 	uint64_t hole;     /* behind them are that many bytes of a hole */
+	char tail[24];     /* the last bytes given, as far as there are so many: */
+	size_t tail_len;   /* who cuts the file short and writes anew changes them */
 	int left_fd;       /* the segment left last: open, so that its inode is not reused */
 	dev_t left_dev;
 	ino_t left_ino;
@@ -54,6 +56,12 @@ void hf_scan_done(struct hf_scan *scan);
 
 /* Returns an enum hf_scan_result or -errno. `scan->file` names the segment. */
 int hf_scan_next(struct hf_scan *scan, struct hf_scan_line *ret, struct hf_err *err);
+
+/*
+ * Was the active segment cut short, or the journal put away and made anew? Then reading begins again
+ * with what stands there now: returns 1; 0 when nothing happened; -errno.
+ */
+int hf_scan_again(struct hf_scan *scan, struct hf_err *err);
 
 /* Bytes of an unfinished line at the end of the active segment, after HF_SCAN_END. */
 size_t hf_scan_pending(const struct hf_scan *scan);

@@ -4,7 +4,9 @@
  * The highest acknowledged number is read before the lines: a record is written
  * before that number is, so whatever writers do meanwhile, the lines must reach
  * it. Segments removed by the size limit are told by journal_pruned records;
- * a beginning that no such record explains is a gap.
+ * a beginning that no such record explains is a gap. The counters are read again
+ * behind the lines: nobody but a hand makes them say less than what was written
+ * before the last record.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -16,6 +18,7 @@
 #include "hf/base/fail.h"
 #include "hf/journal/line.h"
 #include "hf/journal/read/scan.h"
+#include "hf/journal/write/counters.h"
 
 struct verify {
 	struct hf_scan scan;
@@ -23,6 +26,8 @@ struct verify {
 	void *arg;
 	struct hf_verify_result result;
 	uint64_t pruned_through; /* the highest number that a journal_pruned record names */
+	uint64_t counted;        /* the counters say at least this: only what was written last may be uncounted */
+	int own;                 /* the last record was one of the journal's own */
 	struct hf_scan_line start; /* where the first record stands */
 	char start_file[HF_SEGMENT_NAME_MAX];
 	struct hf_buf gaps; /* of struct gap: told at the end, when the pruning is known */
@@ -117,6 +122,12 @@ static int is_torn(const struct hf_scan_line *line)
 	       (ended || len < 2 || memcmp(line->text + len - 2, "\"}", 2) != 0);
 }
 
+/* One that a writer puts before the record it was asked for. */
+static int is_own(enum hf_event event)
+{
+	return event == HF_EV_JOURNAL_ROTATED || event == HF_EV_JOURNAL_PRUNED || event == HF_EV_JOURNAL_LOST;
+}
+
 static void check_line(struct verify *v, const struct hf_scan_line *line)
 {
 	struct hf_record record;
@@ -133,7 +144,11 @@ static void check_line(struct verify *v, const struct hf_scan_line *line)
 		return;
 	}
 	v->result.records++;
+	/* The journal writes its own records and the one behind them at once, and counts them once. */
+	if (!v->own)
+		v->counted = v->result.last;
 	check_order(v, line, record.seq);
+	v->own = record.info && is_own(record.info->event);
 	if (!record.info)
 		tell(v, HF_PROBLEM_EVENT, v->scan.file, line, record.seq, "unknown event '%.40s'",
 		     record.event);
@@ -142,6 +157,28 @@ static void check_line(struct verify *v, const struct hf_scan_line *line)
 		 (uint64_t)through > v->pruned_through)
 		v->pruned_through = (uint64_t)through;
 	json_decref(root);
+}
+
+/* A missing or lowered number hides that records are missing at the end. */
+static int check_counters(struct verify *v, struct hf_err *err)
+{
+	struct hf_counters counters = { 0 };
+	AUTO_FD fd = -1;
+	int r;
+
+	if (v->result.records == 0)
+		return 0;
+	r = hf_counters_open(v->scan.dirfd, 0, &fd, err);
+	if (r == 0)
+		r = hf_counters_read(fd, &counters);
+	if (r == -ENOENT)
+		tell(v, HF_PROBLEM_COUNTERS, "counters", NULL, 0,
+		     "missing, so nothing says whether records are missing at the end");
+	else if (r == 0 && counters.seq < v->counted)
+		tell(v, HF_PROBLEM_COUNTERS, "counters", NULL, counters.seq,
+		     "it says that %llu was the last record, but %llu is there: it was changed, or a power cut took its last change",
+		     (unsigned long long)counters.seq, (unsigned long long)v->result.last);
+	return r == -ENOENT ? 0 : r;
 }
 
 static void auto_scan_done(struct verify *v)
@@ -201,6 +238,9 @@ int hf_journal_verify(const struct hf_state *state,
 		     "%llu record(s) missing at the end: %llu was acknowledged",
 		     (unsigned long long)(totals.seq - v.result.last),
 		     (unsigned long long)totals.seq);
+	r = check_counters(&v, err);
+	if (r < 0)
+		return r;
 	v.result.lost = totals.lost;
 	*ret_result = v.result;
 	return 0;

@@ -137,6 +137,9 @@ static int learn_tail(struct hf_journal *journal, uint64_t size)
 	if (journal->counters_fd >= 0 && hf_counters_read(journal->counters_fd, &counters) == 0 &&
 	    counters.seq > tail.seq)
 		tail.seq = counters.seq;
+	/* A writer died between its record and this number: only the newest record is ever uncounted. */
+	else if (journal->counters_fd >= 0 && counters.seq < tail.seq)
+		(void)hf_counters_set_seq(journal->counters_fd, tail.seq);
 	journal->end = size;
 	journal->seq = tail.seq;
 	journal->torn = tail.torn;

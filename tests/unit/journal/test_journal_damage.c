@@ -366,6 +366,67 @@ static void line_deleted_at_the_end_is_missed_and_not_given_again(void **state)
 	assert_int_equal(found.kinds[HF_PROBLEM_GAP], 1);
 }
 
+/* What `seq` of the counters is after a hand wrote there. */
+static void set_counted(uint64_t seq)
+{
+	char text[64];
+	int n = snprintf(text, sizeof(text), "seq %020llu\nlost %020d\n", (unsigned long long)seq, 0);
+
+	write_file(COUNTERS, text, (size_t)n);
+}
+
+static void missing_or_lowered_counters_beside_records_are_found(void **state)
+{
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+	struct hf_verify_result result;
+	struct found found;
+
+	(void)state;
+	append_notes(5);
+	read_file(EVENTS, &text);
+	write_file(EVENTS, text.s, (size_t)(line_at(&text, 4) - text.s));
+	set_counted(2);
+	result = verify(&found);
+	assert_true(result.records == 4 && result.problems == 1);
+	assert_int_equal(found.kinds[HF_PROBLEM_COUNTERS], 1);
+	assert_int_equal(unlink(hf_test_path(COUNTERS)), 0);
+	result = verify(&found);
+	assert_true(result.records == 4 && result.problems == 1);
+	assert_int_equal(found.kinds[HF_PROBLEM_COUNTERS], 1);
+	/* A single record is enough. */
+	write_file(EVENTS, text.s, (size_t)(line_at(&text, 1) - text.s));
+	result = verify(&found);
+	assert_true(result.records == 1 && result.problems == 1);
+	append_notes(1);
+	assert_clean();
+}
+
+static void writers_that_died_before_they_counted_are_no_problem(void **state)
+{
+	AUTO(hf_buf_done) struct hf_buf line = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf body = HF_BUF_INIT;
+	struct hf_field rotated[] = { HF_FIELD_TEXT("segment", "events.00000000000000000001.jsonl"), HF_FIELD_INT("last", 3) };
+
+	(void)state;
+	append_notes(1);
+	make_line(&line, 2, "not counted");
+	add_bytes(EVENTS, line.s, line.len);
+	assert_clean();
+	/* The next one counts it before it writes its own. */
+	append_notes(1);
+	set_counted(2);
+	assert_clean();
+	/* The records that the journal itself puts before one are written with it. */
+	ASSERT_OK(hf_line_body(&body, HF_EV_JOURNAL_ROTATED, NULL, rotated, 2, ERR));
+	hf_buf_reset(&line);
+	hf_line_finish(&line, 4, hf_wall_now(), 1, &body);
+	add_bytes(EVENTS, line.s, line.len);
+	make_line(&line, 5, "with it");
+	add_bytes(EVENTS, line.s, line.len);
+	set_counted(3);
+	assert_clean();
+}
+
 static void repeated_line_is_found(void **state)
 {
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
@@ -421,6 +482,8 @@ int main(void)
 		HF_TEST(flipped_byte_is_found_and_its_record_missed),
 		HF_TEST(line_deleted_in_the_middle_is_a_gap),
 		HF_TEST(line_deleted_at_the_end_is_missed_and_not_given_again),
+		HF_TEST(missing_or_lowered_counters_beside_records_are_found),
+		HF_TEST(writers_that_died_before_they_counted_are_no_problem),
 		HF_TEST(repeated_line_is_found),
 		HF_TEST(unknown_event_is_found_and_readable),
 	};

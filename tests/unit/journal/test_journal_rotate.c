@@ -252,6 +252,9 @@ static void rename_without_a_new_file_is_finished_by_the_next_append(void **stat
 	hf_journal_free(journal);
 	c = read_all();
 	assert_true(c.notes == 4 && c.steps == 0 && c.first == 1);
+	journal = open_journal(0, 0); /* makes new counters, right with the next record */
+	ASSERT_OK(numbered(journal, 0, 4));
+	hf_journal_free(journal);
 	assert_clean();
 }
 
