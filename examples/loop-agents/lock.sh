@@ -5,7 +5,13 @@
 #   release_lock SESSION                     always 0; changes nothing unless this shell has the lock
 #   is_locked SESSION                        0 or 1
 #   cleanup_stale_locks                      removes the lock files of sessions that have ended
-#   with_file_lock TARGET [SECONDS] CMD...   CMD may be a shell function; its status, or 1 after SECONDS (5)
+#   cleanup_orphaned_beads SESSION           gives the beads back that a session of that name had in progress (bd, jq)
+#   with_exclusive_file_lock TARGET [SECONDS] CMD...
+#                                            CMD may be a shell function and runs in a sub-shell; its status, or 1 after SECONDS
+#                                            (else $FILE_LOCK_TIMEOUT, else it waits for ever)
+#   with_file_lock TARGET [SECONDS] CMD...   the same
+#   acquire_flock SESSION [--force]          the same as acquire_lock
+#   detect_flock                             what the original would lock with: flock, shlock or noclobber
 #
 # The lock is Holdfast's, and its owner is this shell ($$). $LOCKS_DIR/SESSION.lock only shows it to programs that read that file. A
 # file without a lock of Holdfast's belongs to a session of the original lock.sh: it counts while that very process lives.
@@ -110,11 +116,13 @@ _lock_take() {
     return 1
 }
 
+acquire_flock() { acquire_lock "$1" "${2-}"; }
+
 acquire_lock() {
     local _lock_name _lock_file _lock_pid _lock_id
     _lock_ready "${1-}" || return 1
     [ "${2-}" != --force ] || _lock_force "$1" || return 1
-    with_file_lock "$LOCKS_DIR/.turn" 5 _lock_take "$@"
+    with_file_lock "$LOCKS_DIR/.turn" 60 _lock_take "$@"
 }
 
 release_lock() {
@@ -140,6 +148,7 @@ _lock_sweep() {
         if [ -n "$pid" ] && _lock_ready "$session" 2>/dev/null && ! is_locked "$session"; then
             echo "Removing stale lock: $session (PID $pid)" >&2
             rm -f "$file"
+            cleanup_orphaned_beads "$session" # before a new session of that name can claim any
         fi
     done
 }
@@ -147,24 +156,47 @@ _lock_sweep() {
 cleanup_stale_locks() {
     local _lock_name _lock_file
     _lock_ready sweep || return 1
-    with_file_lock "$LOCKS_DIR/.turn" 5 _lock_sweep # no session is locked meanwhile
+    with_file_lock "$LOCKS_DIR/.turn" 60 _lock_sweep # no session is locked meanwhile
 }
 
-with_file_lock() {
-    local target=$1 seconds=5 fd status=0
-    shift
+cleanup_orphaned_beads() {
+    local bead beads
+    [ -n "${1-}" ] && command -v bd >/dev/null || return 0
+    command -v jq >/dev/null || { _lock_fail "the beads of session '$1' stay in progress: jq is not installed"; return 0; }
+    beads=$(bd list --label="${BEADS_LABEL_PREFIX:-pipeline/}$1" --status=in_progress --json 2>/dev/null | jq -r '.[]?.id // empty' 2>/dev/null)
+    [ -n "$beads" ] || return 0
+    echo "Releasing orphaned beads for session '$1'" >&2
+    while read -r bead; do
+        bd update "$bead" --status=open </dev/null >/dev/null 2>&1 || _lock_fail "bead '$bead' stays in progress"
+    done <<<"$beads"
+    return 0
+}
+
+detect_flock() {
+    local tool
+    for tool in flock shlock; do
+        ! command -v $tool >/dev/null || { echo $tool; return 0; }
+    done
+    echo noclobber
+}
+
+with_exclusive_file_lock() { _lock_with_file with_exclusive_file_lock "$@"; }
+
+with_file_lock() { _lock_with_file with_file_lock "$@"; }
+
+# _lock_with_file CALLER TARGET [SECONDS] CMD...
+_lock_with_file() (
+    caller=$1 target=${2-} seconds=${FILE_LOCK_TIMEOUT-}
+    [ -n "$target" ] || { _lock_fail "$caller requires a target path"; exit 1; }
+    shift 2
     if [[ ${1-} =~ ^[0-9]+([.][0-9]+)?$ ]]; then
         seconds=$1
         shift
     fi
-    { exec {fd}<>"$target.lock"; } 2>/dev/null || { _lock_fail "$target.lock cannot be opened"; return 1; }
-    if "$HOLDFAST" -q lock fd "$fd" -w "$seconds"; then
-        # What the command starts does not inherit the descriptor, so nothing it leaves behind keeps the lock.
-        eval '"$@"' "$fd>&-" || status=$?
-    else
-        _lock_fail "$target: still locked after $seconds s"
-        status=1
-    fi
-    exec {fd}>&-
-    return $status
-}
+    [ $# -gt 0 ] || { _lock_fail "$caller requires a command"; exit 1; }
+    mkdir -p -- "$(dirname -- "$target")" || exit 1
+    { exec {fd}<>"$target.lock"; } 2>/dev/null || { _lock_fail "$target.lock cannot be opened"; exit 1; }
+    "$HOLDFAST" -q lock fd "$fd" ${seconds:+-w "$seconds"} || { _lock_fail "$target: still locked after $seconds s"; exit 1; }
+    # What the command starts does not inherit the descriptor, so nothing it leaves behind keeps the lock.
+    eval '"$@"' "$fd>&-"
+)

@@ -105,6 +105,65 @@ field() { jq -r ".$1" .claude/locks/s.lock; }
     says "still locked after 0.05 s"
 }
 
+@test "loop-agents: it has every function of the original and no other" {
+    # Those of scripts/lib/lock.sh without a leading underscore. Callers that do not find one go on without a lock.
+    expect 0 env -i PATH="$PATH" bash -c '. "$0"; declare -F | cut -d " " -f 3 | grep -v ^_ | LC_ALL=C sort | xargs' "$LOCK_SH"
+    [ "$output" = "acquire_flock acquire_lock cleanup_orphaned_beads cleanup_stale_locks detect_flock is_locked release_lock with_exclusive_file_lock with_file_lock" ]
+    mkdir bin
+    expect 0 engine 'PATH=bin; detect_flock'
+    [ "$output" = noclobber ]
+    expect 0 engine 'acquire_flock s && is_locked s'
+}
+
+@test "loop-agents: no update of a shared file is lost the way its callers lock it" {
+    echo '{"n":0}' >state.json
+    local worker
+    for worker in 1 2 3 4; do
+        # shellcheck disable=SC2016
+        spawn bash -c '. "$LOCK_SH"
+            add() { jq ".n += 1" state.json >"state.$$" && mv "state.$$" state.json; }
+            for i in 1 2 3 4 5 6 7 8 9 10; do
+                if type with_exclusive_file_lock &>/dev/null; then with_exclusive_file_lock state.json add; else add; fi
+            done'
+    done
+    for worker in "${spawned[@]}"; do wait "$worker"; done
+    [ "$(jq .n state.json)" = 40 ]
+}
+
+@test "loop-agents: with_exclusive_file_lock takes its time from the call, else from FILE_LOCK_TIMEOUT" {
+    expect 1 engine 'with_exclusive_file_lock ""'
+    says "requires a target path"
+    expect 1 engine 'with_exclusive_file_lock n'
+    says "requires a command"
+    expect 3 engine 'with_exclusive_file_lock new/dir/n exit 3; s=$?; [ -e new/dir/n.lock ] && exit $s'
+    exec 8<>n.lock
+    flock 8
+    expect 1 engine 'with_exclusive_file_lock n 0 echo never'
+    FILE_LOCK_TIMEOUT=0 expect 1 engine 'with_exclusive_file_lock n echo never'
+    says "still locked after 0 s"
+    spawn bash -c '. "$LOCK_SH"; echo >waits; with_exclusive_file_lock n touch got' 8>&-
+    wait_until $BOUND test -e waits
+    [ ! -e got ]
+    flock -u 8
+    wait "$spawned_pid"
+    [ -e got ]
+}
+
+@test "loop-agents: the beads of a dead session are open again, and no other ones" {
+    mkdir bin
+    printf '%s\n' '#!/bin/sh' 'echo "$*" >>bd.log' '[ "$1" != list ] || echo "[{\"id\":\"b-1\",\"dependencies\":[{\"id\":\"b-9\"}]},{\"id\":\"b-2\"}]"' >bin/bd
+    chmod +x bin/bd
+    hold s
+    PATH=$PWD/bin:$PATH expect 0 engine 'cleanup_stale_locks'
+    [ ! -e bd.log ]
+    end "$spawned_pid"
+    PATH=$PWD/bin:$PATH expect 0 engine 'cleanup_stale_locks'
+    says "Releasing orphaned beads for session 's'"
+    [ "$(cat bd.log)" = "list --label=pipeline/s --status=in_progress --json
+update b-1 --status=open
+update b-2 --status=open" ]
+}
+
 @test "loop-agents: it fails well" {
     expect 1 engine 'acquire_lock ../../etc/passwd'
     expect 1 engine 'HOLDFAST=/none/holdfast; acquire_lock s'
