@@ -38,8 +38,13 @@
  *
  * Success (L14) is exit 0 of the command in this attempt, and exit 0 of the verifier where one was given. A
  * command that was asked to end, reached a limit, or was interrupted did not succeed, whatever it exits
- * with. A loop with a condition succeeds when that became true, and gave up otherwise. A loop that is stopped or
- * killed before did not succeed, although its last attempt may have.
+ * with. A loop with a condition succeeds when that became true, and gave up otherwise. A loop whose supervisor or keeper is
+ * killed is abandoned, although its last attempt may have succeeded.
+ *
+ * Stopping a loop. A stop, an interrupt or a hangup during an attempt ends that attempt and the loop. Between two attempts the loop ends at
+ * once. A failure of its last attempt is its outcome then. After a success it depends on max_runs and until: without both,
+ * only a stop can end the loop, which has succeeded; with one of them, attempts or the condition were left, and the loop is stopped
+ * (exit status 143) or interrupted (130). A new outcome is notified.
  *
  * Ending. TERM (and CONT) goes to the command; the rest of the tree gets TERM when the command has gone, or
  * after a third of the grace; KILL comes at the end of the grace. The first cause stays: after a stop during the

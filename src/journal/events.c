@@ -48,7 +48,7 @@ static const struct hf_event_info rows[] = {
 	    REQUIRED("attempt", INT), REQUIRED("leader", INT), REQUIRED("command", TEXT), REQUIRED("tree", TEXT)),
 	ROW(SESSION_STOPPING, session_stopping, 1, "a session is being ended, and why",
 	    REQUIRED("attempt", INT), REQUIRED("cause", TEXT)),
-	ROW(SESSION_KILLED, session_killed, 1, "processes of a session were killed; their end was seen",
+	ROW(SESSION_KILLED, session_killed, 1, "processes of a session, its supervisor or its keeper were killed; their end was seen",
 	    REQUIRED("count", INT), REQUIRED("cause", TEXT)),
 	ROW(SESSION_ENDED, session_ended, 1, "an attempt came to its outcome",
 	    REQUIRED("token", INT), REQUIRED("attempt", INT), REQUIRED("outcome", TEXT),

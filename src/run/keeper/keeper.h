@@ -89,6 +89,7 @@ struct hf_keeper {
 	struct hf_mono wait_until; /* for the name, and then for a place in the group */
 	int queueing;           /* it waits for a place; nothing of this run is on record yet */
 	int told_waiting;       /* the caller was told that it waits */
+	int told_killed;        /* session_killed was written after the supervisor had gone */
 	int lost;               /* the lock is no longer ours: nothing may be written */
 	int landed;             /* what this attempt made is in its place: its success stands, whatever comes */
 	struct hf_renewal renewal;
@@ -96,7 +97,7 @@ struct hf_keeper {
 	int in_fleet;           /* it has it */
 	int fleet_asked, fleet_lost; /* its lease may end: the tree is being ended; it is lost, or over */
 	enum hf_phase fleet_phase; /* that the other machines were told */
-	struct hf_usage usage;  /* what was seen of this run */
+	struct hf_usage usage;  /* measured in this run */
 	struct hf_spawn_limits limits; /* of each process, where the cgroup has none */
 	int command_status;     /* of the command of the last attempt; -1: it did not run */
 
@@ -259,6 +260,9 @@ void hf_keeper_end(struct hf_keeper *keeper, enum hf_cause cause, int64_t grace_
 
 /* Carries out what the state machine says (ending.h). */
 void hf_keeper_act(struct hf_keeper *keeper, enum hf_act what);
+
+/* One event: SIGKILL ended `count` processes, or the supervisor was killed (L8). */
+void hf_keeper_tell_killed(struct hf_keeper *keeper, unsigned count, enum hf_cause cause);
 
 /* Sleeps between attempts. Returns 0, or 1 when the session is to end. */
 int hf_keeper_sleep(struct hf_keeper *keeper, int64_t ns);

@@ -123,15 +123,11 @@ static void begin_watch(struct hf_keeper *k, const struct hf_child *child)
 	k->tree.leader_exited = 0;
 }
 
-/* SIGKILL was needed, and the end of all was seen: one event (L8). */
-static void tell_killed(struct hf_keeper *k)
+void hf_keeper_tell_killed(struct hf_keeper *k, unsigned count, enum hf_cause cause)
 {
-	struct hf_field fields[] = { HF_FIELD_INT("count", k->tree.killed - k->killed_before),
-				     HF_FIELD_TEXT("cause", hf_cause_text(k->ending.cause)) };
+	struct hf_field fields[] = { HF_FIELD_INT("count", count), HF_FIELD_TEXT("cause", hf_cause_text(cause)) };
 
-	if (k->tree.killed == k->killed_before)
-		return;
-	k->record.kills = 1;
+	k->told_killed = k->over == HF_CAUSE_SUPERVISOR;
 	hf_session_event(k->sessions, HF_EV_SESSION_KILLED, k->name, fields, 2);
 }
 
@@ -254,7 +250,10 @@ struct hf_watched hf_keeper_watch(struct hf_keeper *k, const struct hf_child *ch
 	k->child = NULL;
 	drain(k, k->ending.cause != HF_CAUSE_NONE);
 	hf_locks_set_patience(k->sessions->locks, 0);
-	tell_killed(k);
+	if (k->tree.killed != k->killed_before) {
+		k->record.kills = 1;
+		hf_keeper_tell_killed(k, k->tree.killed - k->killed_before, k->ending.cause);
+	}
 	watched.code = k->tree.leader_code;
 	watched.status = k->tree.leader_status;
 	watched.cause = k->ending.cause;

@@ -1,5 +1,6 @@
 /* run/keeper/schedule.c - attempt after attempt: when the next one begins, when there is none, and what the loop came to. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -70,6 +71,25 @@ static enum next next_of(struct hf_keeper *k, const struct hf_result *last, uint
 	return k->o.until ? NEXT_GAVE_UP : NEXT_LAST;
 }
 
+/*
+ * The loop was ended early. Without its supervisor or its lock it is lost, whatever its last attempt did. A loop that was
+ * asked to end has the outcome of its last attempt, but a success counts only if no attempt and no condition was left (L14).
+ */
+static int judge_ended(const struct hf_keeper *k, const struct hf_result *last, uint32_t runs, struct hf_result *ret)
+{
+	int is_endless = !k->o.until && k->o.max_runs == 0, is_complete = !k->o.until && k->o.max_runs > 0 && runs >= k->o.max_runs;
+	char when[64] = " before the --until condition became true";
+
+	if (!(k->o.flags & HF_RUN_LOOP) || k->over == HF_CAUSE_NONE || is_complete)
+		return 0;
+	if (k->over < HF_CAUSE_LOST && (is_endless || last->outcome != HF_OUTCOME_SUCCEEDED))
+		return 0;
+	if (!k->o.until)
+		(void)snprintf(when, sizeof(when), " after %u of %u attempts", runs, k->o.max_runs);
+	*ret = hf_judge_cause(k->over, k->interrupted, when);
+	return 1;
+}
+
 /* What the session came to, when that is not what its last attempt did. Returns 1 then. */
 static int judge_loop(const struct hf_keeper *k, const struct hf_result *last, enum next next, uint32_t runs,
 		      struct hf_result *ret)
@@ -84,11 +104,7 @@ static int judge_loop(const struct hf_keeper *k, const struct hf_result *last, e
 				      runs, last->cause);
 		return 1;
 	case NEXT_LAST:
-		/* Ended before the condition was true: a good attempt is not what the loop was for. */
-		if (!k->o.until || !(k->o.flags & HF_RUN_LOOP) || last->outcome != HF_OUTCOME_SUCCEEDED)
-			return 0;
-		*ret = hf_judge_cause(k->over, k->interrupted, " before the --until condition became true");
-		return 1;
+		return judge_ended(k, last, runs, ret);
 	case NEXT_AGAIN:
 	case NEXT_AT_ONCE:
 	default:
@@ -130,18 +146,21 @@ static int save_end(struct hf_keeper *k)
 	return r;
 }
 
-static void conclude_loop(struct hf_keeper *k, const struct hf_result *last, enum next next, uint32_t runs, struct hf_mono begun)
+/* Returns 1 when the record now has another outcome than the last attempt. */
+static int conclude_loop(struct hf_keeper *k, const struct hf_result *last, enum next next, uint32_t runs, struct hf_mono begun)
 {
 	struct hf_result result;
+	int is_other = judge_loop(k, last, next, runs, &result);
 
 	k->record.phase = next <= NEXT_AT_ONCE ? HF_PHASE_WAITING : HF_PHASE_ENDED;
 	k->record.next_ns = next == NEXT_AGAIN ? hf_boot_now().ns + pause_of(k, begun) : 0;
-	if (judge_loop(k, last, next, runs, &result))
+	if (is_other)
 		set_outcome(&k->record, &result);
 	if (next == NEXT_GAVE_UP)
 		tell_gave_up(k, runs);
 	if (save_end(k) == 0 && k->stage && k->stage->done)
 		k->stage->done(k->stage->arg);
+	return is_other;
 }
 
 int hf_keeper_loop(struct hf_keeper *k)
@@ -155,7 +174,7 @@ int hf_keeper_loop(struct hf_keeper *k)
 		int stopped;
 
 		next = next_of(k, &last, runs);
-		conclude_loop(k, &last, next, runs, begun);
+		(void)conclude_loop(k, &last, next, runs, begun);
 		hf_keeper_notify(k);
 		wait = pause_of(k, begun);
 		if (next > NEXT_AT_ONCE)
@@ -167,9 +186,12 @@ int hf_keeper_loop(struct hf_keeper *k)
 		stopped = wait > 0 ? hf_keeper_sleep(k, wait) : k->over != HF_CAUSE_NONE;
 		if (!stopped)
 			continue;
-		/* Asked to end between two attempts: the last outcome stands. */
+		/* Ended between two attempts. */
 		next = NEXT_LAST;
-		conclude_loop(k, &last, next, runs, begun);
+		if (conclude_loop(k, &last, next, runs, begun))
+			hf_keeper_notify(k);
 	}
+	if (k->over == HF_CAUSE_SUPERVISOR && !k->told_killed)
+		hf_keeper_tell_killed(k, 0, k->over);
 	return k->record.exit_status;
 }

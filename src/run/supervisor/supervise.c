@@ -187,7 +187,7 @@ static pid_t group_for_command(unsigned flags)
 }
 
 /* Forks the keeper. Returns 0 or -errno. */
-static int start_keeper(struct hf_supervisor *s, const struct hf_start *start, const sigset_t *mask)
+static int start_keeper(struct hf_supervisor *s, const struct hf_start *start)
 {
 	struct hf_keeper keeper = { .name = s->name,
 				    .given = *start->given,
@@ -201,7 +201,7 @@ static int start_keeper(struct hf_supervisor *s, const struct hf_start *start, c
 				    .signals = -1,
 				    .notices = -1,
 				    .not_ours = { s->signals, -1 },
-				    .mask = *mask,
+				    .mask = s->mask,
 				    .group = group_for_command(start->detached ? 0 : start->given->flags),
 				    .tree = HF_TREE_INIT };
 	int ends[2];
@@ -280,9 +280,9 @@ static void fill_aborted(struct hf_supervisor *s)
 	hf_copy_text(report->cause, sizeof(report->cause), "it was asked to stop while it waited for its turn");
 }
 
-static int supervise(struct hf_supervisor *s, const struct hf_start *start, const sigset_t *mask, int was_subreaper)
+static int supervise(struct hf_supervisor *s, const struct hf_start *start)
 {
-	int r = prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : start_keeper(s, start, mask);
+	int r = prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : start_keeper(s, start);
 
 	if (r == 0) {
 		watch_keeper(s);
@@ -291,7 +291,7 @@ static int supervise(struct hf_supervisor *s, const struct hf_start *start, cons
 			hf_take_over(s); /* and the keeper is reaped */
 		} else {
 			/* Its tree is empty. The notifier that it may leave (notifier.c) is not to become our child; the end of the link says so. */
-			(void)prctl(PR_SET_CHILD_SUBREAPER, was_subreaper);
+			(void)prctl(PR_SET_CHILD_SUBREAPER, s->was_subreaper);
 			hf_auto_close(&s->link);
 			hf_await_keeper(s);
 		}
@@ -320,8 +320,8 @@ int hf_supervise(const struct hf_start *start, struct hf_run_report *ret_report,
 				   .arg = start->arg };
 	/* Where SIGCHLD is ignored, the kernel reaps, and nobody learns how a command ended. */
 	struct sigaction wait_for_children = { .sa_handler = SIG_DFL }, children_before;
-	sigset_t set, mask;
-	int was_subreaper = 0, r = hf_tree_note_others(&s.tree);
+	sigset_t set;
+	int r = hf_tree_note_others(&s.tree);
 
 	hf_report_init(&s.last.report);
 	if (r < 0)
@@ -340,10 +340,10 @@ int hf_supervise(const struct hf_start *start, struct hf_run_report *ret_report,
 		(void)munmap(s.gate, sizeof(*s.gate));
 		return FAIL_SYS(err, "signalfd", s.name);
 	}
-	(void)sigprocmask(SIG_BLOCK, &set, &mask);
+	(void)sigprocmask(SIG_BLOCK, &set, &s.mask);
 	(void)sigaction(SIGCHLD, &wait_for_children, &children_before);
-	(void)prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper);
-	r = supervise(&s, start, &mask, was_subreaper);
+	(void)prctl(PR_GET_CHILD_SUBREAPER, &s.was_subreaper);
+	r = supervise(&s, start);
 	hf_tree_done(&s.tree);
 	hf_auto_close(&s.keeper_fd);
 	hf_auto_close(&s.link);
@@ -351,9 +351,9 @@ int hf_supervise(const struct hf_start *start, struct hf_run_report *ret_report,
 	hf_auto_close(&s.fleet_timer);
 	hf_auto_close(&s.signals);
 	(void)munmap(s.gate, sizeof(*s.gate));
-	(void)prctl(PR_SET_CHILD_SUBREAPER, was_subreaper);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, s.was_subreaper);
 	(void)sigaction(SIGCHLD, &children_before, NULL);
-	(void)sigprocmask(SIG_SETMASK, &mask, NULL);
+	(void)sigprocmask(SIG_SETMASK, &s.mask, NULL);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "start", s.name);
 	if (s.aborted)

@@ -43,6 +43,8 @@ struct hf_supervisor {
 	char resumed[HF_RUN_RESUMED_MAX];
 	int link;
 	int signals;
+	sigset_t mask;       /* the caller's */
+	int was_subreaper;   /* the caller was, before */
 	struct hf_gate *gate; /* shared with the keeper */
 	pid_t keeper;    /* tree.reaper, where there is one, is its parent */
 	int keeper_fd;

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -15,7 +16,9 @@
 #include "hf/base/fail.h"
 #include "hf/proc/judge.h"
 #include "hf/run/keeper/keeper.h"
+#include "hf/run/options.h"
 #include "hf/run/supervisor/supervise.h"
+#include "hf/sys/apart.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
@@ -38,11 +41,50 @@ static void end_tree(struct hf_supervisor *s)
 	}
 }
 
-static void complete_record(struct hf_supervisor *s, struct hf_sessions *sessions,
-			    struct hf_session_record *record)
+/* In a child: sends the notice in place of the keeper. */
+static _Noreturn void notify(struct hf_supervisor *s, struct hf_sessions *sessions, const struct hf_session_record *record)
 {
+	struct hf_keeper keeper = { .sessions = sessions,
+				    .name = s->name,
+				    .given = s->o,
+				    .record = *record,
+				    .mask = s->mask,
+				    .link = -1,
+				    .notices = -1,
+				    .tree = HF_TREE_INIT };
+
+	/* The stored ones: of a resumed session only the keeper has merged them. */
+	if (hf_stored_load(sessions, s->name, record->options, 0, &keeper.stored, NULL) == 0 && keeper.stored.has_options)
+		keeper.given = keeper.stored.o;
+	keeper.o = hf_options_complete(&keeper.given);
+	(void)hf_mark_prefix(sessions->dir_inode, s->name, keeper.tree.mark);
+	/* Where its directory is gone, the notice is still worth sending. */
+	if (keeper.o.cwd)
+		(void)!chdir(keeper.o.cwd);
+	hf_keeper_notify(&keeper);
+	_exit(0);
+}
+
+/* The child forks the notifier and ends at once, so that a caller's process does not get the notifier as a child. */
+static void send_notice(struct hf_supervisor *s, struct hf_sessions *sessions, const struct hf_session_record *record)
+{
+	pid_t pid;
+
+	(void)prctl(PR_SET_CHILD_SUBREAPER, s->was_subreaper);
+	pid = fork();
+	if (pid == 0)
+		notify(s, sessions, record);
+	if (pid > 0)
+		(void)hf_apart_reap(pid);
+}
+
+/* 1 when the record has its outcome now. */
+static int complete_record(struct hf_supervisor *s, struct hf_sessions *sessions, struct hf_session_record *record)
+{
+	struct hf_field stopping[] = { HF_FIELD_INT("attempt", record->attempt), HF_FIELD_TEXT("cause", KEEPER_KILLED) };
 	struct hf_field killed[] = { HF_FIELD_INT("count", s->tree.killed),
 				     HF_FIELD_TEXT("cause", KEEPER_KILLED) };
+	int was_stopping = record->phase == HF_PHASE_STOPPING;
 
 	/* Between two attempts of a loop the last one has its outcome already. */
 	if (record->phase != HF_PHASE_WAITING) {
@@ -50,15 +92,15 @@ static void complete_record(struct hf_supervisor *s, struct hf_sessions *session
 		record->ran_ns = record->began_ns ? hf_boot_now().ns - record->began_ns : 0;
 	}
 	record->kills = s->tree.killed > 0;
-	/* A supervisor that lost the lock has nothing to tell: its successor does. */
+	/* A supervisor that lost the lock writes nothing: its successor does. */
 	if (hf_lock_check_token(sessions->locks, s->name, record->token, NULL) < 0)
-		return;
-	if (s->tree.killed > 0)
-		hf_session_event(sessions, HF_EV_SESSION_KILLED, s->name, killed, 2);
+		return 0;
+	if (!was_stopping)
+		hf_session_event(sessions, HF_EV_SESSION_STOPPING, s->name, stopping, 2);
+	hf_session_event(sessions, HF_EV_SESSION_KILLED, s->name, killed, 2);
 	/* Else it stays as it is, for the next run. */
-	if (hf_session_complete(sessions, record, HF_EXIT_AROUND, KEEPER_KILLED, NULL) < 0)
-		return;
-	(void)hf_session_save(sessions, record, record->token, NULL);
+	return hf_session_complete(sessions, record, HF_EXIT_AROUND, KEEPER_KILLED, NULL) == 0 &&
+	       hf_session_save(sessions, record, record->token, NULL) == 0;
 }
 
 /* `record` NULL: it has not come to an outcome that anybody could look up. */
@@ -113,7 +155,7 @@ void hf_take_over(struct hf_supervisor *s)
 	struct hf_session_record record = { 0 };
 	struct hf_sessions *sessions = NULL;
 	struct hf_journal *journal = NULL;
-	int known, released = 0;
+	int known, completed, released = 0;
 
 	s->token = atomic_load(&s->gate->token);
 	if (hf_journal_open(s->state, NULL, &journal, NULL) < 0)
@@ -130,8 +172,7 @@ void hf_take_over(struct hf_supervisor *s)
 	end_tree(s);
 	/* Now that the keeper is dead nobody else writes it; it may have come further. */
 	known = load_own(s, sessions, &record);
-	if (known && record.phase != HF_PHASE_ENDED)
-		complete_record(s, sessions, &record);
+	completed = known && record.phase != HF_PHASE_ENDED && complete_record(s, sessions, &record);
 	hf_cgroup_remove(&s->tree.group);
 	if (sessions)
 		free_place(s, sessions);
@@ -139,6 +180,8 @@ void hf_take_over(struct hf_supervisor *s)
 	if (sessions && s->token != 0)
 		released = hf_lock_release_as(sessions->locks, s->name, s->token, NULL, NULL);
 	(void)released;
+	if (completed)
+		send_notice(s, sessions, &record);
 	fill_last(s, known && record.phase == HF_PHASE_ENDED ? &record : NULL);
 	s->last.report.token = s->token;
 	s->last.report.attempt = known ? record.attempt : 0;

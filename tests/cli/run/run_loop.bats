@@ -88,12 +88,86 @@ load ../session_helper
     is_field x .attempt 2
 }
 
-@test "loop: TERM to the supervisor between two attempts ends it; the last outcome stands" {
+# in_pause NAME OPTIONS... -- COMMAND: a loop in the background that has run once and pauses
+in_pause() {
+    local name=$1
+    shift
+    hf run "$name" -d --every 1h --notify "cat >>notices-$name" --notify-on always "$@"
+    wait_until 10 is_field "$name" '.next_in_ms != null' true
+}
+
+# ended NAME STATUS OUTCOME NOTICES: the outcome of a loop that ended in its pause, by wait, ps and its notices
+ended() {
+    local name=$1 status=$2 outcome=$3 notices=$4
+    expect "$status" hf wait "$name"
+    is_field "$name" .outcome "$outcome"
+    told "$name" "$notices"
+    [ "$(jq -r .outcome "notices-$name" | tail -n 1)" = "$outcome" ]
+    [ "$(events session_ended "$name")" -eq 1 ]
+    [ "$(events session_stopping "$name")" -eq 1 ]
+}
+
+@test "loop: stop between two attempts of an endless loop, or after a failure: the last outcome counts (L14)" {
     spawn "$HOLDFAST" run x --every 60s -- true
     wait_until 10 is_field x .state waiting
     kill -TERM "$spawned_pid"
     wait "$spawned_pid"
     is_field x '.state, .attempt' $'done\n1'
+    in_pause endless -- true
+    expect 0 hf stop endless
+    ended endless 0 succeeded 1
+    in_pause failing --until false -- bash -c 'exit 7'
+    expect 0 hf stop failing
+    ended failing 7 failed 1
+}
+
+@test "loop: stop between two attempts, with --until or --max-runs left: stopped, with its notice (L14)" {
+    in_pause until --until false -- true
+    expect 0 hf stop until
+    ended until 143 stopped 2
+    in_pause max --max-runs 5 -- true
+    expect 0 hf stop max
+    ended max 143 stopped 2
+    is_field max .cause "it was asked to stop after 1 of 5 attempts"
+    [ "$(events session_killed)" -eq 0 ]
+}
+
+@test "loop: a supervisor killed between two good attempts leaves it abandoned, with its events and its notice (L14, L8)" {
+    local name
+    for name in endless max; do
+        if [ "$name" = max ]; then in_pause max --max-runs 5 -- true; else in_pause endless -- true; fi
+        kill -KILL "$(field "$name" .supervisor.pid)"
+        ended "$name" 125 abandoned 2
+        is_field "$name" .cause "the supervisor was killed"
+        [ "$(events session_killed "$name")" -eq 1 ]
+        expect 0 hf status
+        says "$name"
+    done
+}
+
+@test "loop: a keeper killed between two good attempts leaves it abandoned, with its events and its notice (L8)" {
+    in_pause endless -- true
+    kill -KILL "$(field endless .keeper.pid)"
+    ended endless 125 abandoned 2
+    in_pause max --max-runs 5 -- true
+    kill -KILL "$(field max .keeper.pid)"
+    ended max 125 abandoned 2
+    is_field max .cause "the keeper was killed"
+    [ "$(events session_killed max)" -eq 1 ]
+}
+
+@test "run: supervisor or keeper killed while the command runs: one session_stopping, one session_killed, one notice (L8)" {
+    local one
+    for one in supervisor keeper; do
+        mkdir "$one"
+        hf run "$one" -d -C "$one" --notify 'cat >notice' -- sleep 60
+        kill -KILL "$(field "$one" ".$one.pid")"
+        expect 125 hf wait "$one"
+        told "$one" 1
+        jq -e --arg cause "the $one was killed" '.outcome == "abandoned" and .cause == $cause' "$one/notice"
+        [ "$(events session_stopping "$one")" -eq 1 ]
+        [ "$(events session_killed "$one")" -eq 1 ]
+    done
 }
 
 @test "loop: an interrupt that ends the attempt ends the loop" {

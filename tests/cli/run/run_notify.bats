@@ -124,16 +124,22 @@ HELD='touch up-$HOLDFAST_ATTEMPT; until [ -e go ]; do sleep 0.02; done; cat >>no
     [ "$(cat killed)" = abandoned ]
 }
 
-@test "notify: a signal to run while a notice is told ends neither the notice nor the outcome (L8)" {
-    for signal in TERM HUP KILL; do
-        spawn "$HOLDFAST" run "$signal" --every 60s --max-runs 2 --notify "rm -f go; $HELD" -- true
+# released NAME N: releases the notice that waits; true when N of them were sent
+released() {
+    touch go
+    has_told "$1" "$2"
+}
+
+@test "notify: a signal to run does not end a notice that is being sent, and the loop has its outcome (L8)" {
+    for case in TERM:succeeded:0:1 HUP:succeeded:0:1 KILL:abandoned:125:2; do
+        IFS=: read -r signal outcome exit notices <<<"$case"
+        spawn "$HOLDFAST" run "$signal" --every 60s --notify "rm -f go; $HELD" -- true
         wait_until 10 test -e up-1
         kill -"$signal" "$spawned_pid"
         wait "$spawned_pid" 2>/dev/null || true
         wait_until 10 is_dead "$(field "$signal" .keeper.pid)"
-        is_field "$signal" '.outcome, .exit' $'succeeded\n0'
-        touch go
-        told "$signal" 1
+        is_field "$signal" '.outcome, .exit' "$outcome"$'\n'"$exit"
+        wait_until 10 released "$signal" "$notices"
         rm up-1
     done
     [ "$(hf --json journal query --event session_notified | jq -r .status | sort -u)" = 0 ]

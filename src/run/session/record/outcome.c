@@ -115,6 +115,7 @@ static void abandon_loop(struct hf_session_record *record, int exit_status, cons
 {
 	record->outcome = HF_OUTCOME_ABANDONED;
 	record->exit_status = exit_status;
+	record->same = 1;
 	hf_session_clean_text(record->cause, sizeof(record->cause), cause);
 	if (record->failures == 0)
 		record->failures = 1;
