@@ -61,7 +61,7 @@ int hf_locks_open_over(struct hf_store *store, const struct hf_store_args *args,
 	context->process = getpid();
 	context->self = *args->self;
 	if (!(store->caps & HF_STORE_ONE_HOST)) {
-		r = hf_host_id(context->host, err);
+		r = hf_host_id(args->state, context->host, err);
 		if (r < 0)
 			return r;
 	}

@@ -18,7 +18,6 @@
 
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 #define OFFSETS_PATH "/proc/self/timens_offsets"
-#define HOST_ID_PATH "/etc/machine-id"
 
 /* The namespace that the machine starts with has this inode (PROC_TIME_INIT_INO), and no offsets. */
 #define FIRST_TIME_NS 0xEFFFFFFA
@@ -127,31 +126,6 @@ int hf_boot_offset(const struct hf_here *here, int64_t *ret_ns, struct hf_err *e
 	    __builtin_mul_overflow(seconds, HF_SEC, &seconds) ||
 	    __builtin_add_overflow(seconds, ns, ret_ns))
 		return FAIL(err, HF_E_FORMAT, "read", OFFSETS_PATH, "not the offsets of clocks");
-	return 0;
-}
-
-static size_t hex_digits(const char *text, size_t len)
-{
-	size_t n = 0;
-
-	while (n < len && memchr("0123456789abcdef", text[n], 16))
-		n++;
-	return n;
-}
-
-int hf_host_id(char out[HF_HOST_ID_LEN + 1], struct hf_err *err)
-{
-	char text[HF_HOST_ID_LEN + 2];
-	ssize_t n = hf_read_file(AT_FDCWD, HOST_ID_PATH, text, sizeof(text));
-
-	if (n < 0 && n != -E2BIG)
-		return hf_fail_sys(err, (int)-n, "read", HOST_ID_PATH);
-	if (n != HF_HOST_ID_LEN + 1 || text[HF_HOST_ID_LEN] != '\n' ||
-	    hex_digits(text, HF_HOST_ID_LEN) != HF_HOST_ID_LEN)
-		return FAIL(err, HF_E_FORMAT, "read", HOST_ID_PATH,
-			    "not a machine id; 'systemd-machine-id-setup' or 'dbus-uuidgen' makes one");
-	memcpy(out, text, HF_HOST_ID_LEN);
-	out[HF_HOST_ID_LEN] = '\0';
 	return 0;
 }
 

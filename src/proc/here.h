@@ -27,10 +27,14 @@ int hf_boot_offset(const struct hf_here *here, int64_t *ret_ns, struct hf_err *e
 #define HF_HOST_ID_LEN 32
 
 /*
- * The id of this machine, the same over all boots: 32 hexadecimal digits, from /etc/machine-id.
- * Returns 0, or -errno with what to do: without it, owners of two machines could not be told apart.
+ * The id of this machine, the same over all boots: 32 hexadecimal digits, from /etc/machine-id. Where
+ * that file is missing, empty or not initialized, as in many containers, it is an id of our own: random,
+ * made once, kept in the state directory. Containers that share the directory share that id: the boot
+ * and the pid namespace of an owner keep them apart. Returns 0, 1 for an id of our own, or -errno with
+ * what to do: without an id, owners of two machines could not be told apart.
  */
-int hf_host_id(char out[HF_HOST_ID_LEN + 1], struct hf_err *err);
+struct hf_state;
+int hf_host_id(const struct hf_state *state, char out[HF_HOST_ID_LEN + 1], struct hf_err *err);
 
 /* 1 when the 36 bytes have the form of a boot id. */
 int hf_boot_id_valid(const char *text, size_t len);

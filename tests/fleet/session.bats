@@ -103,6 +103,8 @@ next_is_alone() { hf h2 run -w 30s "$1" -- bash -c "$alone" x "$W/alone" true; }
     hf h1 run -d n -- bash -c "$alone" x "$W/alone" sleep 1000
     wait_until 20 test -s "$W/alone"
     parts h1 n
+    # Stopped, it is still there when it is killed, although it would end at once without its keeper.
+    signal h1 STOP "$supervisor"
     signal h1 KILL "$keeper" "$supervisor"
     next_is_alone n
     hf h1 run -d m -- bash -c "$alone" x "$W/alone" sleep 1000

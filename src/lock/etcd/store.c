@@ -195,7 +195,7 @@ static int open_cluster(const struct hf_store_args *args, int tls, struct hf_sto
 	if (gethostname(etcd->host_name, sizeof(etcd->host_name)) < 0)
 		etcd->host_name[0] = '\0';
 	etcd->host_name[sizeof(etcd->host_name) - 1] = '\0';
-	r = hf_host_id(etcd->host, err);
+	r = hf_host_id(etcd->state, etcd->host, err);
 	if (r < 0) {
 		etcd_free(&etcd->base);
 		return r;

@@ -291,6 +291,20 @@ static void check_server_certificate(const struct exam *e, unsigned i)
 	     "etcd reads it at the next connection");
 }
 
+/* The store could be opened, so there is an id. */
+static void check_host(const struct exam *e, const struct hf_state *state)
+{
+	char id[HF_HOST_ID_LEN + 1], text[HF_DOCTOR_TEXT_MAX];
+	int r = hf_host_id(state, id, NULL);
+
+	if (r < 0)
+		return;
+	(void)snprintf(text, sizeof(text), r == 0 ? "known to the store by /etc/machine-id, %s"
+						  : "no id in /etc/machine-id; known to the store by %s", id);
+	tell(e, "host", r == 0 ? HF_FOUND_OK : HF_FOUND_ABSENT, text,
+	     "an id that Holdfast has made for this state directory (stores/host-id)");
+}
+
 static void clean(const struct exam *e, struct hf_locks *locks)
 {
 	struct hf_err err = HF_ERR_INIT;
@@ -322,6 +336,7 @@ int hf_doctor_store(const char *url, struct hf_state *state, unsigned flags, hf_
 		return hf_err_exit_status(r);
 	}
 	e.etcd = hf_etcd_of(hf_locks_store(locks));
+	check_host(&e, state);
 	if (flags & HF_DOCTOR_ACCEPT)
 		hf_pin_forget(e.etcd);
 	check_certificate(&e, e.etcd->config.ca_file, 0);

@@ -4,7 +4,6 @@ load ../helper
 setup_file() {
     local said status=0
     export FLEET_DIR=$BATS_FILE_TMPDIR/fleet
-    [ -s /etc/machine-id ] || skip "NO /etc/machine-id, BY WHICH A FLEET KNOWS THIS HOST: systemd-machine-id-setup makes one"
     said=$("$BATS_TEST_DIRNAME/../../fleet/cluster" start --owner $$ 1 --loopback --profile conformance 2>&1) || status=$?
     [ "$status" -ne 77 ] || skip "${said##*$'\n'}"
     [ "$status" -eq 0 ] || { echo "$said"; return 1; }
@@ -216,4 +215,59 @@ no_renewer() { [ -z "$(renewers "$1")" ]; }
     for i in "${spawned[@]}"; do wait "$i"; done
     cat said-*
     [ -z "$(cat said-*)" ]
+}
+
+# with_id WHAT COMMAND...: on a machine with an empty /etc but for WHAT as its machine-id: none, dir, or the bytes of a file
+with_id() {
+    unshare -rm sh -c 'mount -t tmpfs none /etc || exit 99
+        case $1 in none) ;; dir) mkdir /etc/machine-id ;; *) printf "$1" >/etc/machine-id ;; esac
+        shift; exec "$@"' sh "$@"
+}
+
+@test "fleet: a machine without an id, as a container, gets an id that its state directory keeps" {
+    local id what
+    unshare -rm true 2>/dev/null || skip "no user namespaces here"
+    store
+    # Many at once make one id.
+    for what in none '' 'uninitialized\n' "$(printf '%032d' 0)\\n" dir none '' none; do
+        spawn with_id "$what" "$HOLDFAST" lock run "x-$RANDOM" -w 20s -- true
+    done
+    for what in "${spawned[@]}"; do wait "$what"; done
+    id=$(<"$HOLDFAST_DIR/stores/host-id")
+    [[ "$id" =~ ^[0-9a-f]{32}$ ]]
+    [ "$(stat -c %a "$HOLDFAST_DIR/stores/host-id")" = 600 ]
+    [ -z "$(find "$HOLDFAST_DIR/stores" -name '.*')" ]
+    for what in none '' 'uninitialized\n' dir; do
+        run with_id "$what" "$HOLDFAST" doctor --json
+        is_json '.checks[] | select(.check == "host") | .status == "absent" and (.found | contains("'"$id"'")) and (.instead | contains("stores/host-id"))'
+    done
+    # A shell in it keeps a lock; a lock of it is another's everywhere else.
+    expect 0 with_id none sh -c '"$0" lock acquire shell && "$0" lock release shell' "$HOLDFAST"
+    spawn with_id none "$HOLDFAST" lock run build -- bash -c 'touch held; until [ -e go ]; do sleep 0.02; done'
+    wait_until 20 test -e held
+    expect 1 with_id none env HOLDFAST_DIR="$PWD/other" "$HOLDFAST" lock run build -n -- true
+    [ "$(<other/stores/host-id)" != "$id" ]
+    touch go
+    expect 0 with_id none env HOLDFAST_DIR="$PWD/other" "$HOLDFAST" lock run build -w 20s -- true
+    # The id of the machine comes first. Another text is refused.
+    expect 3 with_id 'nonsense\n' "$HOLDFAST" lock run build -- true
+    says /etc/machine-id
+    run with_id "$(printf '%032d' 7)\\n" "$HOLDFAST" doctor --json
+    is_json '.checks[] | select(.check == "host") | .status == "ok" and (.found | contains("00000007"))'
+}
+
+@test "fleet: a damaged or readable id in the state directory is refused" {
+    unshare -rm true 2>/dev/null || skip "no user namespaces here"
+    store
+    expect 0 with_id none "$HOLDFAST" lock run build -- true
+    chmod 644 "$HOLDFAST_DIR/stores/host-id"
+    expect 3 with_id none "$HOLDFAST" lock run build -- true
+    chmod 600 "$HOLDFAST_DIR/stores/host-id"
+    for text in '' 0123 "$(printf '%032X' 4294967295)" "$(printf '%033d' 7)"; do
+        echo "$text" >"$HOLDFAST_DIR/stores/host-id"
+        expect 3 with_id none "$HOLDFAST" lock run build -- true
+        says stores/host-id
+    done
+    rm "$HOLDFAST_DIR/stores/host-id"
+    expect 0 with_id none "$HOLDFAST" lock run build -- true
 }

@@ -345,7 +345,8 @@ static void name_of_a_server_is_looked_up(void **state)
 
 	(void)state;
 	begin(acts, COUNT(acts));
-	snprintf(url, sizeof(url), "http://localhost:%d/", server.port);
+	/* The resolver knows this form of 127.0.0.1, and we do not: so it is asked, and needs no hosts file. */
+	snprintf(url, sizeof(url), "http://127.1:%d/", server.port);
 	assert_int_equal(post(10 * HF_SEC), HF_HTTP_DONE);
 	end();
 }
