@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Cuts the C examples out of the public headers and README.md and prints each as a program that compiles.
+"""Cuts the C examples out of the public headers and docs/GUIDE.md and prints each as a program that compiles.
 
     examples.py FILE            how many examples it has
     examples.py FILE NUMBER     the program of that one
 
 In a header an example is what stands indented below "Calling sequence" (or "and reading:" and the like) in the first
-comment; in README.md it is a ```c block. What an example uses without declaring it must be in GIVEN.
+comment; in the guide it is a ```c block. What an example uses without declaring it must be in GIVEN.
 """
 import re
 import sys
@@ -42,13 +42,13 @@ def of_header(text):
     return ["\n".join(block) for block in examples]
 
 
-def of_readme(text):
+def of_page(text):
     return re.findall(r"^```c\n(.*?)^```$", text, re.M | re.S)
 
 
 path = sys.argv[1]
 text = open(path).read()
-found = of_readme(text) if path.endswith(".md") else of_header(text)
+found = of_page(text) if path.endswith(".md") else of_header(text)
 if len(sys.argv) == 2:
     print(len(found))
 else:

@@ -71,7 +71,7 @@ C
 # copy_tree DIR: what is under version control, or what a release holds
 copy_tree() {
     mkdir -p "$1"
-    cp -r Makefile meson.build meson_options.txt src cli libexec include docs tools "$1/"
+    cp -r Makefile README.md meson.build meson_options.txt src cli libexec include docs examples tools "$1/"
     rm -rf "$1/src/layer"
 }
 
@@ -87,30 +87,39 @@ copy_tree() {
     run ! grep -qF "$tree" "$tree/build/gcc/cli/holdfast"
 }
 
-@test "make install strips, a static program is static, make uninstall takes everything back" {
+@test "the lines of the README that install Holdfast work as printed; make install strips, a static program is static, make uninstall takes everything back" {
     copy_tree "$BATS_TEST_TMPDIR/tree"
     cd "$BATS_TEST_TMPDIR/tree"
-    meson setup build/release --buildtype=release -Dwerror=true -Dtests=false -Dstatic=true --prefix "$BATS_TEST_TMPDIR/prefix" >"$BATS_TEST_TMPDIR/setup" 2>&1
+    export HOME=$BATS_TEST_TMPDIR/home
+    prefix=$HOME/.local
+    mkdir "$HOME"
+    meson setup build/release --buildtype=release -Dwerror=true -Dtests=false -Dstatic=true --prefix "$prefix" >"$BATS_TEST_TMPDIR/setup" 2>&1
     run ! grep -A2 WARNING "$BATS_TEST_TMPDIR/setup"
-    make --no-print-directory install BUILD=build/release PREFIX="$BATS_TEST_TMPDIR/prefix" >"$BATS_TEST_TMPDIR/log" 2>&1 || { cat "$BATS_TEST_TMPDIR/log"; return 1; }
+    sed -n '/^```sh$/,/^```$/p' README.md | grep -v '^```' >"$BATS_TEST_TMPDIR/install.sh"
+    grep -q '^make install PREFIX=~/.local ' "$BATS_TEST_TMPDIR/install.sh"
+    PATH="$prefix/bin:$PATH" run env -u BUILD bash "$BATS_TEST_TMPDIR/install.sh"
+    # The last line is 'holdfast doctor', which may find something to warn about.
+    [[ "$status" -le 1 && "$output" == *"The branch, green at every commit"*"installed: $prefix/bin/holdfast"* ]] || { echo "$output"; return 1; }
+    make --no-print-directory install BUILD=build/release PREFIX="$prefix" >"$BATS_TEST_TMPDIR/log" 2>&1 || { cat "$BATS_TEST_TMPDIR/log"; return 1; }
     # It reports what was built and where it is, in two lines.
     [ "$(wc -l <"$BATS_TEST_TMPDIR/log")" = 2 ] || { cat "$BATS_TEST_TMPDIR/log"; return 1; }
-    [ "$(tail -n 1 "$BATS_TEST_TMPDIR/log")" = "installed: $BATS_TEST_TMPDIR/prefix/bin/holdfast" ]
-    [ "$(find "$BATS_TEST_TMPDIR/prefix" -path '*/man3/*' -type f | wc -l)" = "$(find build/release/docs/man3 -name '*.3' | wc -l)" ]
-    [ -f "$BATS_TEST_TMPDIR/prefix/share/man/man3/hf_lock_acquire.3" ]
-    [ "$("$BATS_TEST_TMPDIR/prefix/bin/holdfast" lock run x -- echo yes)" = yes ]
+    [ "$(tail -n 1 "$BATS_TEST_TMPDIR/log")" = "installed: $prefix/bin/holdfast" ]
+    [ "$(find "$prefix" -path '*/man3/*' -type f | wc -l)" = "$(find build/release/docs/man3 -name '*.3' | wc -l)" ]
+    [ -f "$prefix/share/man/man3/hf_lock_acquire.3" ]
+    [ "$("$prefix/bin/holdfast" lock run x -- echo yes)" = yes ]
     # In the background: the installed program starts the installed supervisor.
-    "$BATS_TEST_TMPDIR/prefix/bin/holdfast" run x --detach -- sleep 60
-    supervisor=$("$BATS_TEST_TMPDIR/prefix/bin/holdfast" ps x --json | jq '.sessions[0].supervisor.pid')
-    [ "$(readlink "/proc/$supervisor/exe")" = "$BATS_TEST_TMPDIR/prefix/libexec/holdfast-supervise" ]
-    "$BATS_TEST_TMPDIR/prefix/bin/holdfast" stop x --grace 0
+    "$prefix/bin/holdfast" run x --detach -- sleep 60
+    supervisor=$("$prefix/bin/holdfast" ps x --json | jq '.sessions[0].supervisor.pid')
+    [ "$(readlink "/proc/$supervisor/exe")" = "$prefix/libexec/holdfast-supervise" ]
+    "$prefix/bin/holdfast" stop x --grace 0
     # A prefix that was moved still finds it, and so does a program in another place by the path that was compiled in.
-    cp "$BATS_TEST_TMPDIR/prefix/bin/holdfast" "$BATS_TEST_TMPDIR/alone"
+    cp "$prefix/bin/holdfast" "$BATS_TEST_TMPDIR/alone"
     "$BATS_TEST_TMPDIR/alone" run x --detach -- true
-    run readelf -S "$BATS_TEST_TMPDIR/prefix/bin/holdfast"
+    run readelf -S "$prefix/bin/holdfast"
     [[ "$output" != *.symtab* && "$output" != *.interp* ]] || { echo "$output"; cat "$BATS_TEST_TMPDIR/log"; return 1; }
-    [ "$(find "$BATS_TEST_TMPDIR/prefix" -type f | wc -l)" -gt 50 ]
-    make uninstall BUILD=build/release PREFIX="$BATS_TEST_TMPDIR/prefix"
-    [ -z "$(find "$BATS_TEST_TMPDIR/prefix" ! -type d)" ]
+    [ "$(find "$prefix" -type f | wc -l)" -gt 50 ]
+    make uninstall BUILD=build/release PREFIX="$prefix"
+    run find "$prefix" -path "$prefix/state" -prune -o ! -type d -print
+    [ -z "$output" ] || { echo "left: $output"; return 1; }
 }
 
