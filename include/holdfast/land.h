@@ -37,6 +37,8 @@
  *   2  The branch's lock is taken: candidates of one branch land first come, first served.
  *   3  In a new sandbox over the work tree: the candidate is rebased or merged onto the branch as it is
  *      now, and verified in that form (or was so while it waited: hf_land_opts.speculate). Build output that git ignores is there, so builds are warm.
+ *      The verifier sees that commit and files that git ignores, but no other file of the user: no untracked files, no edits under skip-worktree or
+ *      assume-unchanged, and submodules at the recorded commits (a conflict if a checkout fails). It runs again if the user saved a file that it could see.
  *   4  The branch is moved by compare-and-swap in one ref transaction. Where the branch is checked
  *      out, the work tree and its index are changed with it, by the commit of a plan.
  *   5  The landing is proven by reading the repository: the commit is an ancestor of the branch

@@ -15,7 +15,7 @@
 #include "hf/sys/calls.h"
 #include "hf/tx/land/git/git.h"
 #include "hf/tx/land/candidate/land.h"
-#include "hf/tx/land/take/touched.h"
+#include "hf/tx/land/move/view.h"
 #include "holdfast/exit.h"
 
 /* What became of the branch since the agent began. */
@@ -28,10 +28,12 @@ enum moved {
 struct site {
 	struct hf_land_work *work;
 	char plan[HF_NAME_MAX + 1];
+	struct hf_view view;
 };
 
 static void site_done(struct site *site)
 {
+	hf_view_done(&site->view);
 	if (site->plan[0])
 		hf_land_remove_plan(site->work->landings, site->plan);
 }
@@ -71,15 +73,18 @@ static int remove_traces(const struct site *site, struct hf_err *err)
 	return r < 0 ? r : 0;
 }
 
-static int check_out(const struct site *site, const char *oid, struct hf_err *err)
+/* Without `and_clean` untracked files stay. */
+static int check_out(const struct site *site, const char *oid, int and_clean, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	struct hf_git git = inside(site, NULL, &said);
 	int r = remove_traces(site, err);
 
 	if (r == 0)
-		r = hf_git(&git, err, "checkout", "--quiet", "--force", "--detach", oid, NULL);
+		r = hf_view_unmark(&site->view, err);
 	if (r == 0)
+		r = hf_git(&git, err, "checkout", "--quiet", "--force", "--detach", oid, NULL);
+	if (r == 0 && and_clean)
 		r = hf_git(&git, err, "clean", "-q", "-f", "-d", NULL);
 	if (r > 0 && site->work->failures++ < HF_LAND_TRIES)
 		return -EAGAIN;
@@ -149,7 +154,7 @@ static int put_on_top(struct site *site, enum moved moved, struct hf_err *err)
 	if (r == 0)
 		r = identity(site, &git.env, err);
 	if (r == 0)
-		r = check_out(site, landing->merge == HF_LAND_REBASE ? landing->tip : work->head, err);
+		r = check_out(site, landing->merge == HF_LAND_REBASE ? landing->tip : work->head, 1, err);
 	if (r < 0)
 		return r;
 	(void)hf_name_sanitize(landing->name, strlen(landing->name), message + 6, sizeof(message) - 6);
@@ -190,24 +195,6 @@ static int check_outside(struct hf_land_work *work, struct hf_err *err)
 	return r < 0 ? r : 1;
 }
 
-/* Did the verifier see, through the sandbox, an edit that a user saved meanwhile? Then it is to look again: -EAGAIN. */
-static int check_seen(struct site *site, struct hf_err *err)
-{
-	AUTO(hf_touched_done) struct hf_touched touched = { 0 };
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	const struct hf_landing *landing = &site->work->landing;
-	struct hf_git git = inside(site, &out, NULL);
-	int r = hf_git(&git, err, "diff-index", "-z", "--no-renames", "--name-only", "--ignore-submodules=all", landing->commit, "--", NULL);
-
-	if (r != 0 || !out.len)
-		return r < 0 ? r : 0; /* a verifier that broke its own copy of the repository has changed it inside */
-	r = hf_touched_read(site->work->landings, landing, site->plan, &touched, err);
-	for (const char *at = out.s; r == 0 && at < out.s + out.len; at += strlen(at) + 1)
-		if (!hf_touched_has(&touched, at))
-			return -EAGAIN;
-	return r;
-}
-
 static int judge(struct hf_land_work *work, int status, struct hf_err *err)
 {
 	char text[64];
@@ -231,7 +218,11 @@ static int run_verifier(struct site *site, struct hf_err *err)
 	struct hf_landing *landing = &work->landing;
 	struct hf_git git = inside(site, NULL, NULL);
 	struct hf_mono begun;
-	int r = hf_landing_become(work->landings, landing, HF_LAND_VERIFYING, err, "%.12s on top of %.12s", landing->commit,
+	int r = hf_view_hide(&site->view, err);
+
+	if (r != 0)
+		return r;
+	r = hf_landing_become(work->landings, landing, HF_LAND_VERIFYING, err, "%.12s on top of %.12s", landing->commit,
 				  work->head);
 
 	if (r < 0)
@@ -250,7 +241,7 @@ static int run_verifier(struct site *site, struct hf_err *err)
 		r = hf_git_other(&git, (const char *const[]){ "sh", "-c", landing->verify, NULL }, err);
 	landing->verify_ns = hf_mono_now().ns - begun.ns;
 	if (r >= 0) {
-		int seen = check_seen(site, err);
+		int seen = hf_view_check(&site->view, landing->commit, err);
 
 		if (seen < 0)
 			return seen;
@@ -268,7 +259,7 @@ static int prepare(struct site *site, enum moved moved, struct hf_err *err)
 
 	if (moved == FORWARD) {
 		hf_copy_text(landing->commit, sizeof(landing->commit), landing->tip);
-		return check_out(site, landing->tip, err);
+		return check_out(site, landing->tip, 0, err);
 	}
 	r = put_on_top(site, moved, err);
 	if (r != 0)
@@ -322,6 +313,7 @@ int hf_land_verify(struct hf_land_work *work, struct hf_err *err)
 	if (r < 0)
 		return r;
 	hf_land_plan_name(landing->name, landing->forecasted ? HF_LAND_PLAN_FORECAST : 'v', site.plan);
+	site.view = (struct hf_view)HF_VIEW_INIT(work, site.plan);
 	r = hf_land_new_plan(work->landings, site.plan, &place, err);
 	if (r == 0)
 		r = prepare(&site, moved, err);
