@@ -1,9 +1,9 @@
 /*
  * holdfast/api.h - what every public header needs: linkage and attributes.
  *
- * Nothing here is of use by itself; the other headers include it. Public
- * headers are C99 with the two GNU attributes below, hold no inline functions,
- * bit-fields or unions by value, and so can be read by binding generators.
+ * The other headers include it. Public headers are C99 with the two GNU
+ * attributes below. They have no inline functions, bit-fields or unions by
+ * value, so binding generators can read them.
  */
 #ifndef HOLDFAST_API_H
 #define HOLDFAST_API_H
@@ -16,10 +16,10 @@
 #define HF_C_END
 #endif
 
-/* Exported from libholdfast.so; everything without it is hidden. */
+/* Exports a function from libholdfast.so; all other symbols are hidden. */
 #define HF_API __attribute__((visibility("default")))
 
-/* The result says whether it worked; dropping it on purpose is written (void). */
+/* Requires the caller to use the result, which reports failure; a deliberate (void) drops it. */
 #define HF_MUST_CHECK __attribute__((warn_unused_result))
 
 #endif

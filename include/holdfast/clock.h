@@ -1,12 +1,12 @@
 /*
- * holdfast/clock.h - the three clocks, as three types that cannot be mixed up.
+ * holdfast/clock.h - three clocks, with a type for each so that they cannot be mixed up.
  *
- *   struct hf_mono   CLOCK_MONOTONIC: how long to wait. Stands still in suspend.
- *   struct hf_boot   CLOCK_BOOTTIME: leases. Runs on in suspend; never set.
+ *   struct hf_mono   CLOCK_MONOTONIC: how long to wait. Stops during suspend.
+ *   struct hf_boot   CLOCK_BOOTTIME: leases. Runs during suspend; never set.
  *   struct hf_wall   CLOCK_REALTIME: for people and for ordering across boots.
  *
- * Each holds nanoseconds. A monotonic or boot time means nothing in another
- * boot, so neither is ever stored without the boot id beside it.
+ * Each holds nanoseconds. A monotonic or boot time is valid in one boot only,
+ * so it is always stored together with the boot id.
  *
  * Threads and fork: no state. Blocks: no. Async-signal-safe: yes.
  */
@@ -34,15 +34,15 @@ struct hf_wall {
 	int64_t ns;
 };
 
-/* The time now. These cannot fail on Linux. */
+/* Return the current time. They cannot fail on Linux. */
 HF_API struct hf_mono hf_mono_now(void);
 HF_API struct hf_boot hf_boot_now(void);
 HF_API struct hf_wall hf_wall_now(void);
 
-/* The moment `ns` from now; a sum that would overflow is the end of time. */
+/* Returns the time `ns` from now; on overflow, the largest possible time. */
 HF_API struct hf_mono hf_mono_in(int64_t ns);
 
-/* Nanoseconds until `deadline`; 0 when it has passed. */
+/* Returns the nanoseconds until `deadline`, or 0 if it has passed. */
 HF_API int64_t hf_mono_left(struct hf_mono deadline);
 
 /* Length of "2026-11-15T19:48:32.123456Z" and its NUL. */
@@ -50,11 +50,11 @@ HF_API int64_t hf_mono_left(struct hf_mono deadline);
 
 /*
  * Writes the UTC form above, exactly HF_WALL_TEXT_MAX bytes with NUL. Times
- * outside the years 1970 to 9999 are written as the nearest one inside.
+ * outside the years 1970 to 9999 are clamped to that range.
  */
 HF_API void hf_wall_format(struct hf_wall wall, char out[HF_WALL_TEXT_MAX]);
 
-/* Reads exactly that form back. Returns 0 or HF_E_SYNTAX. */
+/* Parses exactly that form. Returns 0 or HF_E_SYNTAX. */
 HF_API int hf_wall_parse(const char *text, size_t len, struct hf_wall *ret) HF_MUST_CHECK;
 
 HF_C_END

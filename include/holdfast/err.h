@@ -10,15 +10,15 @@
  *             fprintf(stderr, "%s\n", text);
  *     }
  *
- * Returns. 0 or more is success. Less is failure: either -errno as the kernel
- * gave it, or one of the codes below where a caller would act differently.
+ * Returns. 0 or more is success. A negative value is a failure: -errno from the
+ * kernel, or a code of the list below where a caller would act differently.
  *
- * struct hf_err is owned by the caller, may always be NULL, is written only on
- * failure and has a fixed size: reporting an error needs no memory and cannot
- * fail itself. Results are returned through ret_ parameters, which are written
+ * struct hf_err belongs to the caller and may be NULL. It is written only on
+ * failure. Its size is fixed, so reporting an error allocates no memory and
+ * cannot fail. Results are returned through ret_ parameters, which are written
  * only on success.
  *
- * Threads: no shared state. Fork: no state at all. Blocks: never.
+ * Threads and fork: no state. Blocks: never.
  */
 #ifndef HOLDFAST_ERR_H
 #define HOLDFAST_ERR_H
@@ -30,9 +30,9 @@
 HF_C_BEGIN
 
 /*
- * The one list of codes: X(name, number, exit status of the CLI, text).
- * The enum, the texts, the man page's table and the Python exceptions are all
- * made from it. Numbers are never reused.
+ * The list of codes: X(name, number, exit status of the CLI, text). It generates
+ * the enum, the texts, the table in the manual page and the Python exceptions.
+ * Numbers are never reused.
  */
 /* clang-format off */
 #define HF_ERR_LIST(X)                                                                            \
@@ -42,7 +42,7 @@ HF_C_BEGIN
 	X(PROTECTED, -8004, 3, "the process is protected")                                        \
 	X(UNKNOWN,   -8005, 3, "the process cannot be judged from here")                          \
 	X(NAME,      -8006, 2, "not usable as a name")                                            \
-	X(STORED_ID, -8007, 3, "a stored id is not one that Holdfast writes")                     \
+	X(STORED_ID, -8007, 3, "not an id that Holdfast writes")                                  \
 	X(UNTRUSTED, -8008, 3, "not trusted")                                                     \
 	X(FORMAT,    -8009, 3, "damaged, or not in a format this version reads")                  \
 	X(SYNTAX,    -8010, 2, "cannot be read")                                                  \
@@ -66,8 +66,8 @@ HF_C_BEGIN
 	X(NO_DIRECTORY, -8031, 3, "its directory is not there")                                   \
 	X(OUTSIDE,   -8041, 3, "outside the directory that it must stay in")                      \
 	X(KIND,      -8042, 3, "not a file that may be replaced")                                 \
-	X(MARKERS,   -8043, 3, "the markers make no sense, nothing is written")                   \
-	X(CHANGED,   -8044, 1, "changed by another process meanwhile, nothing is overwritten")    \
+	X(MARKERS,   -8043, 3, "the markers do not match; nothing is written")                    \
+	X(CHANGED,   -8044, 1, "changed by another process; nothing is overwritten")             \
 	X(NO_PLAN,   -8061, 1, "no such plan")                                                    \
 	X(NO_SANDBOX, -8062, 1, "the plan has no such sandbox")                                   \
 	X(PLAN_STATE, -8063, 1, "the plan's state does not allow that")                           \
@@ -90,44 +90,44 @@ enum hf_code {
 };
 
 struct hf_err {
-	int code;          /* the value the function returned */
+	int code;          /* the return value of the function */
 	int sys;           /* the errno behind it, or 0 */
 	char op[24];       /* the step that failed, for example "openat" */
-	char subject[224]; /* what it was done to: a path, a pid, a name */
-	char detail[256];  /* why, and what to do next; may be empty */
+	char subject[224]; /* the object of that step: a path, a pid, a name */
+	char detail[256];  /* the reason and the next step; may be empty */
 };
 
 #define HF_ERR_INIT     { 0, 0, "", "", "" }
 #define HF_ERR_TEXT_MAX 640
 
-/* One entry of the list above. */
+/* An entry of the list above. */
 struct hf_err_info {
 	int code;         /* for example HF_E_GONE */
-	int exit_status;  /* what the CLI exits with */
+	int exit_status;  /* of the CLI */
 	const char *name; /* "GONE" */
 	const char *text; /* "the process has ended" */
 };
 
 /*
- * The entry of `code`, or NULL when it is not one of the list (an -errno).
- * The result is constant and never freed. Blocks: no. Async-signal-safe: yes.
+ * Returns the entry of `code`, or NULL if the list does not have it (an -errno).
+ * The result is constant; never free it. Blocks: no. Async-signal-safe: yes.
  */
 HF_API const struct hf_err_info *hf_err_info(int code);
 
-/* Entry `index` of the list, counted from 0; NULL behind the last. */
+/* Returns entry `index` of the list, from 0, or NULL after the last. */
 HF_API const struct hf_err_info *hf_err_at(size_t index);
 
 /*
- * The CLI's exit status for a return value: 0 for success, the list's status
- * for our own codes, 2 for -EINVAL, 4 for every other -errno.
+ * Returns the CLI's exit status for a return value: 0 for success, the status in
+ * the list for a Holdfast code, 2 for -EINVAL, 4 for every other -errno.
  */
 HF_API int hf_err_exit_status(int code);
 
 /*
- * Writes one line for people, without newline: "subject: text: detail", with the
- * step that failed in brackets behind the text of an errno, leaving out what is
- * empty. Bytes that could steer a terminal are shown as '?'. Always ends `out` with NUL when `cap` > 0.
- * Returns the length that the whole line has, as snprintf does.
+ * Writes one line for people, without newline: "subject: text: detail". Empty parts
+ * are left out. The text of an errno is followed by the failed step in brackets.
+ * Bytes that could control a terminal become '?'. `out` always ends with NUL if
+ * `cap` > 0. Returns the length of the whole line, as snprintf does.
  */
 HF_API size_t hf_err_format(const struct hf_err *err, char *out, size_t cap);
 

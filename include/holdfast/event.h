@@ -1,13 +1,13 @@
 /*
- * holdfast/event.h - the closed list of what the journal can say.
+ * holdfast/event.h - the closed list of journal events.
  *
- * Every record of the journal is one of these events with the fields listed
- * for it. An unknown event, an unknown field, a missing required field or a
- * field of the wrong type is an error, not a record: a misspelt event would
- * otherwise be one that nobody ever counts.
+ * Every journal record is one of these events, with the fields in the event's
+ * table. The journal refuses an unknown event, an unknown field, a missing
+ * required field and a field of the wrong type. Otherwise a misspelt event would
+ * never be counted.
  *
- * To add one: a row in HF_EVENT_LIST and one in src/journal/events.c; the
- * table of docs/FORMATS.md is compared with both by the test suite.
+ * To add an event, add a row to HF_EVENT_LIST and one to src/journal/events.c.
+ * The test suite compares both with the table in docs/FORMATS.md.
  *
  * Threads and fork: constant data. Blocks: no.
  */
@@ -90,7 +90,7 @@ enum hf_event {
 };
 
 enum hf_type {
-	HF_TEXT = 1, /* UTF-8; what is not is replaced, what is too long is cut and marked */
+	HF_TEXT = 1, /* UTF-8; invalid bytes are replaced, long text is cut and marked */
 	HF_INT = 2,  /* 64-bit signed */
 	HF_BOOL = 3,
 };
@@ -105,13 +105,13 @@ struct hf_event_field {
 
 struct hf_event_info {
 	enum hf_event event;
-	const char *name;    /* as it stands in the journal */
+	const char *name;    /* in the journal */
 	const char *summary; /* one line for people */
-	int needs_name;      /* 1: the name it is about must be given */
+	int needs_name;      /* 1: the caller must give the name of its subject */
 	struct hf_event_field fields[HF_EVENT_FIELDS_MAX + 1];
 };
 
-/* A field's value as given to hf_journal_append. Made by the three macros below. */
+/* A field's value for hf_journal_append. Use the three macros below. */
 struct hf_field {
 	const char *key;
 	enum hf_type type;
@@ -123,10 +123,10 @@ struct hf_field {
 #define HF_FIELD_INT(k, value)  { (k), HF_INT, NULL, (value) }
 #define HF_FIELD_BOOL(k, value) { (k), HF_BOOL, NULL, (value) ? 1 : 0 }
 
-/* The table's row, or NULL when `event` is not one. */
+/* Returns the row of `event`, or NULL for an unknown number. */
 HF_API const struct hf_event_info *hf_event_info(enum hf_event event);
 
-/* The row of that name, or NULL. */
+/* Returns the row with that name, or NULL. */
 HF_API const struct hf_event_info *hf_event_find(const char *name, size_t len);
 
 HF_C_END

@@ -1,9 +1,9 @@
 /*
- * holdfast/exit.h - the exit statuses of the program holdfast, for its callers.
+ * holdfast/exit.h - exit statuses of the program holdfast.
  *
- * A verb answers with the first five. A verb that runs a command (run, lock run, file edit, file
- * with) exits as the command did; what stands between 124 and 127 is about the command, as with
- * timeout(1) and env(1), and a command ended by signal N gives HF_EXIT_SIGNAL + N.
+ * The first five are for all verbs. A verb that runs a command (run, lock run, file edit, file with)
+ * exits with the command's status. 124 to 127 concern the command, as in timeout(1) and env(1). A
+ * command that was killed by signal N gives HF_EXIT_SIGNAL + N.
  */
 #ifndef HOLDFAST_EXIT_H
 #define HOLDFAST_EXIT_H
@@ -15,11 +15,11 @@ enum hf_exit {
 	HF_EXIT_REFUSED = 3, /* refused for safety */
 	HF_EXIT_OS = 4,      /* operating system or storage */
 
-	HF_EXIT_TIMED_OUT = 124, /* the command took too long and was ended */
+	HF_EXIT_TIMED_OUT = 124, /* the command was ended at a time limit */
 	HF_EXIT_AROUND = 125,    /* Holdfast failed around the command */
 	HF_EXIT_NO_EXEC = 126,   /* the command could not be executed */
-	HF_EXIT_NO_FILE = 127,   /* there is no such command */
-	HF_EXIT_SIGNAL = 128,    /* plus the number of the signal that ended it */
+	HF_EXIT_NO_FILE = 127,   /* the command was not found */
+	HF_EXIT_SIGNAL = 128,    /* plus the number of the signal */
 };
 
 #endif

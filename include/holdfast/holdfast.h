@@ -1,8 +1,8 @@
 /*
- * holdfast/holdfast.h - everything, for programs that use the library.
+ * holdfast/holdfast.h - includes all public headers.
  *
- * Start with err.h (how functions report), state.h (where things are kept), and
- * then the header of what you need. Holdfast's own layers do not include this.
+ * Start with err.h (how functions report errors) and state.h (where data is kept),
+ * then read the header that you need. Holdfast's own layers do not include this file.
  */
 #ifndef HOLDFAST_HOLDFAST_H
 #define HOLDFAST_HOLDFAST_H

@@ -1,13 +1,13 @@
 /*
- * holdfast/name.h - names from outside, made harmless.
+ * holdfast/name.h - safe forms of untrusted names.
  *
- * Every lock, session and plan has a name, and names come from users, files,
- * JSON and environment variables. Two forms, for two purposes:
+ * Every lock, session and plan has a name. Names come from users, files, JSON and
+ * environment variables. They have two safe forms:
  *
- *   sanitized   for values that are shown or stored as metadata. Many names may
- *               share one sanitized form.
- *   key         for file names, and the only way a name ever becomes part of a
- *               path (L12). Different names have different keys, always.
+ *   sanitized   for display and metadata. Several names may have the same
+ *               sanitized form.
+ *   key         for file names. Only as a key does a name become part of a path
+ *               (L12). Different names always have different keys.
  *
  *     name              sanitized            key
  *     fix-160           fix-160              fix-160
@@ -16,9 +16,9 @@
  *
  * Names are bytes, not characters, and are compared as bytes.
  *
- * All functions are pure: no state, no locale, no memory is allocated.
- * Threads and fork: no state. Blocks: no. Async-signal-safe: the two without
- * struct hf_err are.
+ * All functions are pure: they use no state and no locale and allocate no memory.
+ * Threads and fork: no state. Blocks: no. Async-signal-safe: the function without
+ * struct hf_err.
  */
 #ifndef HOLDFAST_NAME_H
 #define HOLDFAST_NAME_H
@@ -34,36 +34,35 @@ HF_C_BEGIN
 #define HF_NAME_KEY_MAX 241 /* bytes of the longest key and its NUL */
 
 /*
- * Keeps A-Z a-z 0-9 _ - and turns every other byte into '_'. NULL or no bytes
- * give "unknown". Idempotent. Writes at most `cap` bytes with the NUL; what
- * does not fit is cut off, which leaves a sanitized text.
- * Returns the length of the whole result, as snprintf does.
+ * Keeps A-Z a-z 0-9 _ - and replaces every other byte by '_'. NULL or an empty name
+ * gives "unknown". Idempotent. Writes at most `cap` bytes including the NUL. A
+ * longer result is cut, and the cut text is still sanitized. Returns the length of
+ * the whole result, as snprintf does.
  */
 HF_API size_t hf_name_sanitize(const char *name, size_t len, char *out, size_t cap);
 
 /*
- * Writes the key of `name`: A-Z a-z 0-9 _ - as they are, every other byte as %XX
- * with upper-case digits. A key is never empty, never "." or "..", never starts
- * with a dot, and has no byte that a file system or shell treats specially.
- * Returns the key's length; HF_E_NAME when the name is NULL, empty or longer
- * than HF_NAME_MAX bytes.
+ * Writes the key of `name`: A-Z a-z 0-9 _ - unchanged, every other byte as %XX with
+ * upper-case digits. A key is never empty, never starts with a dot, and has no byte
+ * that is special to a file system or shell. Returns the key's length; HF_E_NAME if
+ * the name is NULL, empty or longer than HF_NAME_MAX bytes.
  */
 HF_API int hf_name_key(const char *name, size_t len, char out[HF_NAME_KEY_MAX],
 		       struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * The name of a key: the exact inverse, NUL-terminated. Only what hf_name_key
- * writes is accepted: "%2f", "%41" and "a.b" are no keys. Returns the name's
- * length (which counts a NUL that the name itself holds); HF_E_STORED_ID.
+ * Writes the name of a key, NUL-terminated: the inverse of hf_name_key. Accepts only
+ * keys that hf_name_key writes, so "%2f", "%41" and "a.b" are refused. Returns the
+ * name's length (a NUL inside the name counts); HF_E_STORED_ID.
  */
 HF_API int hf_name_unkey(const char *key, size_t len, char out[HF_NAME_MAX + 1],
 			 struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * May a stored id be believed? Refuses, with HF_E_STORED_ID and the reason, one
- * that is empty or holds '/', "..", or a control byte. The caller journals the
- * refusal (id_rejected) and treats the record's owner as unknown: such a
- * record ends by its lease or by an explicit break, and is never ignored.
+ * Checks a stored id. Refuses an id that is empty or contains '/', ".." or a control
+ * byte: HF_E_STORED_ID, with the reason. The caller journals the refusal
+ * (id_rejected) and treats the owner of the record as unknown. Such a record is never
+ * ignored: it ends when its lease expires or when it is broken.
  */
 HF_API int hf_name_check_stored(const char *id, size_t len, struct hf_err *err) HF_MUST_CHECK;
 

@@ -1,5 +1,5 @@
 /*
- * holdfast/version.h - which version this is, at build time and at run time.
+ * holdfast/version.h - the version, at build time and at run time.
  */
 #ifndef HOLDFAST_VERSION_H
 #define HOLDFAST_VERSION_H
@@ -10,7 +10,7 @@ HF_C_BEGIN
 
 #define HF_VERSION "0.1.0"
 
-/* The version of the library that is running; HF_VERSION is the header's. Constant. */
+/* Returns the version of the running library, a constant; HF_VERSION is the version of the header. */
 HF_API const char *hf_version(void);
 
 HF_C_END

@@ -49,7 +49,7 @@ class Name(Usage):
 
 
 class StoredId(Refused):
-    """A stored id is not one that Holdfast writes."""
+    """Not an id that Holdfast writes."""
 
     code = -8007
     exit_status = 3
@@ -217,14 +217,14 @@ class Kind(Refused):
 
 
 class Markers(Refused):
-    """The markers make no sense, nothing is written."""
+    """The markers do not match; nothing is written."""
 
     code = -8043
     exit_status = 3
 
 
 class Changed(HoldfastError):
-    """Changed by another process meanwhile, nothing is overwritten."""
+    """Changed by another process; nothing is overwritten."""
 
     code = -8044
     exit_status = 1
