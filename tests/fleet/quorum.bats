@@ -31,6 +31,8 @@ start() {
 }
 waiters() { [ "$(hf h1 lock list --json | jq -s "[.[] | .. | .waiters? // empty | .[]] | length")" -ge "$1" ]; }
 order() { grep -qsx "$1" "$W/order"; }
+# used HOST: the members that it has connections to
+used() { cluster in "$1" ss -Htn state established | awk '{ sub(/.*198\.18\.0\./, "m", $4); sub(/:.*/, "", $4); print $4 }' | sort -u; }
 
 @test "L1: waiters of two hosts get the lock in the order in which they came" {
     start h1 x a go
@@ -51,10 +53,43 @@ order() { grep -qsx "$1" "$W/order"; }
     wait_until 30 order a
     start h1 x b go2
     wait_until 30 waiters 1
-    cluster cut h1 m1
+    member=$(used h1)
+    [ "$(wc -w <<<"$member")" -eq 1 ]
+    cluster cut h1 "$member"
     touch "$W/go"
     wait_until 40 order b
     touch "$W/go2"
+}
+
+@test "a member that hangs ends no lock and no session: a renewal asks another member in time" {
+    store="$(cluster url)/q$BATS_TEST_NUMBER?ttl=6s&call-timeout=2s"
+    start h1 x a go
+    wait_until 30 order a
+    hf h1 run -d s -- sleep 1000
+    wait_until 30 eval '[ "$(hf h1 status --json s | jq -r .state)" = running ]'
+    member=$(used h1)
+    [ "$(wc -w <<<"$member")" -eq 1 ]
+    cluster pause "$member"
+    # Two leases pass.
+    end=$((SECONDS + 12))
+    wait_until 20 eval '[ "$SECONDS" -ge "$end" ]'
+    run ! order "a ends"
+    [ "$(hf h1 status --json s | jq -r .state)" = running ]
+    cluster resume "$member"
+    hf h1 stop s
+    touch "$W/go"
+    wait_until 20 order "a ends"
+}
+
+@test "machines begin with different members" {
+    for i in {1..12}; do
+        on h1 unshare -u sh -c 'hostname "$1"; exec "$2" lock run "$1" -- bash -c "touch \"$3/up-$1\"; until [ -e \"$3/go\" ]; do sleep 0.02; done"' x "agent-$i" "$HOLDFAST" "$W" 3>&- &
+        jobs+=($!)
+    done
+    for i in {1..12}; do wait_until 30 test -e "$W/up-agent-$i"; done
+    wait_until 10 eval '[ "$(used h1 | wc -l)" -eq 3 ]'
+    touch "$W/go"
+    wait "${jobs[@]}"
 }
 
 @test "L1: a majority that is away for longer than the lease ends the holder; the queue goes on when it is back (trap 10, trap 33)" {

@@ -23,7 +23,7 @@ setup_file() {
 teardown_file() { [ -z "${FLEET_DIR:-}" ] || cluster stop; }
 
 setup() {
-    export HOLDFAST_DIR=$BATS_TEST_TMPDIR/state HOLDFAST_STORE="$(cluster url)/hf?ttl=2s"
+    export HOLDFAST_DIR=$BATS_TEST_TMPDIR/state HOLDFAST_STORE="$(cluster url)/hf?ttl=3s&call-timeout=1s"
     export HOLDFAST_ETCD_CACERT=$CERTS/ca.crt HOLDFAST_ETCD_CERT=$CERTS/client.crt HOLDFAST_ETCD_KEY=$CERTS/client.key
 }
 

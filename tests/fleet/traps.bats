@@ -13,7 +13,7 @@ teardown_file() { [ -z "${FLEET_DIR:-}" ] || cluster stop; }
 setup() {
     cd "$BATS_TEST_TMPDIR" || return
     export HOLDFAST_DIR=$BATS_TEST_TMPDIR/state
-    HOLDFAST_STORE="$(cluster url)/t$BATS_TEST_NUMBER?ttl=2s&call-timeout=1s"
+    HOLDFAST_STORE="$(cluster url)/t$BATS_TEST_NUMBER?ttl=3s&call-timeout=1s"
     export HOLDFAST_STORE
     jobs=()
 }
@@ -142,7 +142,7 @@ leases() { ctl lease list | tail -n +2 | wc -l; }
     setpriv --pdeathsig KILL etcd --name r --data-dir restored --listen-client-urls "http://127.0.0.1:$port" --advertise-client-urls "http://127.0.0.1:$port" \
         --listen-peer-urls http://127.0.0.1:0 --initial-cluster r=http://127.0.0.1:1 --initial-advertise-peer-urls http://127.0.0.1:1 >etcd.log 2>&1 3>&- &
     restored=$!
-    export HOLDFAST_STORE="etcd://127.0.0.1:$port/t$BATS_TEST_NUMBER?ttl=2s"
+    export HOLDFAST_STORE="etcd://127.0.0.1:$port/t$BATS_TEST_NUMBER?ttl=3s&call-timeout=1s"
     answers() { timeout 5 bash -c "exec 5<>/dev/tcp/127.0.0.1/$port" 2>/dev/null && "$HOLDFAST" lock run x -- true 2>&1 | grep -q 'cluster id'; }
     wait_until 30 answers
     run hf lock run x -- true
@@ -164,6 +164,6 @@ leases() { ctl lease list | tail -n +2 | wc -l; }
     wait $pid || status=$?
     cluster resume m1
     [ "$status" -eq 5 ]
-    grep -q 'it becomes free within 2 s' said
+    grep -q 'it becomes free within 3 s' said
     hf lock run x -w 30s -- true
 }

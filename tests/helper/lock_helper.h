@@ -38,7 +38,7 @@ static inline void lock_store_next(void)
 		return;
 	if (!base)
 		base = lock_store_url;
-	MUST((size_t)snprintf(url, sizeof(url), "%s/test-%d-%d", base, (int)getpid(), n++) < sizeof(url));
+	MUST((size_t)snprintf(url, sizeof(url), "%s/test-%d-%d?call-timeout=1s", base, (int)getpid(), n++) < sizeof(url));
 	lock_store_url = url;
 }
 

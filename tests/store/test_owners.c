@@ -236,7 +236,7 @@ static void use_everything(void)
 	int zero = 0;
 
 	opts.wait_ns = 80 * HF_MSEC; /* long enough to look for a deadlock */
-	opts.ttl_ns = HF_SEC;
+	opts.ttl_ns = store_ttl(locks, HF_SEC);
 	lock = take("x", &opts);
 	ASSERT_ERR(try_for(1, "x", opts, NULL), HF_E_TIMEOUT);
 	ASSERT_OK(hf_lock_renew(lock, 0, ERR));

@@ -60,12 +60,13 @@ struct hf_etcd {
 	char host_name[HF_HOST_NAME_MAX + 1];
 	char series[HF_ETCD_SERIES_MAX];
 	pthread_mutex_t mutex;         /* of what follows */
-	unsigned endpoint;             /* the one that answered last */
+	unsigned endpoint;             /* it answered last; the host's name chooses the first */
 	char token[HF_ETCD_TOKEN_MAX]; /* of the user; "": none yet */
 	char cluster[HF_ETCD_CLUSTER_MAX]; /* "": not seen yet */
 	struct hf_etcd_taken taken[HF_ETCD_TAKEN_MAX];
 	unsigned next_taken;
 	struct hf_lease prepared; /* id 0: none */
+	struct hf_boot until; /* end of the lease that this process renews: its calls leave time for another server; 0: no limit */
 	_Atomic int n_taken;           /* locks that this handle acquired: worth looking for a deadlock early */
 };
 
@@ -103,7 +104,8 @@ struct hf_answer {
 void hf_answer_done(struct hf_answer *answer);
 
 /*
- * One call, at one server after the other, for at most twice the time of one try. Returns 0 when
+ * One call, at one server after the other, for at most twice the time of one try, and not beyond `until`; then a try
+ * takes at most a third of the rest. Returns 0 when
  * there is an answer, also one that refuses; HF_E_STORE when there is none, and then it is not known
  * whether it was done.
  */

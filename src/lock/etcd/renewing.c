@@ -116,6 +116,12 @@ static int64_t left(const struct hf_renewing *w)
 	return w->since.ns + w->ttl_ns - w->margin_ns - hf_boot_now().ns;
 }
 
+/* Its calls leave time to ask another server before the lease is over. */
+static void set_limit(struct hf_renewing *w)
+{
+	w->etcd->until.ns = w->since.ns + w->ttl_ns - w->margin_ns;
+}
+
 static int owner_lives(const struct hf_renewing *w)
 {
 	struct pollfd fd = { .fd = w->owner_fd, .events = POLLIN };
@@ -132,11 +138,14 @@ static int end_lost(const struct hf_renewing *w, const struct hf_err *err)
 	return HF_EXIT_REFUSED;
 }
 
-static int end_released(const struct hf_renewing *w, int asked)
+static int end_released(struct hf_renewing *w, int asked)
 {
 	struct hf_err err = HF_ERR_INIT;
-	int r = asked ? hf_lock_release_as(hf_locks_kind(w->locks, w->lock.kind), w->name, w->token, NULL, &err)
-		      : hf_etcd_abandon(w->etcd, &w->lock, w->token, &err);
+	int r;
+
+	w->etcd->until.ns = 0; /* a release counts after the lease, too */
+	r = asked ? hf_lock_release_as(hf_locks_kind(w->locks, w->lock.kind), w->name, w->token, NULL, &err)
+		  : hf_etcd_abandon(w->etcd, &w->lock, w->token, &err);
 
 	hf_renewing_tell(w, r == 0 || r == HF_E_STALE ? HF_RENEWER_RELEASED : HF_RENEWER_FAILED, r < 0 ? &err : NULL);
 	return r == 0 ? HF_EXIT_DONE : HF_EXIT_OS;
@@ -161,6 +170,7 @@ static int renew(struct hf_renewing *w)
 	if (r == 0) {
 		w->since = lease.since;
 		w->ttl_ns = lease.ttl_ns;
+		set_limit(w);
 		w->next = hf_mono_in(w->ttl_ns / 3);
 		w->answered = question;
 		hf_renewing_tell(w, HF_RENEWER_PROVEN, NULL);
@@ -304,6 +314,7 @@ int hf_renewing_run(struct hf_renewing *w)
 	int64_t age = hf_boot_now().ns - w->since.ns;
 	int r = 0;
 
+	set_limit(w);
 	/* What it has acquired itself it need not prove at once. */
 	w->next = hf_mono_in(w->ttl_ns / 3 - age);
 	if (!w->hooks || age > w->ttl_ns / 6)

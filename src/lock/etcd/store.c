@@ -95,6 +95,15 @@ static int connect_to(struct hf_etcd *etcd, int tls, struct hf_err *err)
 	return r < 0 ? hf_fail_sys(err, -r, "open", "etcd") : 0;
 }
 
+/* The machines spread over the servers: a server that hangs delays only some of them. */
+static void set_first_server(struct hf_etcd *etcd)
+{
+	if (gethostname(etcd->host_name, sizeof(etcd->host_name)) < 0)
+		etcd->host_name[0] = '\0';
+	etcd->host_name[sizeof(etcd->host_name) - 1] = '\0';
+	etcd->endpoint = (unsigned)(XXH3_64bits(etcd->host_name, strlen(etcd->host_name)) % etcd->config.n_endpoints);
+}
+
 /* A cluster whose URL is read, before anything of this machine is known. */
 static int new_cluster(const char *url, int tls, struct hf_etcd **ret, struct hf_err *err)
 {
@@ -114,6 +123,9 @@ static int new_cluster(const char *url, int tls, struct hf_etcd **ret, struct hf
 	r = hf_etcd_configure(url, tls, &etcd->config, err);
 	if (r == 0) {
 		etcd->base.default_ttl_ns = etcd->config.ttl_ns;
+		if (etcd->base.min_ttl_ns < HF_ETCD_TTL_CALLS * etcd->config.call_ns)
+			etcd->base.min_ttl_ns = HF_ETCD_TTL_CALLS * etcd->config.call_ns;
+		set_first_server(etcd);
 		(void)snprintf(etcd->series, sizeof(etcd->series), "etcd-%016llx",
 			       (unsigned long long)XXH3_64bits(etcd->config.prefix, strlen(etcd->config.prefix)));
 		r = connect_to(etcd, tls, err);
@@ -192,9 +204,6 @@ static int open_cluster(const struct hf_store_args *args, int tls, struct hf_sto
 	etcd->self = *args->self;
 	etcd->here = (struct hf_here){ .pid_ns = args->self->pid_ns, .time_ns = args->self->time_ns };
 	memcpy(etcd->here.boot_id, args->self->boot_id, sizeof(etcd->here.boot_id));
-	if (gethostname(etcd->host_name, sizeof(etcd->host_name)) < 0)
-		etcd->host_name[0] = '\0';
-	etcd->host_name[sizeof(etcd->host_name) - 1] = '\0';
 	r = hf_host_id(etcd->state, etcd->host, err);
 	if (r < 0) {
 		etcd_free(&etcd->base);

@@ -64,7 +64,7 @@ no_renewer() { [ -z "$(renewers "$1")" ]; }
 }
 
 @test "fleet: a lease of 2 s is renewed while the command runs for longer" {
-    store
+    store '?call-timeout=600ms'
     holding build --ttl 2s
     local token
     token=$(<held-build)
@@ -130,9 +130,9 @@ no_renewer() { [ -z "$(renewers "$1")" ]; }
 }
 
 @test "fleet: with --ttl nobody renews for the caller: renew does, and a shorter one ends it" {
-    store
+    store '?call-timeout=1s'
     # A name of its own: renewers of other runs of these tests are on the same machine.
-    expect 0 bash -c 'set -e; token=$("$HOLDFAST" lock acquire "$0" --ttl 60s); "$HOLDFAST" lock renew "$0" --token $token; "$HOLDFAST" lock renew "$0" --token $token --ttl 1s
+    expect 0 bash -c 'set -e; token=$("$HOLDFAST" lock acquire "$0" --ttl 60s); "$HOLDFAST" lock renew "$0" --token $token; "$HOLDFAST" lock renew "$0" --token $token --ttl 3s
         [ -z "$(pgrep -fx "holdfast-renew $0")" ]; until ! "$HOLDFAST" lock check "$0" --token $token; do sleep 0.1; done' "unrenewed-$$"
 }
 

@@ -24,7 +24,7 @@ class Kind:
         return env
 
     def store(self):
-        return f"etcd://{','.join(self.fleet.endpoints())}/chaos"
+        return f"etcd://{','.join(self.fleet.endpoints())}/chaos?call-timeout={self.args.ttl * 1000 // 3}ms"
 
     def witness(self, name, mode, ms, client, tree):
         return [self.args.witness, self.work, name, mode, str(ms), client, "1" if tree else "0"]

@@ -39,7 +39,7 @@ static void url_names_servers_prefix_and_times(void **state)
 
 static void url_that_is_none_is_refused_and_its_password_not_repeated(void **state)
 {
-	static const char *const urls[] = { "", "/", "//", "//h1,", "//,h1", "//h 1", "//h1/a b", "//h1?ttl", "//h1?ttl=1ms",
+	static const char *const urls[] = { "", "/", "//", "//h1,", "//,h1", "//h 1", "//h1/a b", "//h1?ttl", "//h1?ttl=1ms", "//h1?ttl=5s", "//h1?ttl=29s&call-timeout=10s",
 					    "//h1?colour=red", "//h1/p%41", "//user:secret@h1", "//h1;reboot" };
 	struct hf_etcd_config config;
 
@@ -105,6 +105,7 @@ static struct {
 	const char *body;
 } script[8];
 static int n_script, asked;
+static int64_t limits[8];
 static struct hf_etcd etcd;
 
 static enum hf_http_result fake_post(struct hf_http *http, const struct hf_http_request *request, struct hf_http_answer *ret)
@@ -112,7 +113,8 @@ static enum hf_http_result fake_post(struct hf_http *http, const struct hf_http_
 	int i = asked < n_script ? asked : n_script - 1;
 
 	(void)http;
-	(void)request;
+	if (asked < 8)
+		limits[asked] = request->timeout_ns;
 	asked++;
 	*ret = (struct hf_http_answer){ .status = script[i].status };
 	if (script[i].result == HF_HTTP_DONE) {
@@ -220,6 +222,36 @@ static void answer_that_is_lost_is_asked_for_again_and_never_taken_for_a_no(void
 	hf_answer_done(&answer);
 	ASSERT_ERR(call(&answer), HF_E_STORE);
 	assert_null(strstr(ERR->detail, "not known"));
+}
+
+/* A server that hangs must leave time to ask another server. */
+static void call_to_one_server_takes_a_third_of_the_rest_of_the_lease(void **state)
+{
+	int64_t ttl;
+	uint64_t term;
+
+	(void)state;
+	begin_script();
+	say(HF_HTTP_UNKNOWN, 0, NULL);
+	say(HF_HTTP_DONE, 200, "{\"result\":{" HEADER(2) ",\"ID\":\"7\",\"TTL\":\"20\"}}");
+	ASSERT_OK(hf_lease_keep(&etcd, 7, &ttl, &term, ERR));
+	assert_int_equal(asked, 2);
+	assert_true(limits[0] == HF_SEC && limits[1] == HF_SEC);
+	etcd.until.ns = hf_boot_now().ns + 9 * HF_SEC / 10;
+	asked = 0;
+	ASSERT_OK(hf_lease_keep(&etcd, 7, &ttl, &term, ERR));
+	assert_int_equal(asked, 2);
+	assert_true(limits[0] <= 3 * HF_SEC / 10 && limits[1] <= limits[0] && limits[1] > 0);
+	/* A long rest keeps the usual limit. After the end it still asks two servers. */
+	etcd.until.ns = hf_boot_now().ns + 60 * HF_SEC;
+	asked = 0;
+	ASSERT_OK(hf_lease_keep(&etcd, 7, &ttl, &term, ERR));
+	assert_true(limits[0] == HF_SEC);
+	etcd.until.ns = hf_boot_now().ns - HF_SEC;
+	asked = 0;
+	ASSERT_OK(hf_lease_keep(&etcd, 7, &ttl, &term, ERR));
+	assert_int_equal(asked, 2);
+	assert_true(limits[0] == 50 * HF_MSEC);
 }
 
 static void lease_that_was_granted_without_an_answer_counts_from_the_first_try(void **state)
@@ -527,6 +559,7 @@ int main(void)
 		ETCD_TEST(what_is_absent_in_an_answer_is_false_or_zero),
 		ETCD_TEST(each_shape_of_error_is_read_and_only_a_refusal_is_an_answer),
 		ETCD_TEST(answer_that_is_lost_is_asked_for_again_and_never_taken_for_a_no),
+		ETCD_TEST(call_to_one_server_takes_a_third_of_the_rest_of_the_lease),
 		ETCD_TEST(lease_that_was_granted_without_an_answer_counts_from_the_first_try),
 		ETCD_TEST(renewal_in_another_term_than_the_read_proves_nothing),
 		ETCD_TEST(another_cluster_is_refused_until_the_first_is_forgotten),

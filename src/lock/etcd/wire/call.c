@@ -19,6 +19,7 @@
 
 #define TRIES_MAX      (2 * HF_ETCD_ENDPOINTS_MAX)
 #define ROUND_PAUSE_NS (50 * HF_MSEC)
+#define TRY_MIN_NS     (50 * HF_MSEC)
 
 void hf_answer_done(struct hf_answer *answer)
 {
@@ -103,6 +104,19 @@ static int wants_login(const struct hf_etcd *etcd, const struct hf_answer *answe
 					(answer->code == HF_GRPC_ARGUMENT && strstr(answer->text, "user name is empty")));
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* How long one server may take. */
+static int64_t try_limit(const struct hf_etcd *etcd)
+{
+	int64_t third = (etcd->until.ns - hf_boot_now().ns) / 3;
+
+	return etcd->until.ns == 0 || third > etcd->config.call_ns ? etcd->config.call_ns : third > TRY_MIN_NS ? third : TRY_MIN_NS;
+}
+
 /*
  * 0: an answer. 1: none from here, and it was not done. 2: none, and it is open whether it was done.
  * Negative: no other server could help.
@@ -111,7 +125,7 @@ static int try_once(struct hf_etcd *etcd, unsigned endpoint, const char *path, c
 		    struct hf_err *err)
 {
 	char url[HF_ETCD_HOST_MAX + 64], token[HF_ETCD_TOKEN_MAX], cluster[HF_ETCD_CLUSTER_MAX];
-	struct hf_http_request request = { .url = url, .body = body, .timeout_ns = etcd->config.call_ns };
+	struct hf_http_request request = { .url = url, .body = body, .timeout_ns = try_limit(etcd) };
 	struct hf_http_answer got;
 	enum hf_http_result result;
 	json_t *json, *inner;
@@ -210,7 +224,8 @@ int hf_etcd_call_at(struct hf_etcd *etcd, unsigned endpoint, const char *path, c
 int hf_etcd_call(struct hf_etcd *etcd, const char *path, const struct hf_buf *body, struct hf_answer *ret,
 		 struct hf_err *err)
 {
-	struct hf_mono end = hf_mono_in(2 * etcd->config.call_ns);
+	int64_t limit = 2 * etcd->config.call_ns;
+	struct hf_mono end = hf_mono_in(etcd->until.ns ? least(limit, etcd->until.ns - hf_boot_now().ns) : limit);
 	struct hf_err why = HF_ERR_INIT, last;
 	unsigned first, n = etcd->config.n_endpoints;
 	int r = 1;

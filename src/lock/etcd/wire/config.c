@@ -177,6 +177,11 @@ int hf_etcd_configure(const char *rest, int tls, struct hf_etcd_config *ret, str
 		r = read_prefix(ret, path + (path < query), (size_t)(query - path) - (path < query), err);
 	if (r == 0 && *query)
 		r = read_options(ret, query + 1, err);
+	if (r == 0 && ret->ttl_ns < HF_ETCD_TTL_CALLS * ret->call_ns)
+		return FAIL(err, -EINVAL, "store", "etcd",
+			    "a lease of %lld ms is too short for a call-timeout of %lld ms: one server that hangs would end it; "
+			    "choose a ttl of at least %d times call-timeout",
+			    (long long)(ret->ttl_ns / HF_MSEC), (long long)(ret->call_ns / HF_MSEC), HF_ETCD_TTL_CALLS);
 	if (r == 0)
 		r = read_variable("HOLDFAST_ETCD_CACERT", ret->ca_file, sizeof(ret->ca_file), err);
 	if (r == 0)

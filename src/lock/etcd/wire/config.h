@@ -25,6 +25,9 @@
 #define HF_ETCD_CALL_NS    (2 * HF_SEC)
 #define HF_ETCD_CONNECT_NS (1 * HF_SEC)
 
+/* A lease lasts that many times a call's limit at least: a third of it passes before the renewal, and the work needs time to end. */
+#define HF_ETCD_TTL_CALLS 3
+
 struct hf_etcd_config {
 	char endpoints[HF_ETCD_ENDPOINTS_MAX][HF_ETCD_HOST_MAX]; /* "http://h1:2379" */
 	unsigned n_endpoints;
