@@ -1,10 +1,10 @@
 /*
- * cli/cli.h - what the commands of the CLI share.
+ * cli/cli.h - types and functions shared by the commands of the CLI.
  *
- * A command is a row of the table in main.c and a function that gets what
- * stands behind its words. It reads its options with cli_options(), puts data on
- * stdout and talk on stderr, and returns its exit status. cli_fail() turns an
- * error into the message, the JSON form and the status in one line.
+ * A command is a row of the table in main.c and a function that gets the
+ * arguments after the command's words. It reads its options with cli_options(),
+ * puts data on stdout and talk on stderr, and returns its exit status. cli_fail()
+ * turns an error into the message, the JSON form and the status in one line.
  *
  * Out of memory ends the program here (not in the library): cli_die_oom().
  */
@@ -30,19 +30,19 @@ struct cli {
 	const char *store; /* --store, or NULL */
 	int json;        /* --json */
 	int quiet;       /* -q */
-	int terminal;    /* stdout is one */
+	int terminal;    /* stdout is a terminal */
 	int colour;      /* stdout is a terminal that is not dumb, and NO_COLOR is not set */
 	int keep_status; /* cli_keep_status() */
-	int around;      /* it wraps another command: the system's failures are failures around that (125) */
+	int around;      /* the command wraps another: a system error is a failure around that command (125) */
 	const struct command *command;
 	struct hf_state *state; /* opened by cli_state() */
-	int dashes; /* by cli_options(): how many words stood before "--"; -1: there was none */
-	struct complete *complete; /* a shell asks what could follow: cli_options() answers, nothing is done */
+	int dashes; /* set by cli_options(): the number of words before "--"; -1 without "--" */
+	struct complete *complete; /* set when a shell asks for completions: cli_options() answers, and the command does nothing */
 };
 
 struct command {
 	const char *noun;
-	const char *verb; /* NULL: the noun stands alone */
+	const char *verb; /* NULL: the noun is the whole command */
 	const char *args; /* "NAME [PID]" */
 	const char *help; /* one line */
 	int (*run)(struct cli *cli, int argc, char **argv);
@@ -122,20 +122,24 @@ int cmd_version(struct cli *cli, int argc, char **argv);
 int cmd_completion(struct cli *cli, int argc, char **argv);
 int cmd_help(struct cli *cli, int argc, char **argv);
 
-/* The table in main.c; a noun of NULL ends it. */
+/* The table in main.c, which a NULL noun ends. */
 extern const struct command cli_commands[];
 
-/* "journal verify", or a noun that stands alone; *ret_words is how many words it took. */
+/* Finds a command by its words, for example "journal verify" or "run"; stores their number in *ret_words. */
 const struct command *cli_find_command(int argc, char **argv, int *ret_words);
 
 /*
- * The last `n` records about `name`, oldest first, as `journal query` prints them: each a line
- * with its newline, JSON with --json. What cannot be read is left out: `journal verify` tells.
+ * Calls `fn` for each of the last `n` records about `name`, oldest first. `line` is the line that
+ * `journal query` prints, with its newline; with --json it is JSON. Records that cannot be read are
+ * left out; `journal verify` reports them.
  */
 void journal_history(struct cli *cli, const char *name, const char *kind, size_t n,
 		     void (*fn)(void *arg, const char *line, size_t len), void *arg);
 
-/* Says what became of the candidate `name`, if there is one, and whether the repository still has it; with --json as "land" of `object`. */
+/*
+ * Reports the outcome of the candidate `name`, if it exists, and whether the repository still has it. With --json
+ * the report becomes "land" in `object`.
+ */
 void land_why(struct cli *cli, const char *name, json_t *object);
 
 /* -- options ---------------------------------------------------------------- */
@@ -148,7 +152,7 @@ enum option_kind {
 	OPTION_SIZE,     /* uint64_t, bytes */
 	OPTION_WHEN,     /* int64_t, wall clock in nanoseconds: cli_when() */
 	OPTION_TOKEN,    /* uint64_t, not 0 */
-	OPTION_LIST,     /* char **, NULL-ended and to be freed: may be given again and again */
+	OPTION_LIST,     /* char **, NULL-terminated, freed by the caller: the option may be repeated */
 };
 
 struct option_spec {
@@ -157,16 +161,16 @@ struct option_spec {
 	enum option_kind kind;
 	void *target;
 	const char *value; /* "DUR", for the help */
-	const char *help; /* NULL: not shown; an option that is only there to be refused with a reason */
+	const char *help; /* NULL: not shown; such an option exists only to be refused with a reason */
 };
 
 /*
- * Reads options, ours and the global ones, in any order up to "--", and leaves
- * the other words in argv[0..]. Returns how many there are, between `min` and
- * `max`; or -1 after it has said what is wrong (exit with HF_EXIT_USAGE); or -2
- * after it has shown the help (exit with HF_EXIT_DONE). With OPTIONS_THEN_COMMAND as
- * `max`, the second word begins a command, with or without "--" before it, and what
- * follows is the command's.
+ * Reads the command's options and the global options, in any order up to "--",
+ * and leaves the other words in argv[0..]. Returns their number, which is between
+ * `min` and `max`. Returns -1 after it has reported an error (exit with
+ * HF_EXIT_USAGE), and -2 after it has shown the help (exit with HF_EXIT_DONE).
+ * If `max` is OPTIONS_THEN_COMMAND, the second word begins a command, with or
+ * without "--" before it, and all further words belong to that command.
  */
 #define OPTIONS_THEN_COMMAND INT_MAX
 
@@ -174,15 +178,16 @@ int cli_options(struct cli *cli, const struct option_spec *specs, int argc, char
 		int max);
 
 /*
- * Reads a moment: a duration ("5m": so long ago), "now", "today", "yesterday", a date ("2026-11-18"), a date and time
- * ("2026-11-18 07:30", in UTC with a "Z" behind it), a time of today ("07:30"), or what the journal prints. 0, or -1.
+ * Reads a point in time: a duration ("5m" means 5 minutes ago), "now", "today", "yesterday", a date ("2026-11-18"), a date
+ * and time ("2026-11-18 07:30"; a final "Z" means UTC), a time of today ("07:30"), or a time as the journal prints it.
+ * Returns 0, or -1.
  */
 int cli_when(const char *text, int64_t *ret_wall_ns);
 
-/* The signal "TERM", "SIGTERM" or "15"; -1 when there is none. */
+/* Returns the number of the signal "TERM", "SIGTERM" or "15"; -1 if the word names no signal. */
 int cli_signal(const char *word);
 
-/* How many single changes lead from one word to the other, up to `limit`. */
+/* Returns the number of single-character edits between two words, at most `limit`. */
 size_t cli_distance(const char *a, const char *b, size_t limit);
 
 #define CLI_GLOBAL_SPECS(cli)                                                                                          \
@@ -191,35 +196,35 @@ size_t cli_distance(const char *a, const char *b, size_t limit);
 	{ "json", 0, OPTION_FLAG, &(cli)->json, NULL, "machine-readable output" },                                     \
 	{ "quiet", 'q', OPTION_FLAG, &(cli)->quiet, NULL, "no talk on stderr" }
 
-/* The store that --store or $HOLDFAST_STORE names; NULL: the local one. */
+/* Returns the store that --store or $HOLDFAST_STORE names; NULL for the local one. */
 const char *cli_store(const struct cli *cli);
 
 /* -- help and completion ------------------------------------------------------ */
 
-/* All commands, or those of one noun. */
+/* Prints all commands, or the commands of one noun. */
 void cli_help(FILE *to, const char *noun);
 
-/* The first things, on stderr, within a screen. */
+/* Prints the most important commands on stderr, on one screen. */
 void cli_overview(void);
 
-/* The usage and the options of the command that runs, on stdout. */
+/* Prints usage and options of the current command on stdout. */
 void cli_command_help(const struct cli *cli, const struct option_spec *specs);
 
-/* Prints what could stand for the last of `argv`, a line each: the word, a tab, what it means. */
+/* Prints the completions of the last word of `argv`, one per line: the word, a tab, its meaning. */
 int cli_complete(struct cli *cli, int argc, char **argv);
 
-/* The part of it that knows the options of the command. */
+/* Prints the completions that depend on the options of the command. */
 void cli_complete_options(struct cli *cli, const struct option_spec *specs, int then_command);
 
-/* The status to exit with after cli_options() gave -1 or -2. */
+/* Returns the exit status for -1 or -2 from cli_options(). */
 int cli_options_status(int result);
 
-/* Reads one option that stands before the command. Returns words used, 0 none, -1 wrong. */
+/* Reads one option before the command. Returns the number of words used, 0 if it is not a global option, -1 on an error. */
 int cli_global_option(struct cli *cli, int argc, char **argv);
 
 /* -- output ----------------------------------------------------------------- */
 
-/* Around every write to stderr: a reader that is gone does not end us. */
+/* Encloses every write to stderr, so that a closed reader does not kill this process. */
 struct cli_talk {
 	sigset_t mask;
 	int was_pending;
@@ -229,57 +234,56 @@ void cli_talk_begin(struct cli_talk *talk);
 void cli_talk_end(const struct cli_talk *talk);
 
 /*
- * From here on the exit status is that of a command or session, and what is printed about it
- * does not change it, even when standard output cannot be written; nor does a signal that comes late.
- * To be called when nothing is left to wait for.
+ * Makes the status of a command or session final. A failed write to standard output does not change
+ * it any more, nor does a late signal. Call it when nothing is left to wait for.
  */
 void cli_keep_status(struct cli *cli);
 
-/* "holdfast: …" on stderr, unless -q. */
+/* Prints "holdfast: …" on stderr, unless -q was given. */
 void cli_say(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The message on stderr, the JSON form on stdout with --json; returns the status. */
+/* Prints the message on stderr and, with --json, the JSON form on stdout. Returns the exit status. */
 int cli_fail(const struct cli *cli, const struct hf_err *err);
 
-/* The same with a status that is not the one of the error's code. */
+/* Like cli_fail(), but returns `status` instead of the status of the error's code. */
 int cli_fail_as(const struct cli *cli, const struct hf_err *err, int status);
 
-/* The same beside what was found all the same: with --json the error becomes part of `object`. */
+/* Like cli_fail(), for a command that has a partial result: with --json the error becomes part of `object`. */
 int cli_fail_beside(const struct cli *cli, const struct hf_err *err, json_t *object);
 
-/* The same in other words: the message as it is, `code` (HF_E_… or -errno) for the JSON form. */
+/* Like cli_fail(), with this message. `code` (HF_E_… or -errno) is for the JSON form. */
 int cli_fail_words(const struct cli *cli, int code, int status, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* "holdfast NOUN VERB: …" and where the help is; returns HF_EXIT_USAGE. */
+/* Prints "holdfast NOUN VERB: …" and how to get help. Returns HF_EXIT_USAGE. */
 int cli_usage(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Prints a JSON object as one line with "v":1 in front, and drops the reference. */
 void cli_print_json(json_t *object);
 
-/* Prints text from outside on stdout: what would steer a terminal is shown as "\x1b". */
+/* Prints untrusted text on stdout. Control characters are shown as "\x1b". */
 void cli_print_shown(const char *text);
 
-/* Adds to an object; ends the program when there is no memory. */
+/* Sets a key of an object. Ends the program if memory runs out. */
 void cli_set(json_t *object, const char *key, json_t *value);
 
-/* A JSON string of text that may not be UTF-8 (what is not becomes U+FFFD). */
+/* Makes a JSON string from any bytes. Invalid UTF-8 becomes U+FFFD. */
 json_t *cli_text(const char *text);
 
-/* Switches a colour on ("1;32", NULL off) when stdout is a coloured terminal. */
+/* Switches to a colour ("1;32"; NULL resets it) if stdout is a terminal with colours. */
 void cli_colour(const struct cli *cli, const char *code);
 
-/* Colours what follows as the tone says, where colours are shown; cli_colour(cli, NULL) ends it. */
+/* Switches to the colour of a tone. cli_colour(cli, NULL) resets it. */
 void cli_tone(const struct cli *cli, enum hf_view_tone tone);
 
-/* A table: its head, and a row of it, whose cells are freed; the cell `toned` (-1: none) is coloured. */
+/* Print a table's head, and a row. The cells are freed; the cell `toned` (-1: none) is coloured. */
 void cli_print_head(const struct hf_view_column *columns, int n);
 void cli_print_row(const struct cli *cli, const struct hf_view_column *columns, struct hf_buf *cells, int n,
 		   int toned, enum hf_view_tone tone);
 
-/* Opens the state directory once. Returns NULL after saying why, status in *ret_status. */
+/* Opens the state directory, once. On failure reports it, sets *ret_status and returns NULL. */
 struct hf_state *cli_state(struct cli *cli, unsigned flags, int *ret_status);
 
-/* The journal; NULL when there is none, which is said: everything works without it. */
+/* Opens the journal. On failure reports it and returns NULL; everything works without a journal. */
 struct hf_journal *cli_journal(const struct cli *cli, struct hf_state *state);
 
 _Noreturn void cli_die_oom(void);

@@ -1,4 +1,4 @@
-/* cli/cmd_doctor.c - doctor: is the state directory sound, and what does this machine offer? */
+/* cli/cmd_doctor.c - doctor: checks the state directory and the features of this machine. */
 #include <stdio.h>
 #include <string.h>
 
@@ -66,8 +66,8 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
 	struct doctor doctor = { .cli = cli };
 	int accept_cluster = 0, clean_store = 0;
 	const struct option_spec specs[] = {
-		{ "accept-cluster", 0, OPTION_FLAG, &accept_cluster, NULL, "the cluster of the store that answers now is the right one, also if it was made anew or restored" },
-		{ "clean-store", 0, OPTION_FLAG, &clean_store, NULL, "remove names from the store that nobody has used for a week" },
+		{ "accept-cluster", 0, OPTION_FLAG, &accept_cluster, NULL, "accept the cluster that answers now, even if it was created again or restored" },
+		{ "clean-store", 0, OPTION_FLAG, &clean_store, NULL, "remove names that were not used for a week from the store" },
 		{ 0 },
 	};
 	int n = cli_options(cli, specs, argc, argv, 0, 0);
@@ -76,7 +76,7 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	if ((accept_cluster || clean_store) && !cli_store(cli))
-		return cli_usage(cli, "--accept-cluster and --clean-store are about a store: --store URL or HOLDFAST_STORE");
+		return cli_usage(cli, "--accept-cluster and --clean-store need a store: --store URL or HOLDFAST_STORE");
 	doctor.rows = json_array();
 	status = hf_doctor_examine(cli->dir, add_row, &doctor);
 	if (status == HF_EXIT_DONE && cli_store(cli))

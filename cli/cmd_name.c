@@ -70,7 +70,7 @@ int cmd_name_unkey(struct cli *cli, int argc, char **argv)
 		cli_print_shown(name);
 		putchar('\n');
 	} else {
-		/* The name's own bytes, whatever they are: this is data, not talk. */
+		/* Print the raw bytes of the name: this is data. */
 		(void)fwrite(name, 1, (size_t)len, stdout);
 		putchar('\n');
 	}

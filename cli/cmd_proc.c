@@ -1,4 +1,4 @@
-/* cli/cmd_proc.c - proc id, check, signal: what `kill $(cat pidfile)` should have been. */
+/* cli/cmd_proc.c - proc id, check, signal: a safe replacement for `kill $(cat pidfile)`. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,7 @@ int cmd_proc_id(struct cli *cli, int argc, char **argv)
 	return HF_EXIT_DONE;
 }
 
-/* Reads an identity from the command line; says what is wrong with it. */
+/* Reads an identity from the command line. Reports an error. */
 static int read_id(const struct cli *cli, const char *text, struct hf_proc_id *ret)
 {
 	struct hf_err err = HF_ERR_INIT;
@@ -48,8 +48,8 @@ static int read_id(const struct cli *cli, const char *text, struct hf_proc_id *r
 	if (hf_proc_parse(text, strlen(text), ret, &err) == 0)
 		return HF_EXIT_DONE;
 	if (text[0] && text[strspn(text, "0123456789")] == '\0')
-		cli_say(cli, "'%s' is a pid, which may be anybody's by now; give an identity, made "
-			     "by 'holdfast proc id %s' while the process was the right one",
+		cli_say(cli, "'%s' is a pid, which another process may have by now; give the identity that "
+			     "'holdfast proc id %s' printed while the process was alive",
 			text, text);
 	return cli_fail(cli, &err);
 }
@@ -106,7 +106,7 @@ int cli_signal(const char *word)
 	return -1;
 }
 
-/* One event for the signal or its refusal (L8). What cannot be written is said, no more. */
+/* Writes an event for the signal or its refusal (L8). A failure is only reported. */
 static void journal_signal(struct cli *cli, const char *target, const char *sig_name,
 			   const struct hf_err *refusal)
 {

@@ -1,4 +1,4 @@
-/* cli/command.c - becoming a command, and running one as a filter. */
+/* cli/command.c - executes a command in place of this process, and runs a command as a filter. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ int command_become(const struct cli *cli, char **command)
 	return command_not_executed(cli, command[0], -errno);
 }
 
-/* We ignore it, so that a limit on file sizes is an error; the command does not. */
+/* This process ignores SIGXFSZ, so that a limit on file sizes is an error. The command gets the default action. */
 static int enter_filter(void *arg)
 {
 	const struct sigaction usual = { .sa_handler = SIG_DFL };
@@ -78,7 +78,7 @@ struct filter_result command_filter(const struct cli *cli, const struct filter *
 		return result;
 	}
 	if (ended.left > 0)
-		cli_say(cli, "%s left %u process(es) running, which were ended", filter->command[0],
+		cli_say(cli, "%s left %u process(es) running; they were ended", filter->command[0],
 			ended.left);
 	result.timed_out = ended.timed_out;
 	result.signal = ended.signal;

@@ -1,4 +1,4 @@
-/* cli/main.c - the table of commands, and finding the one that is meant. */
+/* cli/main.c - the table of commands, and the lookup in it. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,80 +12,80 @@
 const struct command cli_commands[] = {
 	{ "lock",    "run",      "NAME [-n|-w DUR] [-s|--slots N] [--ttl DUR] [--on-timeout WHAT] [-E N] -- CMD...", "run a command under a lock", cmd_lock_run },
 	{ "lock",    "acquire",  "NAME [--pid PID] [--reentrant] [options of run]", "take a lock for your shell; prints the token", cmd_lock_acquire },
-	{ "lock",    "release",  "NAME [--pid PID | --token T]", "give it back; only its owner can", cmd_lock_release },
-	{ "lock",    "renew",    "NAME --token T [--ttl DUR]", "prolong the lease", cmd_lock_renew },
-	{ "lock",    "check",    "NAME [--token T]", "is it held? is this token current?", cmd_lock_check },
-	{ "lock",    "list",     "[--all]", "all locks with their holders and waiters", cmd_lock_list },
-	{ "lock",    "status",   "[NAME]", "the same as list; of one lock as why", cmd_lock_status },
-	{ "lock",    "break",    "NAME --reason TEXT", "take it away from its holder; journalled", cmd_lock_break },
+	{ "lock",    "release",  "NAME [--pid PID | --token T]", "release a lock; only its owner can", cmd_lock_release },
+	{ "lock",    "renew",    "NAME --token T [--ttl DUR]", "extend its lease", cmd_lock_renew },
+	{ "lock",    "check",    "NAME [--token T]", "check whether it is held, or whether a token is current", cmd_lock_check },
+	{ "lock",    "list",     "[--all]", "list locks with their holders and waiters", cmd_lock_list },
+	{ "lock",    "status",   "[NAME]", "same as list; for one lock same as why", cmd_lock_status },
+	{ "lock",    "break",    "NAME --reason TEXT", "take a lock away from its holder; journalled", cmd_lock_break },
 	{ "lock",    "fd",       "N [-n|-w DUR] [-s] [--on-timeout WHAT] [-- CMD...] | --unlock", "flock a descriptor of your shell", cmd_lock_fd },
 	{ "run",     NULL,       "[NAME] [options] -- CMD... | -c LINE", "run a command as a supervised session of that name", cmd_run },
-	{ "ps",      NULL,       "[NAME...] [-a] [--all-hosts] [-o COLUMNS] [--no-trunc] [--watch]", "what the sessions are doing", cmd_ps },
-	{ "ls",      NULL,       "[options of ps]", "the same as ps", cmd_ps },
-	{ "list",    NULL,       "[options of ps]", "the same as ps", cmd_ps },
-	{ "status",  NULL,       "[NAME...]", "one session in sentences; without a name: those that need you", cmd_status },
-	{ "seen",    NULL,       "NAME... [--token T]", "you know how that run is: it no longer needs you", cmd_seen },
-	{ "stop",    NULL,       "NAME... | --all [--grace DUR] [--token T]", "end a session: TERM, grace, KILL, by identity", cmd_stop },
-	{ "kill",    NULL,       "NAME... | --all", "the same as stop --grace 0", cmd_kill },
-	{ "restart", NULL,       "NAME [--token T] [--grace DUR]", "stop a session and start it again as it was, in the background", cmd_restart },
-	{ "wait",    NULL,       "NAME... [-w DUR]", "until a session has ended; exits as it did", cmd_wait },
-	{ "logs",    NULL,       "NAME... [-f] [-t] [-n LINES] [--stderr]", "the output of sessions", cmd_logs },
-	{ "attach",  NULL,       "NAME [--read-only] [--detach-keys KEYS]", "the terminal of a session", cmd_attach },
-	{ "reap",    NULL,       "[NAME [--token T]]", "end what sessions left whose supervisor and keeper were killed", cmd_reap },
-	{ "rm",      NULL,       "NAME... [--token T]", "forget sessions that have ended, with their logs", cmd_rm },
-	{ "prune",   NULL,       "[--older-than DUR] [--keep N] [--dry-run]", "forget sessions that ended long ago, and idle locks", cmd_prune },
-	{ "file",    "edit",     "FILE [--create] [--validate CMD] [--backup N] [--fenced] [options] -- CMD...", "replace a file by what a command makes of it, under its lock", cmd_file_edit },
+	{ "ps",      NULL,       "[NAME...] [-a] [--all-hosts] [-o COLUMNS] [--no-trunc] [--watch]", "list sessions and their state", cmd_ps },
+	{ "ls",      NULL,       "[options of ps]", "same as ps", cmd_ps },
+	{ "list",    NULL,       "[options of ps]", "same as ps", cmd_ps },
+	{ "status",  NULL,       "[NAME...]", "describe a session; without NAME, list the sessions that need you", cmd_status },
+	{ "seen",    NULL,       "NAME... [--token T]", "mark a session as read: it no longer needs you", cmd_seen },
+	{ "stop",    NULL,       "NAME... | --all [--grace DUR] [--token T]", "end sessions: TERM, a grace period, KILL, by process identity", cmd_stop },
+	{ "kill",    NULL,       "NAME... | --all", "same as stop --grace 0", cmd_kill },
+	{ "restart", NULL,       "NAME [--token T] [--grace DUR]", "stop a session and start it again unchanged, in the background", cmd_restart },
+	{ "wait",    NULL,       "NAME... [-w DUR]", "wait until sessions end; exits with their status", cmd_wait },
+	{ "logs",    NULL,       "NAME... [-f] [-t] [-n LINES] [--stderr]", "show the output of sessions", cmd_logs },
+	{ "attach",  NULL,       "NAME [--read-only] [--detach-keys KEYS]", "connect to the terminal of a session", cmd_attach },
+	{ "reap",    NULL,       "[NAME [--token T]]", "end processes left by sessions whose supervisor and keeper died", cmd_reap },
+	{ "rm",      NULL,       "NAME... [--token T]", "forget ended sessions and their logs", cmd_rm },
+	{ "prune",   NULL,       "[--older-than DUR] [--keep N] [--dry-run]", "forget old ended sessions and idle locks", cmd_prune },
+	{ "file",    "edit",     "FILE [--create] [--validate CMD] [--backup N] [--fenced] [options] -- CMD...", "replace a file by the output of a command, under the file's lock", cmd_file_edit },
 	{ "file",    "block",    "FILE ID [--text TEXT | --remove] [--start LINE --end LINE] [options of edit]", "replace the text between two marker lines", cmd_file_block },
 	{ "file",    "with",     "FILE [-n|-w DUR] [--on-timeout WHAT] [-E N] [--root DIR] -- CMD...", "run a command under a file's lock", cmd_file_with },
 	{ "plan",    "new",      "PLAN [--session NAME]", "make a plan: sandboxes that are committed together", cmd_plan_new },
 	{ "plan",    "add",      "PLAN SANDBOX DIR [--strategy auto|overlay|clone|copy] [--git-outside] [-w DUR]", "add a sandbox over a directory", cmd_plan_add },
 	{ "plan",    "enter",    "PLAN [--in DIR] [--no-rename-helper] [-w DUR] -- CMD...", "run a command inside the sandboxes of a plan", cmd_plan_enter },
-	{ "plan",    "path",     "PLAN SANDBOX", "where a sandbox is worked in", cmd_plan_path },
-	{ "plan",    "show",     "PLAN", "a plan and its sandboxes", cmd_plan_show },
-	{ "plan",    "list",     "[--no-trunc]", "all plans", cmd_plan_list },
-	{ "plan",    "rm",       "PLAN [--discard]", "remove a plan and its sandboxes; the targets stay as they are", cmd_plan_rm },
+	{ "plan",    "path",     "PLAN SANDBOX", "print the path of a sandbox", cmd_plan_path },
+	{ "plan",    "show",     "PLAN", "show a plan and its sandboxes", cmd_plan_show },
+	{ "plan",    "list",     "[--no-trunc]", "list plans", cmd_plan_list },
+	{ "plan",    "rm",       "PLAN [--discard]", "remove a plan and its sandboxes; targets do not change", cmd_plan_rm },
 	{ "plan",    "gc",       "[--dry-run] [--age DUR]", "remove plans that are over or hold no change", cmd_plan_gc },
-	{ "plan",    "diff",     "PLAN [--stat|--patch|--name-only [-z]] [--sandbox NAME] [--ignore GLOB]...", "what a commit would change", cmd_plan_diff },
-	{ "plan",    "commit",   "PLAN [-w DUR] [--fence NAME:TOKEN]... [--force [PATH]]... [--depends PATH]... [--strict] [--merge] [--ignore GLOB]...", "bring all changes to their targets, or none", cmd_plan_commit },
-	{ "plan",    "rollback", "PLAN [-w DUR]", "drop the changes; the targets are not touched", cmd_plan_rollback },
-	{ "plan",    "undo",     "PLAN [-w DUR] [--force PATH]...", "take a commit back", cmd_plan_undo },
-	{ "plan",    "recover",  "[PLAN]", "finish or undo what a dead process began", cmd_plan_recover },
-	{ "keep",    "on",       "[--goal TEXT] [--until CMD [--until-timeout DUR]] [--ttl DUR] [--max N] [--session ID]", "ask the client to go on whenever it wants to stop", cmd_keep_on },
-	{ "keep",    "off",      "[--session ID]", "let it stop again", cmd_keep_off },
-	{ "keep",    "status",   "[--session ID | --all]", "which sessions are in work mode", cmd_keep_status },
-	{ "beat",    NULL,       "[--busy]", "tell the session that it works although it prints nothing", cmd_beat },
+	{ "plan",    "diff",     "PLAN [--stat|--patch|--name-only [-z]] [--sandbox NAME] [--ignore GLOB]...", "show the change that a commit would make", cmd_plan_diff },
+	{ "plan",    "commit",   "PLAN [-w DUR] [--fence NAME:TOKEN]... [--force [PATH]]... [--depends PATH]... [--strict] [--merge] [--ignore GLOB]...", "apply all changes to their targets, or none", cmd_plan_commit },
+	{ "plan",    "rollback", "PLAN [-w DUR]", "drop the changes; targets do not change", cmd_plan_rollback },
+	{ "plan",    "undo",     "PLAN [-w DUR] [--force PATH]...", "undo a commit", cmd_plan_undo },
+	{ "plan",    "recover",  "[PLAN]", "finish or undo commits whose process died", cmd_plan_recover },
+	{ "keep",    "on",       "[--goal TEXT] [--until CMD [--until-timeout DUR]] [--ttl DUR] [--max N] [--session ID]", "ask the client to continue whenever it wants to stop", cmd_keep_on },
+	{ "keep",    "off",      "[--session ID]", "let the client stop again", cmd_keep_off },
+	{ "keep",    "status",   "[--session ID | --all]", "show which sessions are in work mode", cmd_keep_status },
+	{ "beat",    NULL,       "[--busy]", "report progress of a command that prints nothing", cmd_beat },
 	{ "hook",    "stop",     "[--session ID]", "a client's stop hook: block, or let it stop", cmd_hook_stop },
 	{ "hook",    "tool",     "[--session ID]", "a client's tool hook: progress and heartbeat", cmd_hook_tool },
 	{ "hook",    "guard",    "[--targets]", "a client's hook before a tool: refuse to write what another session holds", cmd_hook_guard },
-	{ "hook",    "session-start", "", "a client's hook at the start: note its process", cmd_hook_session_start },
-	{ "hook",    "session-end", "", "a client's hook at the end", cmd_hook_session_end },
-	{ "hook",    "install",  "CLIENT [--user | --project | --local] [--guard] [--fix] [--dry-run]", "put our hooks into the settings of claude, codex, copilot or gemini", cmd_hook_install },
-	{ "hook",    "uninstall", "CLIENT [--user | --project | --local] [--dry-run]", "take them out again: the same bytes as before", cmd_hook_uninstall },
-	{ "hook",    "status",   "CLIENT [--user | --project | --local]", "which settings have our hooks", cmd_hook_status },
+	{ "hook",    "session-start", "", "a client's hook at its start: record its process", cmd_hook_session_start },
+	{ "hook",    "session-end", "", "a client's hook at its end", cmd_hook_session_end },
+	{ "hook",    "install",  "CLIENT [--user | --project | --local] [--guard] [--fix] [--dry-run]", "add Holdfast's hooks to the settings of claude, codex, copilot or gemini", cmd_hook_install },
+	{ "hook",    "uninstall", "CLIENT [--user | --project | --local] [--dry-run]", "remove the hooks; the settings get their old bytes back", cmd_hook_uninstall },
+	{ "hook",    "status",   "CLIENT [--user | --project | --local]", "show which settings have Holdfast's hooks", cmd_hook_status },
 	{ "land",    "begin",    "NAME DIR [--branch BRANCH] [--base head|worktree]", "begin a candidate: a plan NAME over a git work tree", cmd_land_begin },
-	{ "land",    "list",     "", "candidates and what became of them, by branch", cmd_land_list },
-	{ "land",    "show",     "NAME", "one candidate", cmd_land_show },
-	{ "land",    "retry",    "NAME [options of land]", "the same as land NAME", cmd_land },
-	{ "land",    "drop",     "NAME", "give a candidate up: its ref and its plan are removed", cmd_land_drop },
-	{ "land",    NULL,       "NAME [--merge HOW] [--verify CMD] [--message TEXT] [-w DUR]", "make the work of a candidate part of its branch", cmd_land },
-	{ "why",     NULL,       "NAME", "why is it held, and what led to this?", cmd_why },
+	{ "land",    "list",     "", "list candidates and their outcome, by branch", cmd_land_list },
+	{ "land",    "show",     "NAME", "show a candidate", cmd_land_show },
+	{ "land",    "retry",    "NAME [options of land]", "same as land NAME", cmd_land },
+	{ "land",    "drop",     "NAME", "abandon a candidate; removes its ref and its plan", cmd_land_drop },
+	{ "land",    NULL,       "NAME [--merge HOW] [--verify CMD] [--message TEXT] [-w DUR]", "verify a candidate and land it on its branch", cmd_land },
+	{ "why",     NULL,       "NAME", "explain who holds a lock, and what led to this", cmd_why },
 	{ "journal", "query",    "[--event E] [--name N] [--since WHEN] [--until WHEN] [-n N]", "show records, oldest first", cmd_journal_query },
 	{ "journal", "tail",     "[-n N] [options of query]", "the newest records (10)", cmd_journal_tail },
 	{ "journal", "follow",   "[--event E] [--name N] [--since WHEN] [-n N]", "show records as they come", cmd_journal_follow },
-	{ "journal", "stats",    "[--since WHEN]", "count events, fail-opens and losses", cmd_journal_stats },
-	{ "journal", "verify",   "", "check every record: checksum, order, gaps", cmd_journal_verify },
+	{ "journal", "stats",    "[--since WHEN]", "count events, fail-opens and lost records", cmd_journal_stats },
+	{ "journal", "verify",   "", "check the checksum, order and gaps of all records", cmd_journal_verify },
 	{ "journal", "emit",     "EVENT [--name N] [--durable] [KEY=VALUE]...", "append one record", cmd_journal_emit },
 	{ "journal", "events",   "", "list the events and their fields", cmd_journal_events },
-	{ "proc",    "id",       "[PID]", "print the identity of a process (by default your shell)", cmd_proc_id },
-	{ "proc",    "check",    "ID", "is that very process alive? exit 0 yes, 1 dead, 3 unknown", cmd_proc_check },
-	{ "proc",    "signal",   "ID [SIGNAL]", "signal that very process, or nobody", cmd_proc_signal },
-	{ "name",    "sanitize", "NAME", "the form for showing and storing", cmd_name_sanitize },
-	{ "name",    "key",      "NAME", "the form for file names: one name, one key", cmd_name_key },
-	{ "name",    "unkey",    "KEY", "the name of a key", cmd_name_unkey },
-	{ "doctor",  NULL,       "[--accept-cluster] [--clean-store]", "check the state directory and what this kernel offers", cmd_doctor },
+	{ "proc",    "id",       "[PID]", "print the identity of a process (default: your shell)", cmd_proc_id },
+	{ "proc",    "check",    "ID", "check whether a process is alive; exits 0 yes, 1 dead, 3 unknown", cmd_proc_check },
+	{ "proc",    "signal",   "ID [SIGNAL]", "signal exactly that process, or none", cmd_proc_signal },
+	{ "name",    "sanitize", "NAME", "print the form of a name for display and storage", cmd_name_sanitize },
+	{ "name",    "key",      "NAME", "print the key of a name, for file names", cmd_name_key },
+	{ "name",    "unkey",    "KEY", "print the name of a key", cmd_name_unkey },
+	{ "doctor",  NULL,       "[--accept-cluster] [--clean-store]", "check the state directory and this machine", cmd_doctor },
 	{ "version", NULL,       "", "print the version", cmd_version },
 	{ "completion", NULL,    "bash|zsh|fish", "print the completion for that shell", cmd_completion },
-	{ "help",    NULL,       "[COMMAND]", "all commands, or the options of one", cmd_help },
+	{ "help",    NULL,       "[COMMAND]", "list all commands, or the options of one", cmd_help },
 	{ 0 },
 };
 /* clang-format on */
@@ -115,7 +115,7 @@ static int is_noun(const char *word)
 	return 0;
 }
 
-/* The nearest noun, or verb of `noun`; NULL: none is near. */
+/* Returns the noun, or the verb of `noun`, that is most similar to `word`; NULL if none is similar. */
 static const char *nearest(const char *noun, const char *word)
 {
 	const char *near = NULL;
@@ -128,7 +128,7 @@ static const char *nearest(const char *noun, const char *word)
 		if (!candidate || (noun && strcmp(noun, c->noun) != 0))
 			continue;
 		d = cli_distance(word, candidate, 3);
-		/* Of a short word two changes leave nothing. */
+		/* Two changes leave nothing of a short word. */
 		if (d < best && d < strlen(word)) {
 			best = d;
 			near = candidate;
@@ -143,7 +143,7 @@ static int explain_unknown(struct cli *cli, int argc, char **argv)
 
 	if (!is_noun(argv[0])) {
 		near = nearest(NULL, argv[0]);
-		return cli_usage(cli, "there is no command '%s'%s%s%s", argv[0], near ? "; did you mean '" : "", near ? near : "",
+		return cli_usage(cli, "no command '%s'%s%s%s", argv[0], near ? "; did you mean '" : "", near ? near : "",
 				 near ? "'?" : "");
 	}
 	if (argc < 2 && cli->json)
@@ -178,8 +178,8 @@ int cmd_help(struct cli *cli, int argc, char **argv)
 }
 
 /*
- * A caller may have closed stdio; the first files opened must not take its place. A closed standard
- * output cannot be written to: what is printed there is lost, and finish() says so.
+ * A caller may have closed stdio. The first files that we open must not get these numbers. Writes to a
+ * closed standard output must fail, so that finish() can report them.
  */
 static void fill_stdio(void)
 {
@@ -188,7 +188,7 @@ static void fill_stdio(void)
 			(void)open("/dev/null", (fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) | O_CLOEXEC);
 }
 
-/* The seed of JSON's hashes, out of what the kernel gave this process at its start: jansson would read /dev/urandom. */
+/* Seeds jansson's hashes from the random bytes of the auxiliary vector. Otherwise jansson reads /dev/urandom. */
 static void seed_json(void)
 {
 	const void *random = (const void *)getauxval(AT_RANDOM);
@@ -199,12 +199,12 @@ static void seed_json(void)
 	json_object_seed(seed);
 }
 
-/* Output that did not reach its reader is a failure like any other. */
+/* Lost output is a failure. */
 static int finish(const struct cli *cli, int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	cli_say(cli, "writing to standard output failed");
+	cli_say(cli, "cannot write to standard output");
 	return status == HF_EXIT_DONE && !cli->keep_status ? HF_EXIT_OS : status;
 }
 
@@ -238,7 +238,7 @@ int main(int argc, char **argv)
 		argv += used;
 	}
 	if (argc == 0 && cli.json)
-		return finish(&cli, cli_usage(&cli, "a command is missing"));
+		return finish(&cli, cli_usage(&cli, "missing command"));
 	if (argc == 0) {
 		cli_overview();
 		return HF_EXIT_USAGE;

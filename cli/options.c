@@ -1,4 +1,4 @@
-/* cli/options.c - reading options, and the help that is made from the same table. */
+/* cli/options.c - reads the options of a command from its table. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static int store(const struct cli *cli, const struct option_spec *spec, const ch
 	case OPTION_WHEN:
 		if (cli_when(value, spec->target) == 0)
 			return 0;
-		(void)cli_usage(cli, "--%s: '%s' is no moment (5m, yesterday, 07:30, 2026-11-18, \"2026-11-18 07:30\")",
+		(void)cli_usage(cli, "--%s: '%s' is not a time (5m, yesterday, 07:30, 2026-11-18, \"2026-11-18 07:30\")",
 				spec->name, value);
 		return -1;
 	case OPTION_TOKEN:
@@ -63,7 +63,7 @@ static int store(const struct cli *cli, const struct option_spec *spec, const ch
 	}
 }
 
-/* The spec that argv[0] names, and where its value begins if that is in the same word. */
+/* Finds the option that `word` names. *ret_value is its value if that is part of the same word. */
 static const struct option_spec *match(const struct option_spec *specs, const char *word,
 				       const char **ret_value)
 {
@@ -91,7 +91,7 @@ static const struct option_spec *match(const struct option_spec *specs, const ch
 
 static int take(const struct cli *cli, const struct option_spec *specs, int argc, char **argv);
 
-/* "-fn1" is "-f -n1": what follows the letter of a flag is read as an option of its own. */
+/* "-fn1" is "-f -n1": the text after the letter of a flag is another option. */
 static int take_joined(const struct cli *cli, const struct option_spec *specs, int argc, char **argv, char *rest)
 {
 	char *whole = argv[0], letter = rest[-1];
@@ -103,11 +103,11 @@ static int take_joined(const struct cli *cli, const struct option_spec *specs, i
 	rest[-1] = letter;
 	argv[0] = whole;
 	if (used == 0)
-		(void)cli_usage(cli, "'%s': there is no option -%c", whole, rest[0]);
+		(void)cli_usage(cli, "'%s': unknown option -%c", whole, rest[0]);
 	return used == 0 ? -1 : used;
 }
 
-/* Words used, 0 not one of these, -1 wrong. */
+/* Returns the number of words used, 0 if argv[0] is none of these options, -1 on an error. */
 static int take(const struct cli *cli, const struct option_spec *specs, int argc, char **argv)
 {
 	const char *value;
@@ -126,7 +126,7 @@ static int take(const struct cli *cli, const struct option_spec *specs, int argc
 	}
 	if (value)
 		return store(cli, spec, value) < 0 ? -1 : 1;
-	/* A value that may be left out: the next word is it only if it looks like one. */
+	/* An optional value: the next word is the value only if it is a duration. */
 	if (spec->value[0] == '[') {
 		if (argc >= 2 && hf_parse_duration(argv[1], strlen(argv[1]), spec->target) == 0)
 			return 2;
@@ -235,11 +235,11 @@ int cli_options(struct cli *cli, const struct option_spec *specs, int argc, char
 	while (at < argc)
 		argv[words++] = argv[at++];
 	if (words < min) {
-		(void)cli_usage(cli, "an argument is missing");
+		(void)cli_usage(cli, "missing argument");
 		return -1;
 	}
 	if (words > max) {
-		(void)cli_usage(cli, "too many arguments, from '%s' on", argv[max]);
+		(void)cli_usage(cli, "unexpected argument '%s'", argv[max]);
 		return -1;
 	}
 	return words;

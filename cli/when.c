@@ -1,4 +1,4 @@
-/* cli/when.c - moments as people write them: "5m" ago, "yesterday", a date, a time of today. */
+/* cli/when.c - parses times as people write them: "5m" (ago), "yesterday", a date, a time of today. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -7,7 +7,7 @@
 #include "holdfast/parse.h"
 #include "cli.h"
 
-#define MOMENT_MAX 40 /* longer than any text that is read here */
+#define MOMENT_MAX 40 /* longer than any valid text */
 
 static int64_t local(struct tm *tm)
 {
@@ -18,7 +18,7 @@ static int64_t local(struct tm *tm)
 	return sec == (time_t)-1 ? -1 : (int64_t)sec * HF_SEC;
 }
 
-/* Midnight, `days` days before today, in local time. */
+/* Returns the local midnight `days` days before today. */
 static int64_t midnight(int64_t now_ns, int days)
 {
 	time_t now = (time_t)(now_ns / HF_SEC);
@@ -31,7 +31,7 @@ static int64_t midnight(int64_t now_ns, int days)
 	return local(&tm);
 }
 
-/* mktime folds the 31st of February over; only what it leaves alone was a date. */
+/* mktime() turns the 31st of February into a day of March. A date that it changes is invalid. */
 static int is_date(const struct tm *given)
 {
 	struct tm folded = *given;
@@ -39,7 +39,7 @@ static int is_date(const struct tm *given)
 	return local(&folded) >= 0 && folded.tm_year == given->tm_year && folded.tm_mon == given->tm_mon && folded.tm_mday == given->tm_mday;
 }
 
-/* "2026-11-18", "2026-11-18 07:30", "2026-11-18T07:30:15", in local time, or in UTC with a "Z" behind it. */
+/* Parses "2026-11-18", "2026-11-18 07:30" or "2026-11-18T07:30:15": local time, or UTC with a final "Z". */
 static int64_t date(const char *text)
 {
 	static const char *const shapes[] = { "%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S" };
@@ -56,7 +56,7 @@ static int64_t date(const char *text)
 	return -1;
 }
 
-/* "07:30", "07:30:15": of today. */
+/* Parses a time of today: "07:30" or "07:30:15". */
 static int64_t time_of_day(const char *text, int64_t now_ns)
 {
 	static const char *const shapes[] = { "%H:%M", "%H:%M:%S" };

@@ -1,4 +1,4 @@
-/* cli/file/block.c - file block: the text between two marker lines. */
+/* cli/file/block.c - file block: replaces the text between two marker lines. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -24,10 +24,10 @@ static int read_style(const struct cli *cli, const char *word, enum hf_block_sty
 			return HF_EXIT_DONE;
 		}
 	}
-	return cli_usage(cli, "--style is html, hash, slash, dash or c, not '%s'", word);
+	return cli_usage(cli, "--style must be html, hash, slash, dash or c, not '%s'", word);
 }
 
-/* All of standard input, before anything is locked. */
+/* Reads all of standard input, before anything is locked. */
 static int read_text(const struct cli *cli, int64_t limit_ns, struct hf_buf *ret)
 {
 	struct hf_mono deadline = hf_mono_in(limit_ns);
@@ -37,11 +37,11 @@ static int read_text(const struct cli *cli, int64_t limit_ns, struct hf_buf *ret
 		ssize_t n;
 
 		if (hf_mono_left(deadline) == 0) {
-			cli_say(cli, "the text did not end on standard input; --deadline gives it more "
-				     "time, --text TEXT or < FILE gives it at once");
+			cli_say(cli, "standard input did not end in time; --deadline sets the limit, "
+				     "--text TEXT or < FILE avoids the wait");
 			return HF_EXIT_NO;
 		}
-		/* At most a second at a time; then the deadline is looked at again. */
+		/* Waits at most a second, then checks the deadline again. */
 		if (poll(&input, 1, hf_mono_left(deadline) < HF_SEC ? (int)(hf_mono_left(deadline) / HF_MSEC) + 1 : 1000) <= 0)
 			continue;
 		if (hf_buf_reserve(ret, CHUNK) < 0)
@@ -55,7 +55,7 @@ static int read_text(const struct cli *cli, int64_t limit_ns, struct hf_buf *ret
 			return HF_EXIT_DONE;
 		ret->len += n > 0 ? (size_t)n : 0;
 		if (ret->len > HF_BLOCK_TEXT_MAX)
-			return cli_usage(cli, "the text has more than %d MiB", HF_BLOCK_TEXT_MAX >> 20);
+			return cli_usage(cli, "the text is larger than %d MiB", HF_BLOCK_TEXT_MAX >> 20);
 	}
 }
 
@@ -75,11 +75,11 @@ int cmd_file_block(struct cli *cli, int argc, char **argv)
 	const char *text = NULL, *style = NULL;
 	int remove = 0;
 	const struct option_spec specs[] = {
-		{ "text", 't', OPTION_TEXT, &text, "TEXT", "the text (else standard input)" },
-		{ "remove", 0, OPTION_FLAG, &remove, NULL, "take the block out, with its markers" },
+		{ "text", 't', OPTION_TEXT, &text, "TEXT", "the text (default: standard input)" },
+		{ "remove", 0, OPTION_FLAG, &remove, NULL, "remove the block and its markers" },
 		{ "start", 0, OPTION_TEXT, &block.start, "LINE", "another tool's start marker" },
 		{ "end", 0, OPTION_TEXT, &block.end, "LINE", "another tool's end marker" },
-		{ "style", 0, OPTION_TEXT, &style, "STYLE", "comment: html, hash, slash, dash or c" },
+		{ "style", 0, OPTION_TEXT, &style, "STYLE", "comment style: html, hash, slash, dash or c" },
 		FILE_WRITE_SPECS(work.o),
 		{ 0 },
 	};
@@ -88,9 +88,9 @@ int cmd_file_block(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	if (text && remove)
-		return cli_usage(cli, "--text and --remove exclude each other");
+		return cli_usage(cli, "--text and --remove cannot be combined");
 	if (!block.start != !block.end)
-		return cli_usage(cli, "--start and --end go together");
+		return cli_usage(cli, "--start and --end need each other");
 	work.path = argv[0];
 	block.id = argv[1];
 	status = read_style(cli, style, &block.style);
@@ -99,7 +99,7 @@ int cmd_file_block(struct cli *cli, int argc, char **argv)
 	if (status != HF_EXIT_DONE)
 		return status;
 	if (remove) {
-		work.o.create = 1; /* what is not there has no block; nothing is made */
+		work.o.create = 1; /* a missing file has no block, and none is created */
 	} else {
 		block.text = text ? text : input.s;
 		block.len = text ? strlen(text) : input.len;

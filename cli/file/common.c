@@ -1,4 +1,4 @@
-/* cli/file/common.c - opening, locking, validating and committing for the file commands. */
+/* cli/file/common.c - opens, locks, validates and commits for the file commands. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include "hf/base/parse.h"
 #include "hf/exec/spawn.h"
 
-/* The fence of --fence or --fenced. The name is to be freed. */
+/* Reads the fence of --fence or --fenced. The caller frees the name. */
 static int read_fence(struct file_work *work, char **ret_name, enum hf_lock_kind *ret_kind,
 		      uint64_t *ret_token)
 {
@@ -25,12 +25,12 @@ static int read_fence(struct file_work *work, char **ret_name, enum hf_lock_kind
 
 	*ret_name = NULL;
 	if (o->fence && o->fenced)
-		return cli_usage(work->cli, "--fence and --fenced exclude each other");
+		return cli_usage(work->cli, "--fence and --fenced cannot be combined");
 	if (!o->fence && !o->fenced)
 		return HF_EXIT_DONE;
 	if (o->fenced && (!name || !name[0] || !token)) {
-		return file_abandon(work, HF_EXIT_REFUSED, "--fenced, but there is no token in "
-				    "HOLDFAST_LOCK and HOLDFAST_TOKEN: the lock is not held");
+		return file_abandon(work, HF_EXIT_REFUSED, "--fenced, but HOLDFAST_LOCK and "
+				    "HOLDFAST_TOKEN have no token: the lock is not held");
 	}
 	if (o->fence) {
 		const char *colon = strrchr(o->fence, ':');
@@ -41,12 +41,12 @@ static int read_fence(struct file_work *work, char **ret_name, enum hf_lock_kind
 	}
 	if (len == 0 || hf_parse_u64(token, strlen(token), UINT64_MAX, ret_token) < 0 ||
 	    *ret_token == 0)
-		return cli_usage(work->cli, "a fence is NAME:TOKEN, the token a number");
-	/* Where the environment names no kind, an older program set it, or a user. */
+		return cli_usage(work->cli, "a fence must be NAME:TOKEN, and the token a number");
+	/* A user or an older program may set HOLDFAST_LOCK without a kind. */
 	kind = o->fenced && getenv("HOLDFAST_LOCK_KIND") ? lock_kind(getenv("HOLDFAST_LOCK_KIND"))
 							  : HF_LOCK_KIND_NAME;
 	if (kind < 0)
-		return cli_usage(work->cli, "HOLDFAST_LOCK_KIND: '%s' is no kind of lock",
+		return cli_usage(work->cli, "HOLDFAST_LOCK_KIND: '%s' is not a kind of lock",
 				 getenv("HOLDFAST_LOCK_KIND"));
 	*ret_kind = (enum hf_lock_kind)kind;
 	*ret_name = strndup(name, len);
@@ -55,7 +55,7 @@ static int read_fence(struct file_work *work, char **ret_name, enum hf_lock_kind
 	return HF_EXIT_DONE;
 }
 
-/* The lock that "file with" around us holds, if any. */
+/* Finds the lock that an enclosing "file with" holds, if any. */
 static void read_held(struct hf_file_opts *opts)
 {
 	const char *token = getenv("HOLDFAST_TOKEN"), *kind = getenv("HOLDFAST_LOCK_KIND");
@@ -67,8 +67,8 @@ static void read_held(struct hf_file_opts *opts)
 }
 
 /*
- * How long an editor that has the file open for writing is waited for: -n not at all, else as -w says, and
- * no longer than a command may take. Without either, the library's time.
+ * Returns how long to wait for an editor that has the file open for writing: not at all with -n, otherwise
+ * the time of -w, but at most the time limit of a command. The default is the library's.
  */
 static int64_t writer_wait(const struct file_options *o)
 {
@@ -81,7 +81,7 @@ static int64_t writer_wait(const struct file_options *o)
 	return wait_ns < o->limit_ns || o->limit_ns <= 0 ? wait_ns : o->limit_ns;
 }
 
-/* The number of an octal mode; 0: it is none. */
+/* Parses an octal mode. Returns 0 if `text` is not one. */
 static unsigned mode_of(const char *text)
 {
 	unsigned mode = 0;
@@ -111,7 +111,7 @@ static int open_file(struct file_work *work, unsigned flags)
 	if (status != HF_EXIT_DONE)
 		return status;
 	opts.fence_name = fence;
-	/* A named lock is where the store says; the file itself is of this machine. */
+	/* A named lock may be in another machine's store; files belong to this machine. */
 	if (fence && opts.fence_kind == HF_LOCK_KIND_NAME && cli_store(work->cli)) {
 		status = lock_open(work->cli, &work->fence);
 		if (status != HF_EXIT_DONE)
@@ -133,9 +133,9 @@ static int check_options(struct file_work *work)
 	if (status != HF_EXIT_DONE)
 		return status;
 	if (o->follow && o->replace_symlink)
-		return cli_usage(work->cli, "--follow and --replace-symlink exclude each other");
+		return cli_usage(work->cli, "--follow and --replace-symlink cannot be combined");
 	if (o->mode && (!o->create || mode_of(o->mode) == 0))
-		return cli_usage(work->cli, "--mode is an octal number such as 0600, and goes with --create");
+		return cli_usage(work->cli, "--mode must be an octal number such as 0600, and needs --create");
 	if (o->backups > HF_FILE_BACKUPS_MAX)
 		return cli_usage(work->cli, "--backup keeps at most %d versions", HF_FILE_BACKUPS_MAX);
 	if (!work->path[0])
@@ -161,7 +161,7 @@ int file_begin(struct file_work *work, unsigned flags, int *ret_go)
 	*ret_go = r == 0;
 	if (r == 0 && hf_file_made_sidecar(work->file))
 		file_exclude(hf_file_lock_fd(work->file));
-	/* A refusal for safety is no time-out, whatever the policy on those. */
+	/* A refusal for safety is not a time-out; the policy does not apply. */
 	if (r < 0 && hf_err_exit_status(r) == HF_EXIT_REFUSED)
 		return cli_fail(work->cli, &work->err);
 	if (r < 0)
@@ -206,7 +206,7 @@ int file_abandon(const struct file_work *work, int status, const char *format, .
 	return status;
 }
 
-/* Lets the validator read the new content. */
+/* Runs the validator on the new content. */
 static int validate(struct file_work *work, int new_fd)
 {
 	char shell[] = "/bin/sh", option[] = "-c", path[48];
@@ -218,7 +218,7 @@ static int validate(struct file_work *work, int new_fd)
 
 	if (!text)
 		cli_die_oom();
-	/* Opened anew: at the beginning, and for reading only. */
+	/* A new descriptor: at offset 0, read-only. */
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", new_fd);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -229,8 +229,8 @@ static int validate(struct file_work *work, int new_fd)
 	if (result.status == 0)
 		return HF_EXIT_DONE;
 	if (result.timed_out || result.signal)
-		return file_abandon(work, result.status, "%s while it was validated",
-				    result.timed_out ? "the deadline came" : "a signal came");
+		return file_abandon(work, result.status, "%s during validation",
+				    result.timed_out ? "the deadline passed" : "a signal arrived");
 	return file_abandon(work, HF_EXIT_NO, "'%s' did not accept the new content (exit %d)",
 			    work->o.validate, result.status);
 }
@@ -251,17 +251,17 @@ static int print_result(const struct file_work *work, int changed, int attempts)
 	return HF_EXIT_DONE;
 }
 
-/* -- one attempt after the other ---------------------------------------------- */
+/* -- attempts ----------------------------------------------------------------- */
 
 struct replacing {
 	struct file_work *work;
 	enum file_made (*make)(struct file_work *work, void *arg, int *ret_status);
 	void *arg;
-	int stopped; /* the status was given */
+	int stopped; /* `status` is set, and the reason was reported */
 	int status;
 };
 
-/* What hf_file_update commits: made, and found good. */
+/* Makes and validates the content that hf_file_update() commits. */
 static int make_valid(void *arg, struct hf_file *file, struct hf_err *err)
 {
 	struct replacing *r = arg;
@@ -288,7 +288,7 @@ static int make_valid(void *arg, struct hf_file *file, struct hf_err *err)
 	}
 }
 
-static void tell_kept(const struct file_work *work)
+static void report_kept(const struct file_work *work)
 {
 	const char *kept = hf_file_kept(work->file);
 
@@ -307,16 +307,16 @@ int file_replace(struct file_work *work,
 	unsigned attempts;
 	int r;
 
-	/* While we have children, we wait for them; so says our name. */
+	/* This process waits for its children, and its process name shows that. */
 	hf_command_waits(HF_WAITS_IN_EDIT);
-	/* A limit on file sizes is an error like any other. */
+	/* A limit on file sizes must be an error, not a signal. */
 	(void)sigaction(SIGXFSZ, &ignore, NULL);
 	r = hf_file_update(work->file, make_valid, &replacing, &attempts, &err);
-	tell_kept(work);
+	report_kept(work);
 	if (replacing.stopped)
 		return replacing.status;
 	if (r == HF_E_CHANGED)
-		return file_abandon(work, HF_EXIT_NO, "a process that does not lock keeps changing it "
+		return file_abandon(work, HF_EXIT_NO, "a process keeps changing it without the lock "
 				    "(%u attempts; %s)", attempts, err.detail);
 	if (r < 0)
 		return cli_fail(work->cli, &err);

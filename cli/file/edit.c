@@ -1,8 +1,8 @@
 /*
- * cli/file/edit.c - file edit: a command reads the old content and writes the new.
+ * cli/file/edit.c - file edit: a command reads the old content and writes the new content.
  *
- * Its output comes through a pipe, not straight into the temporary file: a process that it
- * leaves behind cannot write into what has become the file.
+ * The command writes to a pipe, not to the temporary file. So a process that it leaves behind cannot
+ * write into the new file.
  */
 #include <string.h>
 #include <sys/stat.h>
@@ -23,20 +23,20 @@ static int64_t size_of(int fd)
 	return fd >= 0 && fstat(fd, &st) == 0 ? (int64_t)st.st_size : 0;
 }
 
-/* Why its output is not to be taken; 0 when it is. */
+/* Returns 0 to accept the output. Otherwise reports why it is rejected and returns the exit status. */
 static int judge(const struct file_work *work, const struct edit *edit,
 		 const struct filter_result *result, int old_fd, int new_fd)
 {
 	const char *name = edit->command[0];
 
 	if (result->write_error)
-		return file_abandon(work, HF_EXIT_OS, "its new content cannot be written: %s",
+		return file_abandon(work, HF_EXIT_OS, "cannot write the new content: %s",
 				    strerrordesc_np(-result->write_error));
 	if (result->timed_out)
 		return file_abandon(work, result->status, "%s took too long and was ended; --deadline "
-				    "gives it more time", name);
+				    "sets the limit", name);
 	if (result->signal)
-		return file_abandon(work, result->status, "signal %d came, %s was ended",
+		return file_abandon(work, result->status, "signal %d arrived, %s was ended",
 				    result->signal, name);
 	if (result->status > HF_EXIT_SIGNAL)
 		return file_abandon(work, result->status, "%s was killed by signal %d", name,
@@ -45,7 +45,7 @@ static int judge(const struct file_work *work, const struct edit *edit,
 		return file_abandon(work, result->status, "%s failed with exit status %d", name,
 				    result->status);
 	if (size_of(new_fd) == 0 && size_of(old_fd) > 0 && !edit->allow_empty)
-		return file_abandon(work, HF_EXIT_NO, "%s wrote nothing; --allow-empty takes that", name);
+		return file_abandon(work, HF_EXIT_NO, "%s wrote nothing; --allow-empty permits that", name);
 	return 0;
 }
 
@@ -70,14 +70,14 @@ int cmd_file_edit(struct cli *cli, int argc, char **argv)
 	const struct option_spec specs[] = {
 		FILE_WRITE_SPECS(work.o),
 		{ "allow-empty", 0, OPTION_FLAG, &edit.allow_empty, NULL,
-		  "no output is an empty file, not a failure" },
+		  "accept empty output" },
 		{ 0 },
 	};
 	int status, go, n = cli_options(cli, specs, argc, argv, 2, OPTIONS_THEN_COMMAND);
 
 	if (n < 0)
 		return cli_options_status(n);
-	argv[n] = NULL; /* the words were moved together; there is room behind the last */
+	argv[n] = NULL; /* n <= argc, so argv has room */
 	cli->around = 1;
 	work.path = argv[0];
 	edit.command = argv + 1;

@@ -1,6 +1,6 @@
 /*
- * cli/file/exclude.c - a lock file that stays beside a file in a git work tree is added to that repository's
- * info/exclude, so that it is in nobody's `git status` and in no commit.
+ * cli/file/exclude.c - adds a lock file next to a file in a git work tree to the repository's info/exclude,
+ * so that it appears in no `git status` and no commit.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -19,14 +19,14 @@
 #define GIT_NS   (10 * HF_SEC)
 #define GRACE_NS HF_SEC
 
-/* It says where there is no repository; nobody asked. */
+/* Discards git's message about a missing repository. */
 static int be_silent(void *arg)
 {
 	(void)arg;
 	return dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO) < 0 ? -1 : 0;
 }
 
-/* Its exit status, with the first line of its output; -1: it did not run. */
+/* Returns git's exit status and the first line of its output; -1 if git did not run. */
 static int run_git(char *const *argv, char out[PATH_MAX])
 {
 	AUTO_FD file = memfd_create("holdfast", MFD_CLOEXEC);
@@ -50,7 +50,7 @@ static int run_git(char *const *argv, char out[PATH_MAX])
 	return result.error == 0 && result.exec_error == 0 && result.code == CLD_EXITED ? result.status : -1;
 }
 
-/* As a pattern that means this name alone, with a line feed before it if the file does not end with one. */
+/* Appends a pattern for exactly this name, after a line feed if the file does not end with one. */
 static void add_pattern(int fd, const char *name)
 {
 	char line[2 * NAME_MAX + 3], last = '\n';
@@ -67,7 +67,7 @@ static void add_pattern(int fd, const char *name)
 		line[n++] = *name;
 	}
 	line[n++] = '\n';
-	/* One write at the end: others may add theirs. */
+	/* A single append: other processes may append their lines. */
 	(void)!write(fd, line, n);
 }
 
@@ -87,7 +87,7 @@ void file_exclude(int sidecar_fd)
 	if (!name || name == path || strchr(name, '\n'))
 		return;
 	*name++ = '\0';
-	/* 0: it is ignored already; 128: there is no work tree. */
+	/* 0: already ignored; 128: not a work tree. */
 	status = run_git((char *[]){ git, dash_c, path, ignores, quiet, dashes, name, NULL }, out);
 	if (status != 1 || run_git((char *[]){ git, dash_c, path, where, of, info, NULL }, out) != 0 || !out[0])
 		return;

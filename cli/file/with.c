@@ -1,8 +1,8 @@
 /*
- * cli/file/with.c - file with: a command under the file's locks, which does its own thing.
+ * cli/file/with.c - file with: runs a command under the file's locks.
  *
- * This process becomes the command. The named lock is that process's, so its exit is the
- * release; the lock file stays open through exec, as with flock(1).
+ * This process becomes the command. The process owns the named lock, so its exit releases it. The lock
+ * file stays open across exec, as with flock(1).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,16 +20,16 @@ int cmd_file_with(struct cli *cli, int argc, char **argv)
 
 	if (n < 0)
 		return cli_options_status(n);
-	argv[n] = NULL; /* the words were moved together; there is room behind the last */
+	argv[n] = NULL; /* n <= argc, so argv has room */
 	cli->around = 1;
 	work.path = argv[0];
-	work.o.create = 1; /* what does not exist yet can be locked, too */
+	work.o.create = 1; /* a missing file can be locked, too */
 	status = file_begin(&work, HF_FILE_FREE_ON_EXIT, &go);
 	if (!go)
 		return command_status_around(status);
 	fd = hf_file_lock_fd(work.file);
 	if (fd >= 0 && fcntl(fd, F_SETFD, 0) < 0) {
-		cli_say(cli, "the lock file cannot be kept open: %s", strerrordesc_np(errno));
+		cli_say(cli, "cannot keep the lock file open: %s", strerrordesc_np(errno));
 		return HF_EXIT_AROUND;
 	}
 	command_environment(cli, HF_LOCK_KIND_FILE, hf_file_lock_name(work.file), hf_file_token(work.file));

@@ -1,9 +1,9 @@
 /*
- * cli/help/complete.c - what could stand for a word that is being typed; the shells' scripts ask by `holdfast __complete WORD...`.
+ * cli/help/complete.c - completes a partly typed word, for the shells' scripts: `holdfast __complete WORD...`.
  *
- * The answer is a line for each candidate: the word, a tab, what it means. A line that begins with ':' tells the
- * shell to complete by itself: ":files", ":dirs", or ":command N" when the word belongs to a command that begins at
- * word N. Nothing is made or changed, and an error is an empty answer.
+ * The answer has one line for each completion: the word, a tab, its meaning. A line that begins with ':' asks the shell
+ * to complete: ":files", ":dirs", or ":command N" if the word belongs to a command that begins at word N. Completion
+ * changes nothing. An error gives an empty answer.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,10 +15,10 @@
 #include "session/session.h"
 
 struct complete {
-	const char *word; /* what is typed of it */
-	char **before;    /* the words between the command's and this one */
+	const char *word; /* the part typed so far */
+	char **before;    /* the words between the command and this word */
 	int n_before;
-	int offset; /* the number of before[0] among all words */
+	int offset; /* the index of before[0] among all words */
 };
 
 static int begins(const char *text, const char *with)
@@ -26,7 +26,7 @@ static int begins(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Names that a shell or this answer would break are left out. */
+/* Omits words that would break the answer or confuse a shell. */
 static void offer(const struct complete *c, const char *word, const char *meaning)
 {
 	if (!begins(word, c->word) || word[0] == ':' || strpbrk(word, "\n\t"))
@@ -122,7 +122,7 @@ static void offer_names(struct cli *cli, enum names names)
 	hf_plans_free(plans);
 }
 
-/* Of what a command's NAME is a name. */
+/* Returns the kind of name that a command's NAME argument takes. */
 static enum names names_of(const struct command *command)
 {
 	const char *noun = command->noun;
@@ -136,7 +136,7 @@ static enum names names_of(const struct command *command)
 
 /* -- words ------------------------------------------------------------------------ */
 
-/* The value of an option, or a word of the command's arguments, by what the help calls it. */
+/* Offers values for an option or an argument, by its name in the help. */
 static void offer_meant(struct cli *cli, const char *meant)
 {
 	const struct complete *c = cli->complete;
@@ -160,10 +160,10 @@ static void offer_meant(struct cli *cli, const char *meant)
 		puts(":files");
 }
 
-/* The `n`th argument of a command as its help names it; what stands in brackets is not counted. */
+/* Returns the `n`th argument in a command's help. Optional arguments in brackets are not counted. */
 static const char *argument(const char *args, int n)
 {
-	/* "[NAME...]", "NAME..." and "[COMMAND]" take any number of them, or one. */
+	/* A leading "[NAME...]" or "[COMMAND]" counts, although it is in brackets. */
 	if (args[0] == '[' && args[1] >= 'A' && args[1] <= 'Z')
 		args++;
 	while (*args) {
@@ -188,7 +188,7 @@ static void offer_specs(const struct complete *c, const struct option_spec *spec
 	}
 }
 
-/* The option that waits for its value behind `word`, or NULL. */
+/* Returns the option whose value follows `word`, or NULL. */
 static const struct option_spec *waiting(const struct option_spec *specs, const char *word)
 {
 	for (const struct option_spec *s = specs; s && s->name; s++)
@@ -203,7 +203,7 @@ void cli_complete_options(struct cli *cli, const struct option_spec *specs, int 
 	const struct option_spec global[] = { CLI_GLOBAL_SPECS(cli), { "help", 'h', OPTION_FLAG, NULL, NULL, "its options" }, { 0 } };
 	const struct complete *c = cli->complete;
 	const struct option_spec *option = NULL;
-	int words = 0, over = 0; /* over: no option any more */
+	int words = 0, over = 0; /* over: after "--" */
 
 	for (int i = 0; i < c->n_before; i++) {
 		const char *word = c->before[i];
@@ -233,7 +233,7 @@ void cli_complete_options(struct cli *cli, const struct option_spec *specs, int 
 	}
 }
 
-/* Nouns, or the verbs of one. */
+/* Offers all nouns, or the verbs of one noun. */
 static void offer_commands(const struct complete *c, const char *noun)
 {
 	const char *before = "";

@@ -1,4 +1,4 @@
-/* cli/help/completion.c - completion: the scripts for bash, zsh and fish. They ask this program (complete.c). */
+/* cli/help/completion.c - the completion scripts for bash, zsh and fish, which ask this program (complete.c). */
 #include <stdio.h>
 #include <string.h>
 
@@ -86,5 +86,5 @@ int cmd_completion(struct cli *cli, int argc, char **argv)
 			fputs(scripts[i].script, stdout);
 			return HF_EXIT_DONE;
 		}
-	return cli_usage(cli, "there are completions for bash, zsh and fish, not for '%s'", argv[0]);
+	return cli_usage(cli, "no completion for '%s'; it exists for bash, zsh and fish", argv[0]);
 }

@@ -1,4 +1,4 @@
-/* cli/help/help.c - the help of all commands, of a noun, and of one command, within 80 columns. */
+/* cli/help/help.c - the help for all commands, for one noun and for one command, 80 columns wide. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,9 +6,9 @@
 
 #define WIDTH	  79
 #define NAMES	  22 /* columns for the words of a command */
-#define OPTIONS	  29 /* columns for an option with its value */
+#define OPTIONS	  29 /* columns for an option and its value */
 
-/* What stands together, and its page of the manual; a noun that no group names comes last. */
+/* The groups of the help, with their manual pages. A noun without a group is in the last one. */
 static const struct {
 	const char *title, *nouns, *page;
 } groups[] = {
@@ -38,13 +38,13 @@ static size_t group_of(const char *noun)
 	return N_GROUPS - 1;
 }
 
-/* `run` has a page of its own. */
+/* `run` has its own page. */
 static const char *page_of(const char *noun)
 {
 	return strcmp(noun, "run") == 0 ? "holdfast-run" : groups[group_of(noun)].page;
 }
 
-/* The length of the next piece that is not broken: a word, or what stands in brackets if that fits in a line. */
+/* Returns the length of the next unbreakable piece: a word, or a text in brackets if it fits on a line. */
 static int piece(const char *text, int room)
 {
 	size_t word = strcspn(text, " "), bracket = strcspn(text, "]");
@@ -57,7 +57,7 @@ static int piece(const char *text, int room)
 	return (int)word;
 }
 
-/* Prints `text` from column `column` on and breaks it between words; further lines begin at `indent`. */
+/* Prints `text` from column `column` and breaks it between words; further lines start at `indent`. */
 static void print_wrapped(FILE *to, int column, int indent, const char *text)
 {
 	int first = 1;
@@ -81,7 +81,7 @@ static void print_wrapped(FILE *to, int column, int indent, const char *text)
 	fputc('\n', to);
 }
 
-/* `words` in a column of their own, `help` beside or below it. */
+/* Prints `words` in a column, and `help` next to it or below it. */
 static void print_pair(FILE *to, const char *words, int width, const char *help)
 {
 	int n = fprintf(to, "  %s", words);
@@ -112,7 +112,7 @@ static void print_group(FILE *to, size_t group)
 	fputc('\n', to);
 }
 
-/* The verbs of one noun, with their arguments. */
+/* Prints the verbs of one noun with their arguments. */
 static void print_noun(FILE *to, const char *noun)
 {
 	for (const struct command *c = cli_commands; c->noun; c++) {
@@ -127,27 +127,27 @@ static void print_noun(FILE *to, const char *noun)
 	fputc('\n', to);
 }
 
-/* The name of the program alone: the first things, on one screen of 80 x 24. */
+/* The output of the program without arguments: the most important commands on a screen of 80 x 24. */
 void cli_overview(void)
 {
 	struct cli_talk talk;
 
 	cli_talk_begin(&talk);
 	fputs("usage: holdfast [--dir DIR] [--store URL] [--json] [-q] COMMAND ...\n\n"
-	      "  run NAME -- CMD...        run a command, once at a time, with all it starts\n"
-	      "      --deadline 1h         end it then, with everything that it started\n"
-	      "      --verify 'make test'  it succeeded only if this does, too\n"
-	      "      --in .                in a sandbox; only what succeeded is kept\n"
+	      "  run NAME -- CMD...        run a command, supervised, one at a time per name\n"
+	      "      --deadline 1h         end it after 1h, with every process it started\n"
+	      "      --verify 'make test'  it succeeds only if this command succeeds, too\n"
+	      "      --in .                in a sandbox; only a success changes the directory\n"
 	      "      -d                    in the background\n"
-	      "  ps                        what the sessions are doing, and which needs you\n"
-	      "  logs NAME -f              the output of a session\n"
-	      "  attach NAME               the terminal of one that was started with -d -t\n"
-	      "  wait NAME, stop NAME      until it has ended; end it\n"
-	      "  why NAME                  why is it held, and what led to this?\n"
+	      "  ps                        list sessions; shows which need you\n"
+	      "  logs NAME -f              follow the output of a session\n"
+	      "  attach NAME               connect to its terminal (if started with -d -t)\n"
+	      "  wait NAME, stop NAME      wait until it ends; end it\n"
+	      "  why NAME                  explain who holds a lock, and what led to this\n"
 	      "  lock run NAME -- CMD...   run a command under a lock\n"
-	      "  file edit FILE -- CMD...  change a file that other processes change, too\n"
-	      "  doctor                    what this machine offers\n\n"
-	      "all commands: holdfast help; options of one: holdfast run --help; man holdfast\n",
+	      "  file edit FILE -- CMD...  change a shared file under its lock\n"
+	      "  doctor                    check what this machine offers\n\n"
+	      "all commands: holdfast help; one command: holdfast run --help; man holdfast\n",
 	      stderr);
 	cli_talk_end(&talk);
 }
@@ -163,32 +163,32 @@ void cli_help(FILE *to, const char *noun)
 		print_group(to, i);
 	if (noun)
 		print_noun(to, noun);
-	fputs("  --dir DIR   state directory ($HOLDFAST_DIR, else ~/.local/state/holdfast)\n"
-	      "  --store URL where locks and names of sessions are kept ($HOLDFAST_STORE, else\n"
-	      "              here): etcd://HOST:PORT,.../PREFIX, or etcds:// with TLS\n"
+	fputs("  --dir DIR   state directory ($HOLDFAST_DIR, or ~/.local/state/holdfast)\n"
+	      "  --store URL store for locks and session names ($HOLDFAST_STORE, or local):\n"
+	      "              etcd://HOST:PORT,.../PREFIX, or etcds:// with TLS\n"
 	      "  --json      machine-readable output, versioned (\"v\":1)\n"
-	      "  -q          no talk on stderr\n"
-	      "  --help      behind a command: its options; also 'holdfast help COMMAND'\n\n"
+	      "  -q          no messages on stderr\n"
+	      "  --help      after a command: its options; also 'holdfast help COMMAND'\n\n"
 	      "exit status: 0 done or yes, 1 no, 2 usage, 3 refused for safety, 4 system error\n",
 	      to);
 	if (to == stderr)
 		cli_talk_end(&talk);
 }
 
-/* `run` has so many options that they need titles: what stands above which of them. */
+/* The options of `run` are grouped under titles. Returns the title above `option`, or NULL. */
 static const char *title_above(const struct command *c, const char *option)
 {
 	static const struct {
 		const char *option, *title;
 	} titles[] = {
-		{ "deadline", "How long, and what is a success" },
-		{ "detach", "In the background; input and log" },
-		{ "command", "What is run, where, and once more" },
-		{ "every", "Again and again; notices" },
-		{ "max-depth", "How many at once" },
-		{ "tree", "Its processes, and their limits" },
+		{ "deadline", "Time limits and success" },
+		{ "detach", "Background, input and log" },
+		{ "command", "The command, its directory, and retries" },
+		{ "every", "Repetition and notices" },
+		{ "max-depth", "Concurrency" },
+		{ "tree", "Processes and their limits" },
 		{ "signal", "Signals and the exit status" },
-		{ "in", "In a sandbox; landing on git" },
+		{ "in", "Sandbox and landing on git" },
 		{ "nonblock", "If the name is taken" },
 	};
 

@@ -1,4 +1,4 @@
-/* cli/journal/check.c - journal stats and verify: how much, how often, and is it all there? */
+/* cli/journal/check.c - journal stats and verify: counts records, and checks that all are intact. */
 #include <stdio.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ static void print_stats(const struct stats *stats)
 	printf("damaged   %llu\n", (unsigned long long)stats->damaged);
 	print_counts("events", stats->events);
 	print_counts("worked without the lock (lock_fail_open), by name", stats->fail_opens);
-	print_counts("left out (lock_skipped), by name", stats->skips);
+	print_counts("skipped (lock_skipped), by name", stats->skips);
 }
 
 static void print_stats_json(struct stats *stats)
@@ -110,7 +110,7 @@ int cmd_journal_stats(struct cli *cli, int argc, char **argv)
 						.skips = json_object() };
 	int64_t since_ns = 0;
 	const struct option_spec specs[] = {
-		{ "since", 'S', OPTION_WHEN, &since_ns, "WHEN", "only from then on (5m, yesterday, 07:30, 2026-11-18)" },
+		{ "since", 'S', OPTION_WHEN, &since_ns, "WHEN", "only records since WHEN (5m, yesterday, 07:30, 2026-11-18)" },
 		{ 0 },
 	};
 	struct hf_journal_reader *reader;
@@ -223,7 +223,7 @@ int cmd_journal_verify(struct cli *cli, int argc, char **argv)
 			printf("whole");
 		cli_colour(cli, NULL);
 		if (result.torn)
-			printf(", %llu unfinished line(s) that nobody was told of",
+			printf(", %llu unfinished line(s), never reported as written",
 			       (unsigned long long)result.torn);
 		if (result.lost)
 			printf(", %llu counted as lost", (unsigned long long)result.lost);

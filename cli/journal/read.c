@@ -26,9 +26,9 @@ static int read_filter(struct cli *cli, int argc, char **argv, struct filter *re
 	const char *name = NULL;
 	const struct option_spec specs[] = {
 		{ "event", 'e', OPTION_TEXT, &ret->what.event, "EVENT", "only this event" },
-		{ "name", 0, OPTION_TEXT, &name, "NAME", "only what is about this name" },
-		{ "since", 'S', OPTION_WHEN, &ret->what.since.ns, "WHEN", "only from then on (5m, yesterday, 07:30, 2026-11-18)" },
-		{ "until", 'U', OPTION_WHEN, &ret->what.until.ns, "WHEN", "only up to then" },
+		{ "name", 0, OPTION_TEXT, &name, "NAME", "only records about this name" },
+		{ "since", 'S', OPTION_WHEN, &ret->what.since.ns, "WHEN", "only records since WHEN (5m, yesterday, 07:30, 2026-11-18)" },
+		{ "until", 'U', OPTION_WHEN, &ret->what.until.ns, "WHEN", "only records up to WHEN" },
 		{ "limit", 'n', OPTION_COUNT, &ret->what.limit, "N", limit_help },
 		{ 0 },
 	};
@@ -38,11 +38,11 @@ static int read_filter(struct cli *cli, int argc, char **argv, struct filter *re
 	if (n < 0)
 		return n;
 	if (ret->what.event && !hf_event_find(ret->what.event, strlen(ret->what.event))) {
-		(void)cli_usage(cli, "there is no event '%s'; see 'holdfast journal events'",
+		(void)cli_usage(cli, "no event '%s'; see 'holdfast journal events'",
 				ret->what.event);
 		return -1;
 	}
-	/* Compare with what is stored: bytes that are not UTF-8 were replaced there. */
+	/* The journal stores names with invalid UTF-8 replaced; compare in that form. */
 	if (name) {
 		ret->name_root = cli_text(name);
 		ret->what.name = json_string_value(ret->name_root);
@@ -50,7 +50,7 @@ static int read_filter(struct cli *cli, int argc, char **argv, struct filter *re
 	return n;
 }
 
-/* One line for people or the stored line itself. */
+/* Returns the output format: a line for people, or the stored line. */
 static hf_history_format_fn *format_of(const struct cli *cli)
 {
 	return cli->json ? hf_view_event_json : hf_view_event_line;
@@ -67,11 +67,11 @@ static void say_damaged(const struct cli *cli, const struct hf_journal_reader *r
 	uint64_t damaged = hf_journal_reader_damaged(reader);
 
 	if (damaged > 0)
-		cli_say(cli, "%llu damaged or torn line(s) passed over; see 'holdfast journal verify'",
+		cli_say(cli, "skipped %llu damaged or torn line(s); see 'holdfast journal verify'",
 			(unsigned long long)damaged);
 }
 
-/* Reads the options and opens the journal. Without a reader the status is the result. */
+/* Reads the options and opens the journal. Returns the exit status if *ret_reader stays NULL. */
 static int open_reader(struct cli *cli, int argc, char **argv, struct filter *filter, const char *limit_help,
 		       struct hf_journal_reader **ret_reader)
 {
@@ -145,7 +145,7 @@ int cmd_journal_follow(struct cli *cli, int argc, char **argv)
 		return status;
 	for (;;) {
 		while ((r = hf_journal_next(reader, &record, &err)) > 0) {
-			/* Without --since only what comes from now on. */
+			/* Without --since, only new records. */
 			if ((!fresh && filter.what.since.ns == 0) || !hf_history_means(&filter.what, &record))
 				continue;
 			hf_buf_reset(&out);
@@ -165,7 +165,7 @@ int cmd_journal_follow(struct cli *cli, int argc, char **argv)
 		if (r < 0 && r != -EINTR)
 			break;
 		if (hf_journal_reader_restarts(reader) > restarts)
-			cli_say(cli, "the journal was cut short, or put away and made anew: going on with what it has now; "
+			cli_say(cli, "the journal was truncated or replaced; continuing with its present content; "
 				     "see 'holdfast journal verify'");
 		restarts = hf_journal_reader_restarts(reader);
 	}

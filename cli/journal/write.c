@@ -1,4 +1,4 @@
-/* cli/journal/write.c - journal emit and events: the closed table, from a shell. */
+/* cli/journal/write.c - journal emit and events. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ static const char *type_word(enum hf_type type)
 	return type == HF_TEXT ? "text" : type == HF_INT ? "number" : "true|false";
 }
 
-/* Turns KEY=VALUE into a field of the event. Returns 0 or HF_EXIT_USAGE after saying why. */
+/* Turns KEY=VALUE into a field of the event. Returns 0, or HF_EXIT_USAGE after reporting why. */
 static int read_field(const struct cli *cli, const struct hf_event_info *info, char *word,
 		      struct hf_field *ret)
 {
@@ -77,8 +77,8 @@ int cmd_journal_emit(struct cli *cli, int argc, char **argv)
 	const char *name = NULL;
 	int durable = 0;
 	const struct option_spec specs[] = {
-		{ "name", 0, OPTION_TEXT, &name, "NAME", "the lock, session or plan it is about" },
-		{ "durable", 0, OPTION_FLAG, &durable, NULL, "on disk before it returns" },
+		{ "name", 0, OPTION_TEXT, &name, "NAME", "the lock, session or plan of the event" },
+		{ "durable", 0, OPTION_FLAG, &durable, NULL, "write to disk before the command ends" },
 		{ 0 },
 	};
 	struct hf_field fields[HF_EVENT_FIELDS_MAX];
@@ -89,7 +89,7 @@ int cmd_journal_emit(struct cli *cli, int argc, char **argv)
 		return cli_options_status(n);
 	info = hf_event_find(argv[0], strlen(argv[0]));
 	if (!info)
-		return cli_usage(cli, "there is no event '%s'; see 'holdfast journal events'",
+		return cli_usage(cli, "no event '%s'; see 'holdfast journal events'",
 				 argv[0]);
 	for (int i = 1; i < n; i++) {
 		int status = read_field(cli, info, argv[i], &fields[i - 1]);

@@ -14,17 +14,17 @@ int lock_options_check(struct cli *cli, struct lock_options *o)
 	if (o->no_wait)
 		o->wait_ns = 0;
 	if (o->shared && o->slots_word)
-		return cli_usage(cli, "--shared and --slots exclude each other");
+		return cli_usage(cli, "--shared and --slots cannot be combined");
 	if (o->slots_word && (hf_parse_u64(o->slots_word, strlen(o->slots_word), HF_LOCK_SLOTS_MAX,
 					   &o->slots) < 0 ||
 			      o->slots == 0))
-		return cli_usage(cli, "--slots goes from 1 to %d", HF_LOCK_SLOTS_MAX);
+		return cli_usage(cli, "--slots must be from 1 to %d", HF_LOCK_SLOTS_MAX);
 	if (o->ttl_ns == 0 || o->ttl_ns > HF_LOCK_TTL_MAX)
-		return cli_usage(cli, "--ttl is more than 0 and at most 30d");
+		return cli_usage(cli, "--ttl must be more than 0 and at most 30d");
 	if (o->ttl_ns < 0)
 		o->ttl_ns = 0;
 	if (o->busy_status > 255)
-		return cli_usage(cli, "-E goes from 0 to 255");
+		return cli_usage(cli, "-E must be from 0 to 255");
 	if (!o->on_timeout_word || strcmp(o->on_timeout_word, "fail") == 0)
 		o->on_timeout = ON_TIMEOUT_FAIL;
 	else if (strcmp(o->on_timeout_word, "skip") == 0)
@@ -32,7 +32,7 @@ int lock_options_check(struct cli *cli, struct lock_options *o)
 	else if (strcmp(o->on_timeout_word, "proceed") == 0)
 		o->on_timeout = ON_TIMEOUT_PROCEED;
 	else
-		return cli_usage(cli, "--on-timeout is fail, skip or proceed, not '%s'",
+		return cli_usage(cli, "--on-timeout must be fail, skip or proceed, not '%s'",
 				 o->on_timeout_word);
 	return HF_EXIT_DONE;
 }
@@ -113,8 +113,8 @@ int lock_open_kind(struct cli *cli, const char *word, struct lock_context *ret)
 	int status, kind = word ? lock_kind(word) : HF_LOCK_KIND_NAME;
 
 	if (kind < 0)
-		return cli_usage(cli, "--kind is name, group, file, plan, target or land, not '%s'", word);
-	/* Files, plans, groups and branches are of this machine. */
+		return cli_usage(cli, "--kind must be name, group, file, plan, target or land, not '%s'", word);
+	/* Files, plans, groups and branches belong to this machine. */
 	status = kind == HF_LOCK_KIND_NAME ? lock_open(cli, ret) : lock_open_here(cli, ret);
 	if (status != HF_EXIT_DONE)
 		return status;
@@ -171,7 +171,7 @@ int lock_say_busy(const struct cli *cli, enum hf_lock_kind kind, const char *nam
 	if (kind != HF_LOCK_KIND_NAME)
 		(void)snprintf(option, sizeof(option), " --kind %s", hf_lock_kind_word(kind));
 	(void)hf_err_format(err, text, sizeof(text));
-	/* What it is about comes first, and is said once. */
+	/* The message starts with the lock's name, and contains it once. */
 	(void)snprintf(own, sizeof(own), "lock '%s': ", name);
 	if (strncmp(text, own, strlen(own)) == 0)
 		cli_say(cli, "%s", text);

@@ -1,11 +1,11 @@
 /*
- * cli/lock/fd.c - lock fd: flock a descriptor that the shell has opened, with a deadline
- * and events. For shell functions, which no other program can run:
+ * cli/lock/fd.c - lock fd: flocks a descriptor that the shell has opened, with a deadline
+ * and events. It serves shell functions, which no other program can run:
  *
  *     exec 9<>FILE; holdfast lock fd 9 -w 5; ...; exec 9>&-
  *
- * The lock belongs to the open file, so it stays when this command has ended, and it
- * excludes flock(1) and every other user of flock(2). The file is left as it is.
+ * The lock belongs to the open file, so it outlives this command and excludes flock(1) and
+ * every other user of flock(2). The file does not change.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "command.h"
 #include "lock/lock.h"
 
-/* The file's path as the name of the event. */
+/* Gets the file's path, which is the name in the event. */
 static void name_of(int fd, char *out, size_t cap)
 {
 	char link[32];
@@ -31,7 +31,7 @@ static void name_of(int fd, char *out, size_t cap)
 	out[n] = '\0';
 }
 
-/* 1 when the event is written. */
+/* Returns 1 if the journal could be opened for the event. */
 static int journal_timeout(struct cli *cli, enum hf_event event, const char *name, int64_t waited,
 			   const struct hf_holder *holder, const struct hf_err *err)
 {
@@ -58,7 +58,7 @@ static int done(const struct cli *cli, int fd, int locked)
 	return HF_EXIT_DONE;
 }
 
-/* The command runs with the lock, as it does in the shell that has the descriptor; it keeps it as long as it has it open. */
+/* Executes the command, if any. It inherits the descriptor and so holds the lock while it keeps the descriptor open. */
 static int become(const struct cli *cli, char **command, int fd, int locked)
 {
 	return command[0] ? command_become(cli, command) : done(cli, fd, locked);
@@ -77,11 +77,11 @@ int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 	int undo = 0;
 	const struct option_spec specs[] = {
 		{ "nonblock", 'n', OPTION_FLAG, &o.no_wait, NULL, "do not wait" },
-		{ "wait", 'w', OPTION_DURATION, &o.wait_ns, "DUR", "wait at most DUR (else for ever)" },
-		{ "shared", 's', OPTION_FLAG, &o.shared, NULL, "together with others that are shared" },
-		{ "unlock", 'u', OPTION_FLAG, &undo, NULL, "give it back; the descriptor stays open" },
-		{ "on-timeout", 0, OPTION_TEXT, &o.on_timeout_word, "fail|skip|proceed", "what to do when it stays busy (fail)" },
-		{ "conflict-exit-code", 'E', OPTION_COUNT, &o.busy_status, "N", "exit status when it stays busy (1)" },
+		{ "wait", 'w', OPTION_DURATION, &o.wait_ns, "DUR", "wait at most DUR (default: no limit)" },
+		{ "shared", 's', OPTION_FLAG, &o.shared, NULL, "share it with other shared holders" },
+		{ "unlock", 'u', OPTION_FLAG, &undo, NULL, "release the lock; the descriptor stays open" },
+		{ "on-timeout", 0, OPTION_TEXT, &o.on_timeout_word, "fail|skip|proceed", "what to do if it stays busy (fail)" },
+		{ "conflict-exit-code", 'E', OPTION_COUNT, &o.busy_status, "N", "exit status if it stays busy (1)" },
 		{ 0 },
 	};
 	struct hf_mono start = hf_mono_now();
@@ -101,9 +101,9 @@ int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 	if (hf_parse_u64(argv[0], strlen(argv[0]), INT32_MAX, &fd) < 0 ||
 	    fcntl((int)fd, F_GETFD) < 0)
 		return cli_usage(cli, "descriptor %s is not open; in a shell: exec 9<>FILE", argv[0]);
-	argv[n] = NULL; /* the words were moved together; there is room behind the last */
+	argv[n] = NULL; /* n <= argc, so argv has room */
 	if (undo)
-		return n > 1 ? cli_usage(cli, "--unlock runs no command") : unlock(cli, (int)fd);
+		return n > 1 ? cli_usage(cli, "--unlock cannot be combined with a command") : unlock(cli, (int)fd);
 	name_of((int)fd, name, sizeof(name));
 	opts.mode = o.shared ? HF_LOCK_SHARED : HF_LOCK_EXCLUSIVE;
 	opts.wait_ns = o.wait_ns;
@@ -115,12 +115,12 @@ int cmd_lock_fd(struct cli *cli, int argc, char **argv)
 	waited = hf_mono_now().ns - start.ns;
 	if (o.on_timeout == ON_TIMEOUT_PROCEED &&
 	    journal_timeout(cli, HF_EV_LOCK_FAIL_OPEN, name, waited, &holder, &err)) {
-		cli_say(cli, "%s: going on WITHOUT the lock", name);
+		cli_say(cli, "%s: continuing WITHOUT the lock", name);
 		return become(cli, argv + 1, (int)fd, 0);
 	}
 	if (o.on_timeout == ON_TIMEOUT_SKIP)
 		(void)journal_timeout(cli, HF_EV_LOCK_SKIPPED, name, waited, &holder, &err);
-	/* A shell that goes on by itself must hear that it does not have the lock; a command that is not run needs no alarm. */
+	/* With "skip" a command is not run, exit 0. A shell without a command must learn from the status that it has no lock. */
 	return lock_say_busy(cli, HF_LOCK_KIND_NAME, name, &holder, &err,
 			     o.on_timeout == ON_TIMEOUT_SKIP && argv[1] ? HF_EXIT_DONE : (int)o.busy_status);
 }

@@ -1,4 +1,4 @@
-/* cli/lock/lease.c - keeping the lease of a lock while a command runs, and ending the command when it is lost. */
+/* cli/lock/lease.c - renews the lease of a lock while a command runs, and ends the command when the lease is lost. */
 #include <stdio.h>
 
 #include "lock/lease.h"
@@ -49,7 +49,7 @@ static void step_here(struct cli *cli, struct lease *lease, struct hf_tree *tree
 	}
 }
 
-/* Another machine may have the lock the moment it is lost: no grace then. */
+/* No grace period here: another machine may acquire a lost lock at once. */
 static void step_elsewhere(struct cli *cli, struct lease *lease, struct hf_tree *tree)
 {
 	struct hf_err err = HF_ERR_INIT;

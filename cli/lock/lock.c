@@ -31,8 +31,8 @@ int cmd_lock_acquire(struct cli *cli, int argc, char **argv)
 	const struct option_spec specs[] = {
 		LOCK_OPTION_SPECS(o),
 		{ "reentrant", 'r', OPTION_FLAG, &reentrant, NULL,
-		  "take it again if the owner has it; release as often" },
-		{ "pid", 0, OPTION_TEXT, &pid, "PID", "owner (by default the calling process's parent)" },
+		  "acquire again if the owner has it; release it as many times" },
+		{ "pid", 0, OPTION_TEXT, &pid, "PID", "owner (default: the parent process)" },
 		{ 0 },
 	};
 	AUTO(lock_close) struct lock_context context = { 0 };
@@ -74,10 +74,10 @@ int cmd_lock_acquire(struct cli *cli, int argc, char **argv)
 		return status;
 	}
 	if (o.on_timeout == ON_TIMEOUT_PROCEED && r != HF_E_NAME && context.journal) {
-		/* No token: the caller can tell that it goes on without the lock. */
+		/* An empty output, without a token, shows the caller that it continues without the lock. */
 		lock_journal_timeout(&context, HF_EV_LOCK_FAIL_OPEN, argv[0],
 				     hf_mono_now().ns - start.ns, &blocker, &err);
-		cli_say(cli, "going on WITHOUT the lock '%s': %s", argv[0], lock_why(&err, text));
+		cli_say(cli, "continuing WITHOUT the lock '%s': %s", argv[0], lock_why(&err, text));
 		return HF_EXIT_DONE;
 	}
 	if (!lock_is_timeout(r))
@@ -100,7 +100,7 @@ int cmd_lock_release(struct cli *cli, int argc, char **argv)
 	const char *pid = NULL, *token_text = NULL, *kind = NULL;
 	uint64_t token = 0;
 	const struct option_spec specs[] = {
-		{ "pid", 0, OPTION_TEXT, &pid, "PID", "owner (by default the calling process's parent)" },
+		{ "pid", 0, OPTION_TEXT, &pid, "PID", "owner (default: the parent process)" },
 		{ "token", 't', OPTION_TEXT, &token_text, "T", "the token, instead of the owner" },
 		LOCK_KIND_SPEC(kind),
 		{ 0 },
@@ -113,7 +113,7 @@ int cmd_lock_release(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	if (token_text && pid)
-		return cli_usage(cli, "--pid and --token exclude each other");
+		return cli_usage(cli, "--pid and --token cannot be combined");
 	if (token_text)
 		status = read_token(cli, token_text, &token);
 	else
@@ -134,7 +134,7 @@ int cmd_lock_renew(struct cli *cli, int argc, char **argv)
 	uint64_t token;
 	const struct option_spec specs[] = {
 		{ "token", 't', OPTION_TEXT, &token_text, "T", "the token" },
-		{ "ttl", 0, OPTION_DURATION, &ttl_ns, "DUR", "its new length (else as before)" },
+		{ "ttl", 0, OPTION_DURATION, &ttl_ns, "DUR", "the new length of the lease (default: unchanged)" },
 		LOCK_KIND_SPEC(kind),
 		{ 0 },
 	};
@@ -145,9 +145,9 @@ int cmd_lock_renew(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	if (!token_text)
-		return cli_usage(cli, "--token is needed");
+		return cli_usage(cli, "--token is missing");
 	if (ttl_ns == 0)
-		return cli_usage(cli, "--ttl is more than 0");
+		return cli_usage(cli, "--ttl must be more than 0");
 	status = read_token(cli, token_text, &token);
 	if (status == HF_EXIT_DONE)
 		status = lock_open_kind(cli, kind, &context);
@@ -163,7 +163,7 @@ int cmd_lock_check(struct cli *cli, int argc, char **argv)
 	const char *token_text = NULL, *kind = NULL;
 	uint64_t token = 0;
 	const struct option_spec specs[] = {
-		{ "token", 't', OPTION_TEXT, &token_text, "T", "is this token current?" },
+		{ "token", 't', OPTION_TEXT, &token_text, "T", "check whether this token is current" },
 		LOCK_KIND_SPEC(kind),
 		{ 0 },
 	};
@@ -197,7 +197,7 @@ int cmd_lock_break(struct cli *cli, int argc, char **argv)
 {
 	const char *reason = NULL, *kind = NULL;
 	const struct option_spec specs[] = {
-		{ "reason", 0, OPTION_TEXT, &reason, "TEXT", "why; it is journalled" },
+		{ "reason", 0, OPTION_TEXT, &reason, "TEXT", "the reason, for the journal" },
 		LOCK_KIND_SPEC(kind),
 		{ 0 },
 	};
@@ -208,7 +208,7 @@ int cmd_lock_break(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	if (!reason || !reason[0])
-		return cli_usage(cli, "--reason is needed: a living holder loses its lock");
+		return cli_usage(cli, "--reason is missing: a living holder loses its lock");
 	status = lock_open_kind(cli, kind, &context);
 	if (status != HF_EXIT_DONE)
 		return status;

@@ -1,15 +1,15 @@
 /*
  * cli/lock/run.c - lock run: a command under a lock.
  *
- * Without a lease this process *becomes* the command: the same pid, so the same
- * identity, and nothing in between that could be killed; its exit is the release.
+ * Without a lease this process *becomes* the command. Pid and identity stay the
+ * same, no process in between can be killed, and its exit releases the lock.
  *
- * With a lease a second process must renew it. The command is started first and held back; the
- * lock is taken in its name, so it is the command, not the wrapper, that owns it. The wrapper
- * renews and forwards signals. When the lease is lost, it ends the command and everything that
- * the command has started (exec/tree.h). If the wrapper itself is killed, the watcher between the
- * two does (exec/watched.h). The watcher is the lock's second owner, so the lock is not free before
- * all of them have ended, even if the command was killed together with the wrapper.
+ * With a lease a second process must renew it. The command is forked first and held back; the lock is
+ * taken in its name, so the command owns it, not the wrapper. The wrapper renews the lease and forwards
+ * signals. When the lease is lost, the wrapper ends the command and everything that the command started
+ * (exec/tree.h). If the wrapper is killed, the watcher between the two does this (exec/watched.h). The
+ * watcher is the lock's second owner, so the lock becomes free only after all of them have ended, even
+ * if the command was killed together with the wrapper.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,16 +31,16 @@
 
 /* -- with a lease ------------------------------------------------------------ */
 
-/* "HOLDFAST_TOKEN=…", which is known only when the command exists already: it reads it from a pipe. */
+/* "HOLDFAST_TOKEN=…". The token is known only after the fork, so the command reads it from a pipe. */
 #define TOKEN_TEXT_MAX 40
 
 struct leased {
 	struct hf_watched_command watched;
 	struct hf_command_signals signals;
-	char **envp;                     /* the token's entry is the first */
+	char **envp;                     /* the first entry is the token */
 	char token_text[TOKEN_TEXT_MAX];
 	int token_pipe[2];
-	int begun; /* 1: forked; -errno: that failed; 0: not yet */
+	int begun; /* 1: forked; -errno: the fork failed; 0: not yet */
 };
 
 #define LEASED_INIT                                                                      \
@@ -58,7 +58,7 @@ static void leased_done(struct leased *leased)
 	free(leased->envp);
 }
 
-/* In the command's process, before exec: waits until it is let go, or the wrapper has closed its end. */
+/* Runs in the command's process before exec: waits until the wrapper releases it or closes its end of the pipe. */
 static int enter_leased(void *arg)
 {
 	struct leased *leased = arg;
@@ -69,7 +69,7 @@ static int enter_leased(void *arg)
 		return -EPIPE;
 	if (leased->token_text[0])
 		return 0;
-	/* Without the lock: no token. */
+	/* Without the lock, remove the token. */
 	while (last[1])
 		last++;
 	leased->envp[0] = *last;
@@ -77,7 +77,7 @@ static int enter_leased(void *arg)
 	return 0;
 }
 
-/* Forks the command, which waits until it is let go. */
+/* Forks the command, which waits for go_leased(). */
 static int fork_leased(const struct cli *cli, const char *name, char **command, struct leased *leased)
 {
 	char *set[] = { leased->token_text, NULL };
@@ -106,14 +106,14 @@ static int fork_leased(const struct cli *cli, const char *name, char **command, 
 	return r < 0 ? r : 1;
 }
 
-/* Lets it go, with the token of its lock (0: none). */
+/* Releases the waiting command with the token of its lock (0: none). */
 static void go_leased(struct leased *leased, uint64_t token)
 {
 	char text[TOKEN_TEXT_MAX] = "";
 
 	if (token)
 		(void)snprintf(text, sizeof(text), "HOLDFAST_TOKEN=%llu", (unsigned long long)token);
-	/* If it was killed by now, that is how it ended. */
+	/* A failure means that the command was killed; its status shows that. */
 	(void)!write(leased->token_pipe[1], text, sizeof(text));
 	hf_auto_close(&leased->token_pipe[1]);
 }
@@ -123,12 +123,12 @@ static void forward_signals(const struct leased *leased)
 	int sig, code;
 
 	while (hf_command_signals_next(&leased->signals, &sig, &code))
-		/* What the terminal sent went to the whole group already. */
+		/* The terminal has sent its signals to the whole group already. */
 		if (code != SI_KERNEL)
 			(void)hf_watched_signal(&leased->watched, sig);
 }
 
-/* Until the command has exited; if its lease is lost, until nothing of it is left. */
+/* Waits until the command has exited or, if its lease is lost, until none of its processes is left. */
 static int watch_leased(struct cli *cli, struct lease *lease, struct leased *leased)
 {
 	struct hf_tree *tree = &leased->watched.tree;
@@ -149,15 +149,15 @@ static int watch_leased(struct cli *cli, struct lease *lease, struct leased *lea
 		if (lease->lost || lease->asked || !tree->leader_exited)
 			lease_step(cli, lease, tree);
 	}
-	/* One that came too late for the command is not ours: its status is. */
+	/* A signal that came too late for the command must not end us: we report the command's status. */
 	forward_signals(leased);
 	if (!leased->watched.is_told)
-		cli_say(cli, "the process that watches the command was killed: ended everything that the command has started");
+		cli_say(cli, "the watcher of the command was killed; everything that the command started was ended");
 	hf_watched_leave(&leased->watched);
 	return command_status_of(tree->leader_code, tree->leader_status);
 }
 
-/* It was never let go, or killed before that: its end is to be seen, not how. */
+/* Waits for the end of a command that was not released, or was killed before that. */
 static int await_leased(struct leased *leased)
 {
 	struct pollfd news = { .fd = leased->watched.news, .events = POLLIN };
@@ -176,11 +176,11 @@ struct run {
 	struct lock_context context;
 	const char *name;
 	char **command;
-	int elsewhere; /* the store is another machine's */
+	int elsewhere; /* the store is on another machine */
 	struct leased leased;
 };
 
-/* The lock was not acquired: what the policy says. *ret_go is 1 to run it all the same. */
+/* Applies the policy after the lock was not acquired. Sets *ret_go to 1 if the command runs anyway. */
 static int settle_failure(struct run *run, int r, struct hf_mono start,
 			  const struct hf_holder *blocker, const struct hf_err *err, int *ret_go)
 {
@@ -210,7 +210,7 @@ static int run_becoming(struct run *run)
 	return status;
 }
 
-/* The watcher as well, as long as anything of the command lives. A shared lock has one owner: there the command ends last. */
+/* Makes the watcher an owner, too, while any process of the command lives. A shared lock can have only one owner. */
 static void add_watcher(struct hf_lock *lock, const struct leased *leased)
 {
 	struct hf_proc_id watcher;
@@ -238,15 +238,15 @@ static int run_leased(struct run *run)
 		cli_say(run->cli, "cannot start: %s", strerrordesc_np(-r));
 		return HF_EXIT_AROUND;
 	}
-	/* From now on we do nothing but wait for it; so says our name. */
+	/* From now on this process only waits for the command, and its process name shows that. */
 	hf_command_waits(HF_WAITS_WITH_LEASE);
 	if (hf_proc_identify((int32_t)leased->watched.pid, &id, &err) < 0)
 		return cli_fail(run->cli, &err), HF_EXIT_AROUND;
-	/* While we only wait for the lock, a signal ends us as it would end any process. */
+	/* During the wait for the lock, signals have their usual effect on us. */
 	(void)sigprocmask(SIG_SETMASK, &leased->signals.mask, NULL);
 	opts = lock_options_for(&run->o, &id, HF_LOCK_FREE_ON_EXIT);
 	r = lock_take(run->cli, &run->context, run->name, &opts, &lease.lock, &blocker, &err);
-	/* Killed while it waited? Then that is how it ended. */
+	/* The command was killed while it waited. */
 	if (r == HF_E_GONE)
 		return await_leased(leased);
 	if (r < 0)
@@ -262,7 +262,7 @@ static int run_leased(struct run *run)
 		return HF_EXIT_AROUND;
 	if (lease.lock && !run->elsewhere)
 		add_watcher(lease.lock, leased);
-	/* Killed just now, it is not our end as well. */
+	/* The command may have been killed just now; a write to its pipe must not kill us. */
 	(void)sigaction(SIGPIPE, &ignore, NULL);
 	go_leased(leased, lease.lock ? hf_lock_token(lease.lock) : 0);
 	status = watch_leased(run->cli, &lease, leased);
@@ -291,7 +291,7 @@ static void run_done(struct run *run)
 	leased_done(&run->leased);
 }
 
-/* Its store cannot be opened: ends the command that waits, and takes no signals and orphans any more. */
+/* Ends the waiting command after its store could not be opened, and stops handling signals and orphans. */
 static void unfork(struct run *run)
 {
 	if (run->leased.begun > 0 && hf_watched_started(&run->leased.watched) == 0)
@@ -310,14 +310,14 @@ int cmd_lock_run(struct cli *cli, int argc, char **argv)
 
 	if (n < 0)
 		return cli_options_status(n);
-	argv[n] = NULL; /* the words were moved together; there is room behind the last */
+	argv[n] = NULL; /* n <= argc, so argv has room */
 	cli->around = 1;
 	run.name = argv[0];
 	run.command = argv + 1;
 	status = lock_options_check(cli, &run.o);
 	if (status != HF_EXIT_DONE)
 		return status;
-	/* The store gives the lease, and the command is forked, while we open what is here. */
+	/* Fork the command and let the store prepare the lease while we open the local state. */
 	if (hf_locks_expect(cli_store(cli), run.o.ttl_ns)) {
 		if (!cli_state(cli, 0, &status))
 			return command_status_around(status);
@@ -326,7 +326,7 @@ int cmd_lock_run(struct cli *cli, int argc, char **argv)
 	status = lock_open(cli, &run.context);
 	if (status != HF_EXIT_DONE)
 		unfork(&run);
-	/* Fail-open covers a broken store, as long as the journal can say so (L8). */
+	/* --on-timeout proceed covers a broken store, if the journal can record it (L8). */
 	if (status != HF_EXIT_DONE && run.o.on_timeout == ON_TIMEOUT_PROCEED && run.context.journal)
 		return run_without(&run);
 	if (status != HF_EXIT_DONE) {

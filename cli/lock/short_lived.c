@@ -1,9 +1,9 @@
 /*
- * cli/lock/short_lived.c - lock acquire: an owner that ends at once.
+ * cli/lock/short_lived.c - lock acquire: warns about an owner that ends at once.
  *
- * Without --pid the lock is the parent's. In `sh -c 'cd app; holdfast lock acquire build'` that is a shell which ends
- * right after, and the lock with it. This is told when the parent is a shell whose -c text ends with this very call. A
- * script, an interactive shell, or a text that goes on after the call is none of that.
+ * Without --pid the lock belongs to the parent. In `sh -c 'cd app; holdfast lock acquire build'` the parent is a shell that
+ * ends right after the call, and the lock ends with it. The warning appears if the parent is a shell whose -c text ends with
+ * this call. It does not appear in a script, in an interactive shell, or if the text continues after the call.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static int is_shell(const char *program)
 	return 0;
 }
 
-/* The text behind -c, -ec, -lc … of the words from `word` to `end`; NULL: there is none. */
+/* Returns the text after -c, -ec, -lc … in the words from `word` to `end`, or NULL. */
 static const char *text_of(const char *word, const char *end)
 {
 	for (word += strlen(word) + 1; word < end && word[0] == '-'; word += strlen(word) + 1)
@@ -35,7 +35,7 @@ static const char *text_of(const char *word, const char *end)
 	return NULL;
 }
 
-/* Is there another command behind this one? The & of a redirection is no separator. */
+/* Returns 1 if another command follows. The & of a redirection is not a separator. */
 static int goes_on(const char *rest)
 {
 	for (; *rest; rest++) {
@@ -58,7 +58,7 @@ void lock_warn_short_lived(const struct cli *cli, const char *name)
 	(void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)parent);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, words, sizeof(words) - 1);
-	/* One that is longer has been cut, and its end is not known. */
+	/* A longer command line is truncated, so its end is unknown. */
 	if (n <= 0 || n == (ssize_t)sizeof(words) - 1)
 		return;
 	words[n] = '\0';
@@ -67,6 +67,6 @@ void lock_warn_short_lived(const struct cli *cli, const char *name)
 		call = next;
 	if (!call || goes_on(call + strlen(CALL)))
 		return;
-	cli_say(cli, "lock '%s' belongs to pid %d, a shell that ends right after this command (-c), and is free again then; use "
-		"'holdfast lock run %s -- CMD', or --pid PID with a process that lives on", name, (int)parent, name);
+	cli_say(cli, "lock '%s' belongs to pid %d, a shell that ends right after this command (-c) and frees the lock; use "
+		"'holdfast lock run %s -- CMD', or --pid PID with a process that keeps running", name, (int)parent, name);
 }

@@ -1,4 +1,4 @@
-/* cli/lock/show.c - lock list and why: holders, since when, and waiters. */
+/* cli/lock/show.c - lock list and why: holders, their ages, and waiters. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 struct show {
 	const struct cli *cli;
 	json_t *list;
-	int all;   /* also those that nobody holds, or whose holder ended */
+	int all;   /* include free locks and locks whose holder has ended */
 	const char *kind;
 	int count;
 };
@@ -29,7 +29,7 @@ static void print_row(const struct show *show, const struct hf_lock_info *info,
 		      hf_view_lock_tone(holder));
 }
 
-/* One whose holder has ended is as good as free. */
+/* Returns 1 if a holder is not dead. A lock whose holders have ended counts as free. */
 static int has_living(const struct hf_lock_info *info)
 {
 	for (size_t i = 0; i < info->n_holders; i++)
@@ -57,7 +57,7 @@ static void list_one(void *arg, const struct hf_lock_info *info)
 		print_row(show, info, &info->holders[i]);
 }
 
-/* All kinds; of errors the first. The names may be in another store. */
+/* Lists all kinds and returns the first error. Locks of the kind "name" may be in another store. */
 static int list_every(struct hf_locks *locks, struct hf_locks *here, struct show *show, struct hf_err *err)
 {
 	int first = 0;
@@ -76,7 +76,7 @@ int cmd_lock_list(struct cli *cli, int argc, char **argv)
 {
 	struct show show = { .cli = cli };
 	const struct option_spec specs[] = {
-		{ "all", 'a', OPTION_FLAG, &show.all, NULL, "also those that nobody holds, or whose holder ended" },
+		{ "all", 'a', OPTION_FLAG, &show.all, NULL, "include free locks, and locks whose holder has ended" },
 		{ "kind", 0, OPTION_TEXT, &show.kind, "KIND",
 		  "name (default), group, file, plan, target, land, or all" },
 		{ 0 },
@@ -128,12 +128,12 @@ static void explain_holder(const struct hf_holder *holder)
 	if (holder->lease_left_ns >= 0) {
 		hf_buf_add_text(&text, "  lease: ");
 		hf_view_lease(&text, holder->lease_left_ns);
-		hf_buf_add_text(&text, holder->lease_left_ns ? " left\n" : "; the next one gets it\n");
+		hf_buf_add_text(&text, holder->lease_left_ns ? " left\n" : "; the next waiter gets the lock\n");
 	}
 	if (holder->liveness == HF_DEAD)
-		hf_buf_add_text(&text, "  the next one to ask gets it at once\n");
+		hf_buf_add_text(&text, "  the next request gets the lock at once\n");
 	else if (holder->liveness == HF_UNKNOWN)
-		hf_buf_add_text(&text, "  cannot be judged from here, so it counts as alive\n");
+		hf_buf_add_text(&text, "  its state is unknown from here, so it counts as alive\n");
 	fputs(text.s, stdout);
 }
 
@@ -160,14 +160,14 @@ static void explain(void *arg, const struct hf_lock_info *info)
 		AUTO(hf_buf_done) struct hf_buf waited = HF_BUF_INIT;
 
 		hf_buf_add_duration(&waited, info->waiters[i].waited_ns);
-		printf("%zu. in the queue: pid %d%s", i + 1, (int)info->waiters[i].id.pid,
+		printf("%zu. in queue: pid %d%s", i + 1, (int)info->waiters[i].id.pid,
 		       info->waiters[i].host[0] ? " on " : "");
 		cli_print_shown(info->waiters[i].host);
 		printf(", waiting for %s (%s)\n", waited.s, hf_view_mode(info->waiters[i].mode));
 	}
 }
 
-/* One of the last events about the name: what led to this. */
+/* Prints one of the last events about the name. */
 static void print_event(void *arg, const char *line, size_t len)
 {
 	struct show *show = arg;
@@ -190,7 +190,7 @@ static void close_file(struct hf_file *file)
 		(void)hf_file_close(file, NULL);
 }
 
-/* The lock of the file of that path, if there is such a file; from then on `context` speaks of locks of files. */
+/* Opens the file at `path`, if it exists, and switches `context` to locks of files. */
 static int find_file(struct lock_context *context, const char *path, struct hf_file **ret)
 {
 	const struct hf_file_opts opts = { .size = sizeof(opts) };
@@ -222,7 +222,7 @@ int cmd_why(struct cli *cli, int argc, char **argv)
 		return status;
 	name = argv[0];
 	r = hf_lock_look(context.locks, name, explain, &show, &err);
-	/* No lock has that name; a file may. */
+	/* No lock has this name, but a file may. */
 	if (r == HF_E_NOT_HELD && !show.kind && cli_store(cli)) {
 		lock_close(&context);
 		context = (struct lock_context){ 0 };
@@ -239,7 +239,7 @@ int cmd_why(struct cli *cli, int argc, char **argv)
 		return cli_fail(cli, &err);
 	}
 	if (r == HF_E_NOT_HELD && !cli->json)
-		print_free(name, "is free: nobody has taken it here of late");
+		print_free(name, "is free: no recent holder is known here");
 	if (cli->json) {
 		const struct hf_lock_info never = { .kind = context.kind, .name = name };
 

@@ -1,4 +1,4 @@
-/* cli/screen/output.c - messages, JSON, colours, and the state directory of this call. */
+/* cli/screen/output.c - messages, JSON, colours, and the state directory. */
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -13,8 +13,8 @@
 #include "hf/view/json.h"
 
 /*
- * What is said on stderr for people may have lost its reader. That must not end us with SIGPIPE:
- * the exit status says what came of the command, and a script relies on it.
+ * The reader of stderr may be gone. SIGPIPE must not end this process then, because scripts rely on its
+ * exit status.
  */
 void cli_talk_begin(struct cli_talk *talk)
 {
@@ -44,7 +44,7 @@ void cli_keep_status(struct cli *cli)
 
 	cli->keep_status = 1;
 	sigemptyset(&late);
-	/* A second TERM, as timeout(1) sends it, may come when all is over. */
+	/* A second TERM, as timeout(1) sends it, may arrive after the end. */
 	for (const int *sig = (const int[]){ SIGPIPE, SIGTERM, SIGINT, SIGHUP, SIGQUIT, 0 }; *sig; sig++)
 		sigaddset(&late, *sig);
 	(void)sigprocmask(SIG_BLOCK, &late, NULL);
@@ -60,7 +60,7 @@ _Noreturn void cli_die_oom(void)
 	_exit(HF_EXIT_OS);
 }
 
-/* User data may be part of a message: show it, but let it not steer the terminal. */
+/* A message may contain user data, which must not control the terminal. */
 static void print_shown(FILE *to, const char *text)
 {
 	AUTO(hf_buf_done) struct hf_buf shown = HF_BUF_INIT;
@@ -106,7 +106,7 @@ void cli_say(const struct cli *cli, const char *format, ...)
 
 static void print_error_json(const char *code, int status, const char *format, va_list args) __attribute__((format(printf, 3, 0)));
 
-/* The shape of every error. */
+/* Prints an error in the JSON form that all commands use. */
 static void print_error_json(const char *code, int status, const char *format, va_list args)
 {
 	json_t *object = json_object(), *error = json_object();

@@ -1,4 +1,4 @@
-/* cli/screen/table.c - columns fitted to what stands in them and to the screen. */
+/* cli/screen/table.c - fits columns to their content and to the screen. */
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,14 +12,14 @@
 #include "screen/table.h"
 
 #define NAME_MIN_WIDTH 14 /* the first column is not cut to less than this */
-#define LAST_MIN_WIDTH 24 /* nor the last one, as long as the first can give way */
-#define NARROW         80 /* on a narrower screen columns that can be spared are left out, */
-#define LAST_LEAST     16 /* until there is so much for the last one */
-#define TEXT_MIN_WIDTH 8  /* of that, what stands before its note */
+#define LAST_MIN_WIDTH 24 /* nor is the last one, while the first can shrink */
+#define NARROW         80 /* on a narrower screen spare columns are dropped, */
+#define LAST_LEAST     16 /* until the last column has this width */
+#define TEXT_MIN_WIDTH 8  /* minimum for the text before a note */
 
-/* -- how wide text is ------------------------------------------------------------------ */
+/* -- the width of text ----------------------------------------------------------------- */
 
-/* Text was made fit for a terminal before: UTF-8 without control characters. */
+/* The text is already safe for a terminal: UTF-8 without control characters. */
 static int width_of(wchar_t c)
 {
 	int width = wcwidth(c);
@@ -27,7 +27,7 @@ static int width_of(wchar_t c)
 	return width < 0 ? 1 : width;
 }
 
-/* The bytes of `text` that fit into `max` cells; *ret_width is how many cells they take. */
+/* Returns the number of bytes of `text` that fit into `max` cells; *ret_width is the number of cells used. */
 static size_t fit(const char *text, int max, int *ret_width)
 {
 	mbstate_t state = { 0 };
@@ -60,7 +60,7 @@ static int width_of_text(const char *text)
 	return width;
 }
 
-/* Does the reader's terminal show more than ASCII? */
+/* Returns 1 if the user's locale is UTF-8. */
 static int shows_utf8(void)
 {
 	const char *names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
@@ -97,7 +97,7 @@ static int add_cut(struct hf_buf *out, const char *text, int max)
 	return width + 1;
 }
 
-/* Prints it. */
+/* Prints the text, cut to `max` cells. Returns the width. */
 static int print_cut(const char *text, int max)
 {
 	AUTO(hf_buf_done) struct hf_buf cut = HF_BUF_INIT;
@@ -168,7 +168,7 @@ void table_done(struct table *table)
 	table->n = 0;
 }
 
-/* Gives the first column up to its minimum and the last one the rest. The widths of all but the last. */
+/* Computes the widths of all columns but the last. Shrinks the first one down to its minimum in favour of the last. */
 static void measure(const struct table *table, int screen, int *widths)
 {
 	int last = table->n_shown - 1, sum = 0, room;
@@ -200,7 +200,7 @@ static void measure(const struct table *table, int screen, int *widths)
 	}
 }
 
-/* Leaves out the columns that a narrow screen does without. *table has shown and widths of the rest then. */
+/* Drops spare columns on a narrow screen. `shown` and `widths` describe the remaining columns. */
 static void spare_columns(struct table *table, int screen, int *shown, int *widths)
 {
 	memcpy(shown, table->shown, (size_t)table->n_shown * sizeof(*shown));
@@ -223,7 +223,7 @@ static void spare_columns(struct table *table, int screen, int *shown, int *widt
 	}
 }
 
-/* A note that has no room beside its cell: its beginning is cut, its end is not. */
+/* Prints a note that does not fit next to its cell: the beginning is cut, the end is not. */
 static void print_note_alone(const char *note, size_t end, int left)
 {
 	AUTO_FREE char *begin = NULL;
@@ -238,7 +238,7 @@ static void print_note_alone(const char *note, size_t end, int left)
 	(void)print_cut(note + strlen(begin), left);
 }
 
-/* The last column takes what is left of the line. */
+/* Prints the last column in the rest of the line. */
 static void print_last(const char *text, const char *note, size_t note_end, int left)
 {
 	int room = left - width_of_text(note);
@@ -253,7 +253,7 @@ static void print_last(const char *text, const char *note, size_t note_end, int 
 	(void)print_cut(note, left);
 }
 
-/* One line, never wider than the screen (0: as wide as it is). */
+/* Prints one line, at most `screen` cells wide (0: no limit). */
 static void print_line(const struct cli *cli, const struct table *table, const struct table_row *row, const int *widths,
 		       int screen)
 {

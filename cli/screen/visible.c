@@ -1,4 +1,4 @@
-/* cli/screen/visible.c - control bytes as text. */
+/* cli/screen/visible.c - shows control bytes as text. */
 #include <string.h>
 #include <sys/types.h>
 
@@ -17,7 +17,7 @@ static void add_control(struct hf_buf *out, unsigned char byte)
 	hf_buf_add_char(out, (char)(byte ^ 0x40));
 }
 
-/* How many bytes the character that begins so has; 0: it cannot begin one. */
+/* Returns the size of a character with this first byte; 0 if no character begins with it. */
 static size_t char_size(unsigned char first)
 {
 	return first < 0x80 ? 1 : first >= 0xc2 && first < 0xe0 ? 2 : (first & 0xf0) == 0xe0 ? 3 :
@@ -25,8 +25,8 @@ static size_t char_size(unsigned char first)
 }
 
 /*
- * Length of the colour sequence at `s`: 0 when it is none; -1 when it may become one with
- * more bytes.
+ * Returns the length of the colour sequence at `s`; 0 if it is not one; -1 if more bytes could
+ * make it one.
  */
 static ssize_t colour_size(const char *s, size_t n)
 {
@@ -38,7 +38,7 @@ static ssize_t colour_size(const char *s, size_t n)
 		return -1;
 	while (i < n && ((s[i] >= '0' && s[i] <= '9') || s[i] == ';' || s[i] == ':'))
 		i++;
-	/* Longer than any real one, and than what is held. */
+	/* Longer than any real sequence, and than the held buffer. */
 	if (i >= VISIBLE_HELD_MAX - 1)
 		return 0;
 	if (i < n)
@@ -46,13 +46,13 @@ static ssize_t colour_size(const char *s, size_t n)
 	return -1;
 }
 
-/* "ESC [ m", "ESC [ 0 m": colours off. */
+/* Returns 1 for "ESC [ m" and "ESC [ 0 m", which reset colours. */
 static int is_reset(const char *s, size_t n)
 {
 	return strspn(s + 2, "0;") == n - 3;
 }
 
-/* One unit at `s`. Returns how many bytes it took; 0: more are needed, unless `all` there are. */
+/* Adds one unit of `s`. Returns the number of bytes used; 0 if more are needed. `all`: no more will follow. */
 static size_t add_one(struct visible *visible, const char *s, size_t n, int all, struct hf_buf *out)
 {
 	unsigned char c = (unsigned char)s[0];
@@ -65,7 +65,7 @@ static size_t add_one(struct visible *visible, const char *s, size_t n, int all,
 	}
 	if (c == '\r' && n < 2 && !all)
 		return 0;
-	/* A line end of two bytes is a line end. */
+	/* CR LF is a line end. */
 	if (c == '\r' && n >= 2 && s[1] == '\n')
 		return 1;
 	if (c == ESC) {
@@ -94,7 +94,7 @@ static size_t add_one(struct visible *visible, const char *s, size_t n, int all,
 	return size;
 }
 
-/* As much as can be told. Returns how many bytes that was. */
+/* Adds all complete units. Returns the number of bytes used. */
 static size_t add_all(struct visible *visible, const char *s, size_t n, int all, struct hf_buf *out)
 {
 	size_t at = 0;
@@ -113,7 +113,7 @@ void visible_add(struct visible *visible, const char *bytes, size_t n, struct hf
 {
 	size_t at = 0;
 
-	/* What was held grows byte by byte until it can be told. */
+	/* The held bytes grow one by one until they are a complete unit. */
 	while (visible->n_held > 0 && at < n) {
 		size_t taken;
 

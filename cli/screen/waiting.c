@@ -1,4 +1,4 @@
-/* cli/screen/waiting.c - one line on the terminal while a command waits. */
+/* cli/screen/waiting.c - shows a line on the terminal while a command waits. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 struct waiting {
 	atomic_int is_shown;
 	int in_background;
-	pid_t group; /* our process group: a job that the shell has put into the background does not draw */
+	pid_t group; /* our process group: a background job of the shell does not draw */
 };
 
 struct waiting *waiting_begin(const struct cli *cli, int in_background)
@@ -32,7 +32,7 @@ struct waiting *waiting_begin(const struct cli *cli, int in_background)
 	return waiting;
 }
 
-/* At once and whole: other processes write to that terminal. */
+/* Draws with a single write, because other processes write to the terminal, too. */
 static void draw(const struct waiting *waiting, const char *text, size_t len)
 {
 	pid_t foreground = tcgetpgrp(STDERR_FILENO);
@@ -45,7 +45,7 @@ static void draw(const struct waiting *waiting, const char *text, size_t len)
 	cli_talk_end(&talk);
 }
 
-static void take_away(struct waiting *waiting)
+static void erase(struct waiting *waiting)
 {
 	static const char clear[] = "\r\033[K";
 
@@ -62,7 +62,7 @@ void waiting_show(void *arg, const struct hf_lock_waiting *where)
 	int width = 79;
 
 	if (!where) {
-		take_away(waiting);
+		erase(waiting);
 		return;
 	}
 	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
@@ -81,6 +81,6 @@ void waiting_end(struct waiting *waiting)
 {
 	if (!waiting)
 		return;
-	take_away(waiting);
+	erase(waiting);
 	(void)munmap(waiting, sizeof(*waiting));
 }

@@ -142,7 +142,7 @@ note() { hf journal emit note "text=$1" "${@:2}"; }
     wait_until 10 watching $!
     log=$HOLDFAST_DIR/journal/events.jsonl
     shown() { [ "$(jq -rs 'map(.text) | join(" ")' followed)" = "$1" ]; }
-    told() { [ "$(grep -c "cut short, or put away" said)" -eq "$1" ]; }
+    told() { [ "$(grep -c "the journal was truncated or replaced" said)" -eq "$1" ]; }
 
     note one
     wait_until 10 shown "one"

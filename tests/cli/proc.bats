@@ -88,7 +88,7 @@ is_ancestor() {
 
 @test "a bare pid, a wrong signal and rubbish are refused with a hint" {
     expect 2 hf proc signal 4711
-    says "may be anybody's"
+    says "another process may have"
     expect 2 hf proc check rubbish
     expect 2 hf proc id zero
     expect 2 hf proc id 0

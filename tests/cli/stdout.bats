@@ -11,7 +11,7 @@ lost() {
         closed) "$HOLDFAST" "$@" >&- 2>talk || status=$? ;;
         full) "$HOLDFAST" "$@" >/dev/full 2>talk || status=$? ;;
         esac
-        if [ "$status" -ne "$want" ] || ! grep -q "writing to standard output failed" talk; then
+        if [ "$status" -ne "$want" ] || ! grep -q "cannot write to standard output" talk; then
             echo "$how: holdfast $*: exit $status, $(cat talk)"
             return 1
         fi
@@ -40,7 +40,7 @@ lost() {
     status=0
     "$HOLDFAST" lock acquire x --pid $$ >&- 2>talk || status=$?
     [ "$status" -eq 4 ]
-    grep -q "writing to standard output failed" talk
+    grep -q "cannot write to standard output" talk
     expect 0 hf lock check x
     expect 0 hf lock release x --pid $$
 }

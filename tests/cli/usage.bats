@@ -32,15 +32,15 @@ load helper
     expect 2 hf name key
     says "missing"
     expect 2 hf name key a b
-    says "too many arguments"
+    says "unexpected argument 'b'"
     expect 2 hf journal query --limit
     says "needs a value"
     expect 2 hf journal query --limit=many
     says "not a number"
     expect 2 hf journal query --since tomorrowish
-    says "is no moment"
+    says "is not a time"
     expect 2 hf journal query --since 2026-02-30
-    says "is no moment"
+    says "is not a time"
     expect 2 hf version --json=yes
     says "takes no value"
 }
@@ -50,7 +50,7 @@ load helper
     [ "$(hf logs -fn1 x)" = 3 ]
     [ "$(hf logs -fn 2 x)" = "$(printf '2\n3')" ]
     expect 2 hf logs -fz x
-    says "'-fz': there is no option -z"
+    says "'-fz': unknown option -z"
     expect 2 hf logs -fn x
 }
 
@@ -102,9 +102,9 @@ END
 
 @test "the options of run stand under titles" {
     expect 0 hf run --help
-    grep -E '^[A-Z]' <<<"$output" | diff - <(printf '%s\n' "How long, and what is a success" "In the background; input and log" \
-        "What is run, where, and once more" "Again and again; notices" "How many at once" "Its processes, and their limits" \
-        "Signals and the exit status" "In a sandbox; landing on git" "If the name is taken")
+    grep -E '^[A-Z]' <<<"$output" | diff - <(printf '%s\n' "Time limits and success" "Background, input and log" \
+        "The command, its directory, and retries" "Repetition and notices" "Concurrency" "Processes and their limits" \
+        "Signals and the exit status" "Sandbox and landing on git" "If the name is taken")
 }
 
 @test "the name of the program alone shows the first things, within a screen of 80 x 24, exit 2" {

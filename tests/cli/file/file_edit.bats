@@ -117,7 +117,7 @@ all_ended() { ended "$(cat one)" && ended "$(cat two)" && ended "$(cat three)"; 
     write_hide
     # After success, after a failure, at the deadline; the edit itself is not touched by it.
     expect 0 hf file edit f -- sh -c 'echo new; sh hide one'
-    says "process(es) running, which were ended"
+    says "process(es) running; they were ended"
     ended "$(cat one)"
     [ "$(cat f)" = new ]
     expect 7 hf file edit f -- sh -c 'sh hide two; exit 7'
@@ -280,7 +280,7 @@ B
 @test "a full disk: the old file stays, no temporary file (L9)" {
     echo old >f
     expect 125 bash -c 'ulimit -f 8; exec "$HOLDFAST" file edit f -- head -c 100000 /dev/zero'
-    says "cannot be written"
+    says "cannot write the new content"
     [ "$(cat f)" = old ]
     nothing_left
 }

@@ -415,7 +415,7 @@ C
     says "build                 name    exclusive"
     expect 0 hf why build
     says "held by pid"
-    says "1. in the queue: pid"
+    says "1. in queue: pid"
     expect 0 hf why build --json
     is_json '.name == "build" and (.holders | length == 1) and (.waiters | length == 1)'
     expect 0 hf why nothing
