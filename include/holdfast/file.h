@@ -11,75 +11,98 @@
  *     hf_file_lock(file, 30 * HF_SEC, &blocker, &err);             // waits its turn
  *     hf_file_read(file, &old, &err);                              // a descriptor; -1: no file yet
  *     hf_file_write(file, &new, &err);                             // another; fill it
- *     r = hf_file_commit(file, &err);                              // 1 replaced, 0 was the same
+ *     r = hf_file_commit(file, &err);                              // 1 replaced, 0 unchanged
  *     hf_file_close(file, &err);
  *
- * or hf_file_block() in place of read and write, for a block between two marker lines.
- * hf_file_commit() is one attempt; hf_file_update() calls a function that reads and writes,
- * commits, and does it all again when an editor saved meanwhile.
+ * To change a block between two marker lines, call hf_file_block() in place of read and write.
+ * hf_file_commit() is a single attempt. hf_file_update() calls a function that reads and
+ * writes, commits, and starts again if an editor saved in between.
  *
- * What is locked is the directory entry: the resolved parent directory (device and inode)
- * and the last part of the path as it is written, so that all spellings of a path meet. A
- * named lock (lock.h: queue, identity, events), in the state directory, is always taken, and first. Then, with the time
- * that is left, flock(2) on the file ".<leaf>.lock" beside it, by which tools that know nothing of Holdfast lock (PACT,
- * flock(1)): if it is there; else it is made if HF_FILE_SIDECAR asks for it, or if other users may change the file (the file or
- * its directory is another user's, or writable for all, or for a group that is not the process's own), because their locks are
- * in other state directories. It is made 0600 and empty, is never written, and removed by hf_hook_uninstall alone.
+ * The lock belongs to the directory entry: the resolved parent directory (device and inode)
+ * and the last part of the path as written, so all spellings of a path meet. hf_file_lock()
+ * takes up to two locks:
  *
- * So all processes with one state directory exclude each other, with HF_FILE_SIDECAR or without; and a tool, or a process with
- * another state directory, whose lock file is there before the lock is taken. A lock file that comes later is taken before the
- * commit: what was saved under it is a change (HF_E_CHANGED), and nothing is overwritten. What remains is a tool that makes the
- * lock file for the first time, and reads, in the microseconds between that and the exchange; HF_FILE_SIDECAR rules that out.
+ *   - First, always, a named lock in the state directory (lock.h: queue,
+ *     identity, events).
+ *   - Then, within the remaining time, flock(2) on the file ".<leaf>.lock" in
+ *     the same directory. Tools that do not know Holdfast lock by this file
+ *     (PACT, flock(1)). It is locked if it exists. It is created if
+ *     HF_FILE_SIDECAR asks for it, or if other users may change the file,
+ *     because their named locks are in other state directories. Other users may
+ *     change it if the file or its directory belongs to another user, or is
+ *     writable for all or for a group other than the process's own. The lock
+ *     file is empty, has mode 0600 and is never written; only hf_hook_uninstall
+ *     removes it.
  *
- * What is replaced is the whole file (L9): a temporary file beside it, all bytes, owner,
- * mode, extended attributes and ACL, fsync, then, under the guard of the lock and only if
- * the token is still current (L5) and the file is still the one that was read, one rename;
- * then fsync of the directory. A reader sees the old or the new file.
+ * So all processes with one state directory exclude each other, with or without
+ * HF_FILE_SIDECAR. They also exclude a tool, or a process with another state directory, whose
+ * lock file exists before the lock is taken. A lock file that appears later is locked before
+ * the commit: a change saved under it gives HF_E_CHANGED, and nothing is overwritten. One gap
+ * remains: a tool that creates the lock file for the first time, and reads, in the
+ * microseconds between that step and the exchange. HF_FILE_SIDECAR closes it.
  *
- * A process that does not lock, an editor for example, is noticed: what it saved since
- * hf_file_read() is never overwritten (HF_E_CHANGED; read again, and write again). The
- * file is exchanged, not overwritten, and what comes out is looked at: a version that an editor saved by
- * rename in the last microsecond is put back. The library removes only what it made
- * and the version that was read. A version that cannot be put back, because a later one
- * stands in its place, becomes "<leaf>.~c~" (then ".~c2~", …), with an event; hf_file_kept()
- * names it.
+ * A commit replaces the whole file (L9):
+ *
+ *   1. It makes a temporary file in the same directory with all bytes, owner,
+ *      mode, extended attributes and ACL, and syncs it.
+ *   2. Under the guard of the lock, it checks that the token is current (L5) and
+ *      that the file is still the version that was read, and renames once.
+ *   3. It syncs the directory.
+ *
+ * A reader sees the old or the new file.
+ *
+ * A process that does not lock, such as an editor, is detected: a version that it saved since
+ * hf_file_read() is never overwritten (HF_E_CHANGED; read and write again). The two files are
+ * exchanged, and the one that comes out is checked. A version that an editor saved by rename
+ * in the last microsecond is put back. The library removes only its own files and the version
+ * that was read. If a version cannot be put back because a later one has its place, it becomes
+ * "<leaf>.~c~" (then ".~c2~", …), with an event; hf_file_kept() returns its name.
  *
  * A process that saves in place, without a rename, would write into a file that has lost its
  * name. A commit therefore waits until no process has the file open for writing
- * (opts.writer_wait_ns, then HF_E_CHANGED), and holds a read lease (fcntl(2), F_SETLEASE) for
- * the microseconds until the new file is in place and the directory is synced: a process that opens the
- * old file for writing in that time waits, the commit is taken back, and that process goes on.
- * (With O_NONBLOCK its open fails with EWOULDBLOCK.)
+ * (opts.writer_wait_ns, then HF_E_CHANGED). It then holds a read lease (fcntl(2), F_SETLEASE)
+ * for the microseconds until the new file is in place and the directory is synced. A process
+ * that opens the old file for writing in that time waits; the commit is undone, and the
+ * process continues. (With O_NONBLOCK its open fails with EWOULDBLOCK.)
  *
- * What remains. A process that has looked the file up before the exchange, and is not scheduled
- * until after the sync, opens the old file and saves into it unseen. Where there are no leases (some file systems;
- * a file of another user without CAP_LEASE), a save in place between the last look and the exchange
- * is seen and put back, but one that begins before and ends after the commit is not. Where
- * two files cannot be exchanged, the file is looked at immediately before the rename.
+ * Limits of this protection:
+ *
+ *   - A process that has looked up the file before the exchange, and runs again
+ *     only after the sync, opens the old file and saves into it undetected.
+ *   - Without leases (some file systems; another user's file without CAP_LEASE),
+ *     a save in place between the last check and the exchange is detected and
+ *     put back. A save that begins before and ends after the commit is not
+ *     detected.
+ *   - Where two files cannot be exchanged, the file is checked immediately
+ *     before the rename.
  *
  * States of a handle: open; locked; read; writing; back to locked by commit or discard. A
- * commit without hf_file_lock() is the fail-open case: it is as atomic, and notices changes
- * in the same way, but others are not kept out.
+ * commit without hf_file_lock() fails open: it is equally atomic, and detects changes in the same
+ * way, but does not exclude others.
  *
- * Refused (L12), with an event each: a path outside opts.root; a symlink as the last part
- * (unless a flag says what to do with it), a directory, FIFO, device or socket, at once
- * and without opening it; a file with several names (hard links), of which only one would
- * be replaced.
+ * Refused (L12), with an event each:
  *
- * Ownership: a handle is ended by hf_file_close, before the locks and the journal that it
- * was opened with. Descriptors that it gives out belong to it.
- * Threads: a handle is used by one thread at a time; two threads are two contenders.
- * Fork: a child may only hf_file_close() what it inherited, which there only frees. It has no
- * share in the lock, and the descriptors of the lock file and of the temporary file mean nothing in it (lock.h).
- * Crash: at any instant the file is old or new. A temporary file that a crash leaves
- * (".<leaf>.holdfast-N.tmp") is removed by the next hf_file_read under the lock, when its
- * flock proves that no process writes it. If the crash came after the exchange, a symlink
- * beside it says what the two versions are: a commit that took the version that was read is complete;
- * another version that came out is put back.
- * Signals: a lease that is asked back raises SIGURG, which is ignored unless the program handles it.
- * A write beyond RLIMIT_FSIZE raises SIGXFSZ as everywhere; block or ignore it.
- * Limits: names of at most 249 bytes. Locks of another state directory or user exclude
- * each other through the lock file only. An extended attribute of at most 64 KiB.
+ *   - a path outside opts.root;
+ *   - a symlink as the last part, unless a flag allows it;
+ *   - a directory, FIFO, device or socket, which is never opened;
+ *   - a file with several names (hard links), because only one would be
+ *     replaced.
+ *
+ * Ownership: hf_file_close ends a handle; call it before the locks and the journal that the
+ * handle uses are freed. The handle owns the descriptors that it returns.
+ * Threads: one thread at a time uses a handle; two threads are two contenders.
+ * Fork: a child may only hf_file_close() an inherited handle, which only frees it. The child
+ * has no share in the lock, and the descriptors of the lock file and the temporary file are
+ * invalid in it (lock.h).
+ * Crash: at any instant the file is old or new. The next hf_file_read under the lock removes a
+ * temporary file (".<leaf>.holdfast-N.tmp") that a crash left, once its flock proves that no
+ * process writes it. If the crash came after the exchange, a symlink in the same directory
+ * identifies the two versions: if the version that was read came out, the commit is complete;
+ * any other version is put back.
+ * Signals: a lease that the kernel breaks raises SIGURG, which is ignored unless the program
+ * handles it. A write beyond RLIMIT_FSIZE raises SIGXFSZ as usual; block or ignore it.
+ * Limits: names of at most 249 bytes. Processes of different state directories or users
+ * exclude each other through the lock file only. An extended attribute has at most 64 KiB.
  */
 #ifndef HOLDFAST_FILE_H
 #define HOLDFAST_FILE_H
@@ -94,10 +117,10 @@
 
 HF_C_BEGIN
 
-#define HF_FILE_WAIT_NS     (30 * HF_SEC) /* what the CLI waits by default */
+#define HF_FILE_WAIT_NS     (30 * HF_SEC) /* the CLI's default wait */
 #define HF_FILE_BACKUPS_MAX 99
 #define HF_FILE_ATTEMPTS    5             /* of hf_file_update */
-#define HF_FILE_WRITER_WAIT_NS (2 * HF_SEC) /* for a process that has the file open for writing */
+#define HF_FILE_WRITER_WAIT_NS (2 * HF_SEC) /* for processes that have the file open for writing */
 #define HF_BLOCK_ID_MAX     80         /* bytes of a block's id */
 #define HF_BLOCK_MARKER_MAX 512        /* bytes of a marker line */
 #define HF_BLOCK_TEXT_MAX   (64 << 20) /* bytes of a block's text */
@@ -106,127 +129,139 @@ struct hf_file;
 
 enum hf_file_flags {
 	HF_FILE_CREATE = 1 << 0,          /* a missing file counts as an empty one */
-	HF_FILE_REPLACE_SYMLINK = 1 << 1, /* a symlink is replaced; its target is not even read */
-	HF_FILE_FOLLOW = 1 << 2,          /* a symlink is followed, inside `root`; without one, in its own directory */
-	HF_FILE_BREAK_LINKS = 1 << 3,     /* a hard link is replaced; its other names keep the old */
-	HF_FILE_FREE_ON_EXIT = 1 << 4,    /* as HF_LOCK_FREE_ON_EXIT */
-	HF_FILE_SIDECAR = 1 << 5,         /* ".<leaf>.lock" is made and locked, too */
+	HF_FILE_REPLACE_SYMLINK = 1 << 1, /* replace a symlink; its target is not even read */
+	HF_FILE_FOLLOW = 1 << 2,          /* follow a symlink, inside `root`, or inside its own directory without `root` */
+	HF_FILE_BREAK_LINKS = 1 << 3,     /* replace a hard link; its other names keep the old content */
+	HF_FILE_FREE_ON_EXIT = 1 << 4,    /* like HF_LOCK_FREE_ON_EXIT */
+	HF_FILE_SIDECAR = 1 << 5,         /* create and lock ".<leaf>.lock", too */
 };
 
-/* All zero means: an existing file, anywhere, no fence, no backups, no events. */
+/* All zero: an existing file, anywhere, no fence, no backups, no events. */
 struct hf_file_opts {
 	size_t size;             /* sizeof(struct hf_file_opts) */
 	unsigned flags;          /* enum hf_file_flags */
 	const char *root;        /* the file must be inside this directory; NULL: anywhere */
-	const char *fence_name;  /* a further lock whose token must be current at the rename */
+	const char *fence_name;  /* another lock, whose token must be current at the rename */
 	uint64_t fence_token;
-	const char *held_name;   /* a lock that the caller works under already: if it is */
+	const char *held_name;   /* a lock that the caller holds already. If it is */
 	uint64_t held_token;     /* this file's, and current, hf_file_lock takes only the lock by
-				  * which all those that work under it take turns */
-	unsigned backups;        /* keep that many earlier versions, leaf.~1~ the newest */
-	struct hf_journal *journal; /* for refusals; NULL: none are written */
-	int64_t writer_wait_ns;  /* how long a commit, or an update in all its attempts, waits for
-				  * processes that have the file open for writing; 0: HF_FILE_WRITER_WAIT_NS */
-	enum hf_lock_kind fence_kind; /* of fence_name; what is held is this file's lock or nothing */
-	int cancel_fd;           /* ends hf_file_lock, as in struct hf_lock_opts, with the two below; 0: none */
+				  * which the processes that work under it take turns */
+	unsigned backups;        /* the number of earlier versions to keep; leaf.~1~ is the newest */
+	struct hf_journal *journal; /* for refusals; NULL: none */
+	int64_t writer_wait_ns;  /* how long a commit, or all attempts of an update, wait for
+				  * processes that have the file open for writing; 0:
+				  * HF_FILE_WRITER_WAIT_NS */
+	enum hf_lock_kind fence_kind; /* of fence_name; held_name always means this file's lock */
+	int cancel_fd;           /* cancels hf_file_lock, as in struct hf_lock_opts, with the two below; 0: none */
 	int (*go_on)(void *arg);
 	void *go_on_arg;
-	unsigned mode;           /* of a file that is made (HF_FILE_CREATE), whatever the umask says; 0: by the umask */
-	struct hf_locks *fence_locks; /* where fence_name is, when it is in another store; freed after the file; NULL: where the file's lock is */
+	unsigned mode;           /* of a created file (HF_FILE_CREATE), regardless of the umask; 0: by the umask */
+	struct hf_locks *fence_locks; /* the store of fence_name if it is another one; free it after
+				       * the file; NULL: the store of the file's lock */
 };
 
 /*
- * Finds the directory and pins it; nothing is locked or made. Returns 0; HF_E_OUTSIDE;
- * HF_E_KIND; HF_E_STALE (the fence's token is lost already); -ENOENT (no directory, or no
- * file and no HF_FILE_CREATE); -ENAMETOOLONG; -EINVAL; -errno. Blocks: as the file system does.
+ * Finds and pins the directory; locks and creates nothing. Blocks as the file system does.
+ * Returns 0; HF_E_OUTSIDE; HF_E_KIND; HF_E_STALE (the fence's token is no longer current);
+ * -ENOENT (no directory, or no file without HF_FILE_CREATE); -ENAMETOOLONG; -EINVAL; -errno.
  */
 HF_API int hf_file_open(struct hf_locks *locks, const char *path, const struct hf_file_opts *opts,
 			struct hf_file **ret_file, struct hf_err *err) HF_MUST_CHECK;
 
-/* Name of the file's lock, "DEVICE:INODE:LEAF", of kind HF_LOCK_KIND_FILE. */
+/* Returns the name of the file's lock, "DEVICE:INODE:LEAF", of kind HF_LOCK_KIND_FILE. */
 HF_API const char *hf_file_lock_name(const struct hf_file *file);
 
-/* Token of the lock while it is held, else 0. */
+/* Returns the token while the lock is held, otherwise 0. */
 HF_API uint64_t hf_file_token(const struct hf_file *file);
 
 /*
- * The descriptor of ".<leaf>.lock" while it is locked, else -1, also when there is none. A program that becomes
- * another by exec keeps the lock by clearing its FD_CLOEXEC.
+ * Returns the descriptor of ".<leaf>.lock" while it is locked, otherwise -1. A program that
+ * replaces itself by exec keeps this lock by clearing FD_CLOEXEC.
  */
 HF_API int hf_file_lock_fd(const struct hf_file *file);
 
-/* 1 when this handle has made ".<leaf>.lock", which is to stay: a program may tell git to ignore it. */
+/*
+ * Returns 1 if this handle has created ".<leaf>.lock". The file stays, so a program may make
+ * git ignore it.
+ */
 HF_API int hf_file_made_sidecar(const struct hf_file *file);
 
 /*
- * Takes the lock, or both, waiting `wait_ns` for the two together (0: not at all; negative: for
- * ever). Returns 0; HF_E_BUSY, HF_E_TIMEOUT, HF_E_DEADLOCK as hf_lock_acquire, with
- * *ret_blocker (may be NULL; pid 0 when unknown); HF_E_UNTRUSTED when what stands in the
- * place of the lock file is none; HF_E_CANCELLED; -errno. After a failure nothing is locked.
+ * Takes the lock, or both, and waits at most `wait_ns` in total (0: not at all; negative:
+ * without limit). After a failure nothing is locked. Returns 0; HF_E_BUSY, HF_E_TIMEOUT and
+ * HF_E_DEADLOCK as hf_lock_acquire, with *ret_blocker (may be NULL; pid 0 if unknown);
+ * HF_E_UNTRUSTED if the lock file's path is not a trustworthy lock file; HF_E_CANCELLED;
+ * -errno.
  */
 HF_API int hf_file_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret_blocker,
 			struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * Opens what is there now for reading, at its beginning, and remembers it for the commit.
- * Under the lock it also removes temporary files that a crash has left, and finishes what
- * it left of a backup.
- * *ret_fd is -1 when there is no file yet (HF_FILE_CREATE) or it is a symlink to be
- * replaced. Valid until the next call of this function or the close. Returns 0; HF_E_KIND;
- * -ENOENT; -errno.
+ * Opens the present version for reading, at its beginning, and remembers it for the commit.
+ * Under the lock it also removes temporary files and completes a backup that a crash left.
+ *
+ * *ret_fd is -1 if no file exists yet (HF_FILE_CREATE), or if a symlink will be replaced. It
+ * is valid until the next call of this function or the close. Returns 0; HF_E_KIND; -ENOENT;
+ * -errno.
  */
 HF_API int hf_file_read(struct hf_file *file, int *ret_fd, struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * Makes the temporary file, open for reading and writing. Only after hf_file_read. Valid until commit or discard. Returns 0 or -errno.
+ * Creates the temporary file, open for reading and writing. Requires hf_file_read. *ret_fd is
+ * valid until commit or discard. Returns 0 or -errno.
  */
 HF_API int hf_file_write(struct hf_file *file, int *ret_fd, struct hf_err *err) HF_MUST_CHECK;
 
-/* That descriptor again, or -1; also of what hf_file_block has written. */
+/* Returns that descriptor, also for the output of hf_file_block, or -1. */
 HF_API int hf_file_new_fd(const struct hf_file *file);
 
 /*
- * Puts what was written in the file's place. Returns 1; 0 when it is what was there before
- * (then nothing is touched); HF_E_CHANGED when the file is no longer what was read; HF_E_STALE
- * when one of the tokens is lost, also if this process was stopped until now (L5); -errno.
- * After a failure the old file is in place and the temporary one is gone. The one exception
- * is told in the detail: a directory that cannot be synced, on a file system that cannot
- * exchange files, or after the lock was lost in that very moment.
- * Blocks: for the disk.
+ * Replaces the file by the new content. Blocks: for the disk. Returns one of:
+ *
+ *   1             replaced
+ *   0             the content is unchanged; nothing was touched
+ *   HF_E_CHANGED  the file is no longer the version that was read
+ *   HF_E_STALE    a token is no longer current, even if it was lost while this
+ *                 process was stopped (L5)
+ *   -errno        another failure
+ *
+ * After a failure the old file is in place and the temporary file is gone. The detail reports
+ * the only exception, a directory that cannot be synced: on a file system without exchange, or
+ * if the lock was lost at that moment.
  */
 HF_API int hf_file_commit(struct hf_file *file, struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * Calls `make`, which calls hf_file_read and hf_file_write, or hf_file_block, and commits; again from the beginning when
- * either says HF_E_CHANGED, HF_FILE_ATTEMPTS times at most. `make` returns 1 to commit, 0 when there
- * is nothing to change, or an error, which ends it. Returns as hf_file_commit, or what `make`
- * returned; *ret_attempts (may be NULL) is how often it was called.
+ * Calls `make`, which calls hf_file_read and hf_file_write, or hf_file_block; then commits.
+ * Starts again if either returns HF_E_CHANGED, at most HF_FILE_ATTEMPTS times in total. `make`
+ * returns 1 to commit, 0 if nothing needs to change, or an error, which ends the update.
+ * Returns the result of hf_file_commit or of `make`; *ret_attempts (may be NULL) is the number
+ * of calls.
  */
 HF_API int hf_file_update(struct hf_file *file,
 			  int (*make)(void *arg, struct hf_file *file, struct hf_err *err), void *arg,
 			  unsigned *ret_attempts, struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * Name (in the file's directory) of the last version of another program that a commit, or the recovery
- * in hf_file_read, took out and kept; NULL: none.
+ * Returns the name (in the file's directory) of the last foreign version that a commit, or the
+ * recovery in hf_file_read, took out and kept, or NULL.
  */
 HF_API const char *hf_file_kept(const struct hf_file *file);
 
-/* Forgets what was written. The file is as it was. */
+/* Discards the new content. The file is unchanged. */
 HF_API void hf_file_discard(struct hf_file *file);
 
 /*
- * Discards what was not committed, gives both locks back and frees. NULL is fine. Returns
- * 0, or what hf_lock_release said; the handle is gone in any case.
- * After fork: in the child only frees.
+ * Discards uncommitted content, releases both locks and frees the handle in any case. NULL is
+ * allowed. Returns 0 or the result of hf_lock_release. After fork: only frees in the child.
  */
 HF_API int hf_file_close(struct hf_file *file, struct hf_err *err);
 
 /* -- managed blocks ------------------------------------------------------------ */
 
-/* How the marker lines of a new block are written, "holdfast:ID:start" in a comment. */
+/* The comment style of the marker lines of a new block, "holdfast:ID:start". */
 enum hf_block_style {
-	HF_STYLE_AUTO = 0, /* by the file's name; '#' where that says nothing */
+	HF_STYLE_AUTO = 0, /* by the file's name; otherwise '#' */
 	HF_STYLE_HTML = 1, /* <!-- --> */
 	HF_STYLE_HASH = 2, /* # */
 	HF_STYLE_SLASH = 3, /* // */
@@ -237,27 +272,33 @@ enum hf_block_style {
 struct hf_block {
 	size_t size;        /* sizeof(struct hf_block) */
 	const char *id;     /* letters, digits, '_', '-', '.' */
-	const char *text;   /* taken literally; NULL: the block goes, with its markers */
+	const char *text;   /* inserted literally; NULL: remove the block and its markers */
 	size_t len;
-	const char *start;  /* foreign marker lines, compared without the blanks around */
-	const char *end;    /* them; both or neither */
+	const char *start;  /* foreign marker lines, compared without surrounding blanks */
+	const char *end;    /* set both or neither */
 	enum hf_block_style style;
 };
 
 /*
- * Reads the file and writes it with the block replaced, put at the end, or taken out; to
- * be committed. Returns 1; 0 when there is nothing to change (and nothing to commit).
+ * Reads the file, and writes it with the block replaced, appended or removed, ready for the
+ * commit. Returns 1, or 0 if nothing needs to change (and nothing to commit). Memory: the text
+ * and 128 KiB.
  *
- * A marker stands alone on its line, indented or not, in any of the styles. In Markdown,
- * lines in fenced code are no markers. Everything outside the block keeps every byte; a
- * file without a final newline stays one; in a file whose lines mostly end with CR LF those
- * of the text do, too. Putting a block in and taking it out again gives the same file.
+ * A marker is alone on its line, indented or not, in any of the styles. In Markdown, lines in
+ * fenced code are not markers. Every byte outside the block is kept. A file without a final
+ * newline stays one. In a file whose lines mostly end in CR LF, the lines of the text do, too.
+ * Inserting a block and removing it gives the original file.
  *
- * HF_E_MARKERS, with line numbers, and nothing written: a start without end, an end without
- * or before its start, two of a kind, another block's marker inside, the block inside
- * another, text that holds a marker or leaves a code fence open, a fence that is never
- * closed before a new block. HF_E_KIND: the file is not text (NUL bytes, UTF-16). -EINVAL:
- * the id, the markers, or a file type without comments. Memory: the text and 128 KiB.
+ * HF_E_MARKERS, with line numbers and nothing written:
+ *
+ *   - a start without an end; an end without a start, or before it;
+ *   - two starts or two ends;
+ *   - another block's marker inside the block, or the block inside another;
+ *   - text that contains a marker or leaves a code fence open;
+ *   - before a new block, a code fence that is never closed.
+ *
+ * HF_E_KIND: the file is not text (NUL bytes, UTF-16). -EINVAL: the id, the markers, or a file
+ * type without comments.
  */
 HF_API int hf_file_block(struct hf_file *file, const struct hf_block *block,
 			 struct hf_err *err) HF_MUST_CHECK;

@@ -18,75 +18,94 @@
  *     hf_lock_release(lock, &err);
  *     hf_lock_free(lock);
  *
- * Owner. A lock belongs to a process identity (proc.h), not to a descriptor: fork and
- * exec neither release nor prolong it, a child cannot release it, and it can be taken
- * for another process (a shell). Two threads are two contenders; a handle may be
- * passed between threads.
+ * Owner. A lock belongs to a process identity (proc.h), not to a descriptor. Fork and exec
+ * neither release nor prolong it. A child cannot release it. It can be taken for another
+ * process (a shell). Two threads are two contenders; threads may pass a handle to each other.
  *
- * States of a holder: holding; dead (gone, zombie, recycled, other boot): the next
- * process that asks for the lock replaces it at once, with a lock_taken_over event; expired (its
- * lease ran out): replaced when another process asks for the lock, and from then on its token is
- * refused everywhere (L5). A holder that cannot be judged counts as alive (L4).
+ * States of a holder:
  *
- * Tokens rise strictly for each name, for ever (L2): max(last + 1, token clock in microseconds).
- * The token clock follows the wall clock and never goes back, so neither a deleted record, nor an
- * older copy put back, nor a clock set back repeats a token. It is kept twice beside the records
- * (.token, .token.copy); a damaged copy goes to quarantine. What is not noticed: an older record that
- * is put back in the second after another process saw the clock ahead; and the loss of both copies together with that of the record.
+ *   - holding;
+ *   - dead (gone, zombie, recycled, other boot): the next process that requests
+ *     the lock replaces it immediately, with a lock_taken_over event;
+ *   - expired (its lease ran out): replaced when another process requests the
+ *     lock; from then on its token is refused everywhere (L5).
  *
- * Waiting is first come, first served, among waiters of one priority. A waiter sleeps in one poll on its own channel,
- * on the death of the process before it (and of the owner, if it waits for another), and
- * on its deadline; a release wakes exactly one.
+ * A holder that cannot be judged counts as alive (L4).
  *
- * Waiters that are stopped (SIGSTOP) when their turn comes delay the others by at most twice
- * HF_LOCK_TURN_NS, at any place of the queue and however many they are; then all of them are passed
- * over, and queue again when they are continued. That a process was stopped is no event, so each
- * waiter behind another one peeks at the record every HF_LOCK_TURN_NS; the first makes no system
- * call. A waiter that is frozen in another way (a debugger, the cgroup freezer, another pid
- * namespace) cannot be told from one that runs: each such waiter delays the others by one more
- * HF_LOCK_TURN_NS. A waiter whose wake-up failed for an error of the file system looks within 10 s.
+ * Tokens rise strictly for each name, permanently (L2): max(last + 1, token clock in
+ * microseconds). The token clock follows the wall clock and never goes back. So a token is not
+ * repeated by a deleted record, an older copy that is restored, or a clock that is set back.
+ * The clock is stored twice next to the records (.token, .token.copy); a damaged copy is
+ * quarantined. Two cases are not detected: an older record that is restored in the second
+ * after another process saw the clock ahead, and the loss of both copies together with the
+ * loss of the record.
  *
- * Cancelling. A signal does not end a wait: no call returns -EINTR. A program that wants to stop
- * waiting (Ctrl-C) passes a descriptor, cancel_fd, and makes it readable, for example the read end
- * of a pipe that its handler writes to, or a signalfd. The wait then ends with HF_E_CANCELLED; the
- * descriptor is not read. Where only some signals end the wait, go_on decides: the waiter calls it,
- * and while it returns 1 keeps its place in the queue. hf_session_wait (run.h) has the descriptor alone.
+ * Waiting is first come, first served, among waiters of one priority. A waiter sleeps in one
+ * poll on its own channel, on the death of the process before it (and of the owner, if it
+ * waits for another process), and on its deadline. A release wakes exactly one waiter.
  *
- * A process that is stopped in the microseconds in which it changes the record keeps all others
- * from it. A release then waits, however long: it is never lost. An acquisition waits as long
- * as it was told to, for ever if that was said; without waiting it says HF_E_BUSY after 10 s. The
- * other calls give up after 10 s with -ETIMEDOUT, and have changed nothing.
+ * Stopped waiters. Waiters that are stopped (SIGSTOP) when their turn comes delay the others
+ * by at most twice HF_LOCK_TURN_NS, at any place of the queue and in any number. Then all of
+ * them are skipped, and queue again when they continue. No event reports that a process was
+ * stopped, so each waiter behind another reads the record every HF_LOCK_TURN_NS; the first in
+ * the queue makes no system call. A waiter that is frozen in another way (a debugger, the
+ * cgroup freezer, another pid namespace) looks like a running one: each such waiter delays the
+ * others by one more HF_LOCK_TURN_NS. A waiter whose wake-up failed because of a file system
+ * error checks again within 10 s.
  *
- * Deadlock is looked for while waiting, after 50 ms and then with growing pauses of at most a
- * minute, and given to the waiter that closed the cycle. A cycle is made of these:
- *   - a waiter waits for each holder that keeps it out; in a lock with slots, for all of them; and
- *     for a waiter of another mode before it in the queue;
- *   - an owner waits when its thread sleeps in hf_lock_acquire, or any thread of a process that has
- *     only one;
- *   - a process of one thread waits for its child while it sleeps in wait4 or waitid for that child,
- *     or for any child and all its children are stuck; this finds `lock run A` below `lock run A`;
- *   - a supervisor waits for its keeper, a keeper, `lock run --ttl` and `file edit` for their children;
- *   - a session keeps its name until its tree is gone, so a process of the tree never gets it.
- * Not found, because the parent may go on by itself: below a program of several threads, or one
- * that waits for its child in poll, in sigsuspend (the `wait` of dash) or through a pipe; a shell
- * with other children in the background; a holder whose lease nobody renews. Nor where /proc does not
- * show the processes. Such a wait lasts as long as wait_ns says. What is reported is proven: all of
- * it was so at one moment, and only a timeout, a signal or a break could have ended it.
+ * Cancelling. A signal does not end a wait: no call returns -EINTR. To stop waiting (Ctrl-C),
+ * a program passes a descriptor, cancel_fd, and makes it readable, for example the read end of
+ * a pipe that its handler writes to, or a signalfd. The wait then ends with HF_E_CANCELLED,
+ * without reading the descriptor. If only some signals should end the wait, the waiter calls
+ * go_on, and keeps its place in the queue while go_on returns 1. hf_session_wait (run.h) has
+ * only the descriptor.
  *
- * Ownership: handles are freed by their _free functions, before the context, which is freed
- * before the state and the journal it was opened with. Freeing a handle does not release.
- * Threads: a context may be shared; a handle is used by one thread at a time. No call is
- * a point where a thread can be cancelled: a guard or a place in the queue would stay behind.
- * Fork: a child may only free what it inherited (HF_E_FORKED). It gets no share in a guard: a
- * handler of pthread_atfork replaces, in the child, the descriptors that this library has
- * flocked. The same holds for journal.h and file.h. Not for a child of a raw clone() or _Fork() that does not exec.
- * Crash: a record is changed by one write of at most one page under a short flock
- * guard; a record that fails its checksum is quarantined and never acted upon.
- * Descriptors: what a wait needed (up to 16 per context) is closed by the next call, so
- * that the new holder can go to work at once.
- * Kinds: what is opened are the locks that users name; hf_locks_kind gives those of groups, files,
- * plans and targets, which no name reaches.
- * Limits of the local store: one machine and flock(2). 64 holders of one lock, 16,384 waiters.
+ * A process that is stopped in the microseconds in which it changes the record blocks all
+ * others from the record:
+ *
+ *   - A release waits without limit: it is never lost.
+ *   - An acquisition waits for wait_ns, if necessary without limit; with wait_ns
+ *     0 it returns HF_E_BUSY after 10 s.
+ *   - The other calls fail after 10 s with -ETIMEDOUT and have changed nothing.
+ *
+ * Deadlock. Waiters search for a deadlock after 50 ms, and then with growing pauses of at most
+ * a minute. The waiter that closed the cycle gets HF_E_DEADLOCK. A cycle consists of these
+ * edges:
+ *
+ *   - A waiter waits for each holder that excludes it; in a lock with slots, for
+ *     all of them; and for a waiter of another mode before it in the queue.
+ *   - An owner waits while its thread sleeps in hf_lock_acquire; for a process with
+ *     only one thread, any wait of that process counts.
+ *   - A process with one thread waits for its child while it sleeps in wait4 or
+ *     waitid for that child, or for any child and all its children are stuck.
+ *     This finds `lock run A` below `lock run A`.
+ *   - A supervisor waits for its keeper; a keeper, `lock run --ttl` and `file
+ *     edit` wait for their children.
+ *   - A session keeps its name until its process tree is gone, so a process of
+ *     the tree never gets it.
+ *
+ * Not found, because the parent may continue alone: a wait below a program with several
+ * threads, or below a parent that waits for its child in poll, in sigsuspend (the `wait` of
+ * dash) or through a pipe; a shell with other children in the background; a holder whose lease
+ * is not renewed. Also not found: processes that /proc does not show. Such a wait lasts for
+ * wait_ns. A reported deadlock is proven: all its edges existed at one moment, and only a
+ * timeout, a signal or a break could have ended it.
+ *
+ * Ownership: the _free functions free handles before the context, and the context before its
+ * state and journal. Freeing a handle does not release the lock.
+ * Threads: several threads may share a context; one thread at a time uses a handle. No call is
+ * a thread cancellation point: a cancelled thread would leave a guard or a place in the queue.
+ * Fork: a child may only free what it inherited (HF_E_FORKED). It has no share in a guard: in
+ * the child, a pthread_atfork handler replaces the descriptors that this library has flocked.
+ * The same holds for journal.h and file.h, but not in the child of a raw clone() or _Fork()
+ * that does not exec.
+ * Crash: one write of at most one page, under a short flock guard, changes a record. A record
+ * with a wrong checksum is quarantined and never used.
+ * Descriptors: the next call closes the descriptors of a wait (up to 16 per context), so that
+ * the new holder can start work immediately.
+ * Kinds: hf_locks_open opens the locks that users name. hf_locks_kind returns those of groups,
+ * files, plans and targets, which a user's name cannot reach.
+ * Limits of the local store: one machine and flock(2); 64 holders of one lock; 16,384 waiters.
  */
 #ifndef HOLDFAST_LOCK_H
 #define HOLDFAST_LOCK_H
@@ -108,86 +127,94 @@ HF_C_BEGIN
 #define HF_LOCK_TTL_MAX   (INT64_C(30) * 24 * 3600 * HF_SEC) /* longer leases are refused */
 #define HF_LOCK_TURN_NS   (2 * HF_SEC)
 #define HF_LOCK_PRIORITY_MAX 1000
-#define HF_LOCK_PRIORITY_NS (60 * HF_SEC) /* of waiting, that each step of a priority counts for */
+#define HF_LOCK_PRIORITY_NS (60 * HF_SEC) /* of waiting, for each step of a priority */
 
 #define HF_LOCK_CLAIMS_MAX 256
 #define HF_HOST_NAME_MAX   64
 
 struct hf_locks; /* the locks of one store and one kind */
-struct hf_lock;  /* one that is held */
+struct hf_lock;  /* a held lock */
 
 /*
- * What a lock protects. A name of one kind never meets the same name of another, whatever the user
- * types; a kind is no part of the name.
+ * The object that a lock protects. The same name in two kinds is two locks; the kind is not
+ * part of the name.
  */
 enum hf_lock_kind {
-	HF_LOCK_KIND_NAME = 0,  /* what users name: lock run, sessions */
+	HF_LOCK_KIND_NAME = 0,  /* user names: lock run, sessions */
 	HF_LOCK_KIND_GROUP = 1, /* the places of a group (run --max-active) */
 	HF_LOCK_KIND_FILE = 2,  /* the directory entries of shared files (file.h) */
 	HF_LOCK_KIND_PLAN = 3,  /* plans (plan.h) */
-	HF_LOCK_KIND_TARGET = 4, /* the directories that plans are committed to */
-	HF_LOCK_KIND_LAND = 5,   /* branches that are landed on, and their candidates (land.h) */
+	HF_LOCK_KIND_TARGET = 4, /* the target directories of plan commits */
+	HF_LOCK_KIND_LAND = 5,   /* branches that changes land on, and their candidates (land.h) */
 };
 
 #define HF_LOCK_KINDS 6
 
 enum hf_lock_mode {
 	HF_LOCK_EXCLUSIVE = 0,
-	HF_LOCK_SHARED = 1, /* any number of these, and no exclusive one */
-	HF_LOCK_SLOTS = 2,  /* at most `slots` at once */
+	HF_LOCK_SHARED = 1, /* any number of holders, without an exclusive one */
+	HF_LOCK_SLOTS = 2,  /* at most `slots` holders */
 };
 
 enum hf_lock_flags {
-	HF_LOCK_REENTRANT = 1 << 0,     /* the same owner may take it again; counted */
-	HF_LOCK_FREE_ON_EXIT = 1 << 1,  /* the owner's exit is its release, not a take-over */
+	HF_LOCK_REENTRANT = 1 << 0,     /* the owner may take it several times; counted */
+	HF_LOCK_FREE_ON_EXIT = 1 << 1,  /* the owner's exit is a release, not a takeover */
 };
 
-/* Where an acquisition stands that waits. */
+/* The position of a waiting acquisition. */
 struct hf_lock_waiting {
 	enum hf_lock_kind kind;
 	char name[HF_NAME_MAX + 1];
 	int64_t waited_ns;
-	uint32_t place, of;    /* in the queue, from 1; 0: not known */
-	unsigned slots;        /* 0: not a slots lock */
-	struct hf_proc_id holder; /* the first of them; pid 0: none, or not known */
+	uint32_t place, of;    /* in the queue, from 1; 0: unknown */
+	unsigned slots;        /* 0: a lock without slots */
+	struct hf_proc_id holder; /* the first holder; pid 0: none, or unknown */
 };
 
-/* All zero means: exclusive, do not wait, no lease, owned by the caller. */
+/* All zero: exclusive, do not wait, no lease, owned by the caller. */
 struct hf_lock_opts {
 	size_t size;            /* sizeof(struct hf_lock_opts) */
 	enum hf_lock_mode mode;
 	unsigned slots;         /* HF_LOCK_SLOTS: 1 to HF_LOCK_SLOTS_MAX */
-	int64_t wait_ns;        /* 0: do not wait; negative: for ever */
+	int64_t wait_ns;        /* 0: do not wait; negative: no limit */
 	int64_t ttl_ns;         /* lease; 0: none */
 	unsigned flags;         /* enum hf_lock_flags */
 	const struct hf_proc_id *owner; /* NULL: the calling process and thread */
-	int cancel_fd;          /* ends the wait when it is readable; 0: none, so never descriptor 0 */
-	/* Called by the waiting thread when cancel_fd is readable. 1: it has emptied the descriptor, and
-	 * the wait goes on; 0: the wait ends. NULL: the wait ends. */
+	int cancel_fd;          /* ends the wait when readable; 0: none, so never descriptor 0 */
+	/*
+	 * Called by the waiting thread when cancel_fd is readable. Returns 1 to continue the
+	 * wait, after it has emptied the descriptor; 0 to end it. NULL: the wait ends.
+	 */
 	int (*go_on)(void *arg);
 	void *go_on_arg;
-	/* Called by the waiting thread about every waiting_ns (0: a second) while it waits, with where it stands. It holds no guard
-	 * then; what it does delays the acquisition. A store that does not tell never calls it. NULL: nothing is called. */
+	/*
+	 * Called by the waiting thread about every waiting_ns (0: a second) with its position.
+	 * The thread holds no guard then; a slow function delays the acquisition. A store
+	 * without positions never calls it. NULL: no call.
+	 */
 	void (*waiting)(void *arg, const struct hf_lock_waiting *waiting);
 	void *waiting_arg;
 	int64_t waiting_ns;
-	/* A waiter stands as if it had come priority * HF_LOCK_PRIORITY_NS earlier, so a high one is let in first and a low one
-	 * does not starve; at most HF_LOCK_PRIORITY_MAX. A store may take it for 0. */
+	/*
+	 * Puts a waiter ahead as if it had come priority * HF_LOCK_PRIORITY_NS earlier, so a
+	 * low priority does not starve; at most HF_LOCK_PRIORITY_MAX. A store may treat it as
+	 * 0.
+	 */
 	unsigned priority;
 };
 
-/* One holder, as others see it. */
+/* A holder, as other processes see it. */
 struct hf_holder {
 	struct hf_proc_id id;
 	int32_t thread;        /* 0: the process as a whole */
 	uint64_t token;
-	struct hf_wall since;  /* when it got the lock, in milliseconds */
+	struct hf_wall since;  /* time of the acquisition, in milliseconds */
 	int64_t lease_left_ns; /* -1: no lease; 0: expired */
 	enum hf_lock_mode mode;
-	unsigned count;        /* how often a reentrant owner has it */
+	unsigned count;        /* number of acquisitions by a reentrant owner */
 	enum hf_liveness liveness;
 	char evidence[HF_EVIDENCE_MAX];
-	char host[HF_HOST_NAME_MAX + 1]; /* the name of its machine; "": the store has only this one */
+	char host[HF_HOST_NAME_MAX + 1]; /* the name of its machine; "": a store of this machine only */
 };
 
 /* Opens the locks of `state`. `journal` may be NULL: then no events are written. */
@@ -195,84 +222,91 @@ HF_API int hf_locks_open(struct hf_state *state, struct hf_journal *journal,
 			 struct hf_locks **ret_locks, struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * The same in the store that `url` names, "SCHEME:REST"; NULL and "local:" are the files of `state`,
- * which hf_locks_open means. -EINVAL: there is no such store. A store may lack some of what
- * this header describes: -ENOTSUP for slots, -EINVAL for a lock without a lease where the store
- * does not see the death of owners, or for a lease that is too short for it.
+ * Like hf_locks_open, in the store that `url` names, "SCHEME:REST". NULL and "local:" are the
+ * files of `state`, as in hf_locks_open. -EINVAL: no such store. A store may lack features of
+ * this header: -ENOTSUP for slots; -EINVAL for a lock without a lease if the store does not
+ * detect the death of owners, or for a lease that is too short for it.
  */
 HF_API int hf_locks_open_store(const char *url, struct hf_state *state, struct hf_journal *journal,
 			       struct hf_locks **ret_locks, struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * The locks of another kind in the same store; what is opened has HF_LOCK_KIND_NAME. Not to be freed
- * by itself: it lives as long as `locks`. NULL: there is no such kind.
+ * Returns the locks of another kind in the same store; an opened context has
+ * HF_LOCK_KIND_NAME. Do not free the result: it lives as long as `locks`. NULL: no such kind.
  */
 HF_API struct hf_locks *hf_locks_kind(struct hf_locks *locks, enum hf_lock_kind kind);
 
 /*
- * How long a lease is in this store when the caller has no better idea; 0 where a lock needs none, as in the local one. In a store of
- * several machines each lock needs a lease (ttl_ns), because nobody elsewhere sees the death of its owner, and its holder renews it (hf_lock_renew).
+ * Returns the default lease of this store, or 0 if its locks need no lease, as in the local
+ * store. In a store of several machines each lock needs a lease (ttl_ns), because other
+ * machines cannot see the death of its owner, and its holder renews it (hf_lock_renew).
  */
 HF_API int64_t hf_locks_lease(const struct hf_locks *locks);
 
-/* "name", "group", "file", "plan", "target", "land"; NULL: there is no such kind. */
+/* Returns "name", "group", "file", "plan", "target", "land", or NULL for an unknown kind. */
 HF_API const char *hf_lock_kind_word(enum hf_lock_kind kind);
 
-/* Frees all its kinds. NULL is fine. Locks that are held stay held. After fork: allowed in the child. */
+/*
+ * Frees a context with all its kinds. NULL is allowed. Held locks stay held. Allowed in the
+ * child after fork.
+ */
 HF_API void hf_locks_free(struct hf_locks *locks);
 
 /*
- * Takes the lock `name`. Returns 0, or:
+ * Takes the lock `name`. Blocks up to wait_ns. A failure leaves nothing behind. Returns 0, or:
+ *
  *   HF_E_BUSY       held, and wait_ns was 0; *ret_blocker (may be NULL) is the holder
  *   HF_E_TIMEOUT    still held after wait_ns; the same
  *   HF_E_DEADLOCK   the owner has it already, or a cycle; the detail names it
- *   HF_E_MODE       held as another number of slots
+ *   HF_E_MODE       held with another number of slots
  *   HF_E_CANCELLED  cancel_fd became readable before the lock was acquired
- *   HF_E_GONE       the owner given has ended, before or while it was waited for
+ *   HF_E_GONE       the given owner ended before or during the wait
  *   HF_E_NAME, -EINVAL, -errno
- * Nothing is left behind by a failure. Blocks: up to wait_ns.
  */
 HF_API int hf_lock_acquire(struct hf_locks *locks, const char *name,
 			   const struct hf_lock_opts *opts, struct hf_lock **ret_lock,
 			   struct hf_holder *ret_blocker, struct hf_err *err) HF_MUST_CHECK;
 
-/* The fencing token; constant for the life of the handle. */
+/* Returns the fencing token, constant for the life of the handle. */
 HF_API uint64_t hf_lock_token(const struct hf_lock *lock);
 
-/* Returns 0 while the token is current; HF_E_STALE when the lock was lost. */
+/* Returns 0 while the token is current, HF_E_STALE after the lock was lost. */
 HF_API int hf_lock_check(struct hf_lock *lock, struct hf_err *err) HF_MUST_CHECK;
 
-/* Prolongs the lease by `ttl_ns` from now (0: by its own length). HF_E_STALE when lost. */
+/* Renews the lease for `ttl_ns` from now (0: its original length). HF_E_STALE if lost. */
 HF_API int hf_lock_renew(struct hf_lock *lock, int64_t ttl_ns, struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * Gives it back; the next waiter is woken. Blocks while a process is stopped inside the guard.
- * HF_E_STALE when it was lost meanwhile: the successor is untouched (L3). The caller still frees the handle.
+ * Releases the lock and wakes the next waiter. Blocks while a process is stopped inside the
+ * guard. HF_E_STALE if the lock was lost: the successor is not affected (L3). The caller frees
+ * the handle in each case.
  */
 HF_API int hf_lock_release(struct hf_lock *lock, struct hf_err *err);
 
 /*
- * Adds a second owner to an exclusive lock or to a slot: from then on it counts as dead only
- * when both are, and either may renew or release it by its token. For a pair of processes
- * that watch over each other. Returns 0; HF_E_STALE when it was lost; HF_E_GONE when `owner`
- * has ended; -EINVAL when it is shared or has two owners already; -ENOSPC when there is no
- * room for one: of a lock with more than HF_LOCK_SLOTS_MAX / 2 slots not every slot can have two.
+ * Adds a second owner to an exclusive lock or to a slot, for a pair of processes that watch
+ * each other. The holder is then dead only if both owners are, and either may renew or release
+ * it by its token. Returns 0; HF_E_STALE if it was lost; HF_E_GONE if `owner` has ended;
+ * -EINVAL if it is shared or has two owners already; -ENOSPC if there is no room: in a lock
+ * with more than HF_LOCK_SLOTS_MAX / 2 slots, not every slot can have two owners.
  */
 HF_API int hf_lock_add_owner(struct hf_lock *lock, const struct hf_proc_id *owner,
 			     struct hf_err *err) HF_MUST_CHECK;
 
-/* Frees the handle and nothing else. NULL is fine. After fork: allowed in the child. */
+/* Frees the handle and nothing else. NULL is allowed. Allowed in the child after fork. */
 HF_API void hf_lock_free(struct hf_lock *lock);
 
 /* -- a descriptor of the caller's --------------------------------------------- */
 
 /*
- * flock(2) on an open file, with a deadline and a way out, which the call itself lacks. It keeps out
- * every process that uses flock(2) on that file, flock(1) included. No name, record, token or queue: the
- * lock belongs to the open file, and ends when its last descriptor is closed, or with flock(LOCK_UN).
- * Of `opts` (NULL: exclusive, do not wait) mode, wait_ns, cancel_fd and go_on count; slots, a lease, flags or an
- * owner are -EINVAL. Returns 0; HF_E_BUSY, HF_E_TIMEOUT, with *ret_blocker (may be NULL; pid 0
- * when unknown); HF_E_CANCELLED; -errno. Blocks: up to wait_ns.
+ * Takes flock(2) on an open file, with a deadline and cancellation, which the call itself
+ * lacks. It excludes every process that uses flock(2) on that file, including flock(1). It has
+ * no name, record, token or queue: the lock belongs to the open file, and ends when its last
+ * descriptor is closed, or by flock(LOCK_UN). Blocks up to wait_ns.
+ *
+ * Of `opts` (NULL: exclusive, do not wait) it uses mode, wait_ns, cancel_fd and go_on; slots,
+ * a lease, flags or an owner are -EINVAL. Returns 0; HF_E_BUSY, HF_E_TIMEOUT, with
+ * *ret_blocker (may be NULL; pid 0 if unknown); HF_E_CANCELLED; -errno.
  */
 HF_API int hf_lock_fd(int fd, const struct hf_lock_opts *opts, struct hf_holder *ret_blocker,
 		      struct hf_err *err) HF_MUST_CHECK;
@@ -280,36 +314,37 @@ HF_API int hf_lock_fd(int fd, const struct hf_lock_opts *opts, struct hf_holder 
 /* -- without a handle: by name and token, or by name and owner --------------- */
 
 /*
- * As hf_lock_check, for a process that was given the token. With token 0: is it held at
- * all? 0 yes, HF_E_NOT_HELD no.
+ * Like hf_lock_check, for a process that was given the token. With token 0 it returns 0 if any
+ * process holds the lock, otherwise HF_E_NOT_HELD.
  */
 HF_API int hf_lock_check_token(struct hf_locks *locks, const char *name, uint64_t token,
 			       struct hf_err *err) HF_MUST_CHECK;
 
-/* As hf_lock_renew, for a process that was given the token. */
+/* Like hf_lock_renew, for a process that was given the token. */
 HF_API int hf_lock_renew_token(struct hf_locks *locks, const char *name, uint64_t token,
 			       int64_t ttl_ns, struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * Releases what `token` holds (then `owner` is not looked at) or, with token 0, what
- * `owner` holds. Returns 0; HF_E_NOT_HELD nobody has it; HF_E_NOT_OWNER another owner
- * does (named in the detail, nothing changed, L3); HF_E_STALE the token was lost.
+ * Releases the holding with `token`, without checking `owner`, or with token 0 the holding of
+ * `owner`. Returns 0; HF_E_NOT_HELD: no process holds the lock; HF_E_NOT_OWNER: another owner
+ * does (the detail names it, nothing changed, L3); HF_E_STALE: the token was lost.
  */
 HF_API int hf_lock_release_as(struct hf_locks *locks, const char *name, uint64_t token,
 			      const struct hf_proc_id *owner, struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * Takes the lock away from its holders, journalled with `reason` (lock_broken). The old
- * tokens are refused from then on. Returns how many holders lost it; HF_E_NOT_HELD.
+ * Breaks the lock: withdraws it from its holders, journalled with `reason` (lock_broken). The
+ * old tokens are refused from then on. Returns the number of holders that lost it, or
+ * HF_E_NOT_HELD.
  */
 HF_API int hf_lock_break(struct hf_locks *locks, const char *name, const char *reason,
 			 struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * Runs `action` while `token` is proven current and cannot be lost: under the guard of
- * the record (L5). It must be short. Returns its result, or HF_E_STALE without running it.
- * Once an exclusive holder has acted in this way, lower tokens of that lock are refused here for
- * ever, whatever becomes of its record (the fence: fences/ of the state directory).
+ * Runs `action`, which must be short, while `token` is proven current and cannot be lost:
+ * under the guard of the record (L5). Returns its result, or HF_E_STALE without running it.
+ * Once an exclusive holder has acted in this way, lower tokens of that lock are refused
+ * permanently, even if its record is lost (the fence: fences/ of the state directory).
  */
 HF_API int hf_lock_guarded(struct hf_locks *locks, const char *name, uint64_t token,
 			   int (*action)(void *arg), void *arg, struct hf_err *err) HF_MUST_CHECK;
@@ -321,11 +356,12 @@ struct hf_lock_claim {
 };
 
 /*
- * The same for several locks, of any kind: all tokens are proven, then `action` runs once, or not at
- * all. The guards are taken in one order for all callers (kind, then name), so the order of `claims`
- * does not matter, and two callers never wait for each other in a cycle; but an action must not
- * itself call hf_lock_guarded. A claim may stand there twice; two tokens for one lock, or more
- * than HF_LOCK_CLAIMS_MAX claims, are -EINVAL. `locks` may be of any kind. Each claim takes two descriptors.
+ * Like hf_lock_guarded for several locks, of any kind: proves all tokens, then runs `action`
+ * once, or not at all. All callers take the guards in one order (kind, then name), so the
+ * order of `claims` does not matter, and two callers never wait for each other in a cycle. An
+ * action must not itself call hf_lock_guarded. A claim may appear twice. Two tokens for one
+ * lock, or more than HF_LOCK_CLAIMS_MAX claims, are -EINVAL. `locks` may be of any kind. Each
+ * claim uses two descriptors.
  */
 HF_API int hf_lock_guarded_many(struct hf_locks *locks, const struct hf_lock_claim *claims, size_t n,
 				int (*action)(void *arg), void *arg, struct hf_err *err) HF_MUST_CHECK;
@@ -344,29 +380,32 @@ struct hf_waiter {
 struct hf_lock_info {
 	enum hf_lock_kind kind;
 	const char *name;
-	uint64_t token; /* the last one given */
-	unsigned slots; /* 0: not a slots lock */
+	uint64_t token; /* the last assigned token */
+	unsigned slots; /* 0: a lock without slots */
 	const struct hf_holder *holders;
 	size_t n_holders;
-	const struct hf_waiter *waiters; /* in the order in which they get it */
+	const struct hf_waiter *waiters; /* in the order of their turns */
 	size_t n_waiters;
 };
 
-/* Calls `fn` with the state of `name`. HF_E_NOT_HELD when it never existed. */
+/* Calls `fn` with the state of `name`. HF_E_NOT_HELD if it never existed. */
 HF_API int hf_lock_look(struct hf_locks *locks, const char *name,
 			void (*fn)(void *arg, const struct hf_lock_info *info), void *arg,
 			struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * The same for every lock of the kind of `locks`, in no particular order. One that cannot be read (a
- * process is stopped while it changes it: after 500 ms) does not hide the others: they are
- * shown, and the first error is returned.
+ * Calls `fn` for every lock of the kind of `locks`, in no particular order. A lock that cannot
+ * be read (a process is stopped while it changes it: after 500 ms) does not hide the others:
+ * they are reported, and the first error is returned.
  */
 HF_API int hf_lock_list(struct hf_locks *locks,
 			void (*fn)(void *arg, const struct hf_lock_info *info), void *arg,
 			struct hf_err *err) HF_MUST_CHECK;
 
-/* The same for the locks, of every kind, that are waited for: it costs nothing for all others. -ENOTSUP: the store cannot tell. */
+/*
+ * Calls `fn` for each lock, of every kind, that has waiters, without reading any other lock.
+ * -ENOTSUP: the store does not know.
+ */
 HF_API int hf_lock_list_waited(struct hf_locks *locks,
 			       void (*fn)(void *arg, const struct hf_lock_info *info), void *arg,
 			       struct hf_err *err) HF_MUST_CHECK;
@@ -374,15 +413,18 @@ HF_API int hf_lock_list_waited(struct hf_locks *locks,
 /* -- forgetting ----------------------------------------------------------------- */
 
 /*
- * Removes what is stored of a lock that nobody holds or waits for; a dead holder counts as none, and its takeover is told. Tokens of
- * the name rise all the same (L2). Safe beside processes that take the lock in the same moment. 1: it is forgotten; 0: not yet, the
- * last acquisition is less than two seconds ago; HF_E_BUSY; HF_E_NOT_HELD: there is nothing stored; -ENOTSUP: the store forgets by itself.
+ * Removes the stored data of a lock without holder or waiter. A dead holder does not count;
+ * its takeover is journalled. Tokens of the name keep rising (L2). Safe while other processes
+ * take the lock. Returns 1: forgotten; 0: not yet, because the last acquisition is less than
+ * two seconds ago; HF_E_BUSY; HF_E_NOT_HELD: nothing is stored; -ENOTSUP: the store forgets
+ * automatically.
  */
 HF_API int hf_lock_forget(struct hf_locks *locks, const char *name, struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * The same for all locks of the kind of `locks` that nobody took for `quiet_ns`, for at most `limit_ns` (negative: for as long as
- * it takes). Returns how many.
+ * Like hf_lock_forget for all locks of the kind of `locks` that no process took for
+ * `quiet_ns`, for at most `limit_ns` (negative: no limit). Returns the number of forgotten
+ * locks.
  */
 HF_API int hf_locks_forget_idle(struct hf_locks *locks, int64_t quiet_ns, int64_t limit_ns, struct hf_err *err) HF_MUST_CHECK;
 
