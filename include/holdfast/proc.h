@@ -19,6 +19,11 @@
  * recycled, or of another boot. A process that cannot be judged (another pid
  * namespace, another host) is unknown, and unknown counts as alive (L4).
  *
+ * A process of another pid namespace, as in a container, is dead when its namespace has
+ * no living process left. Only a caller in the machine's first pid namespace can prove
+ * that, with a /proc that hides no process (no hidepid). Other users' namespaces cannot
+ * be read: a process there with the same pid keeps the answer unknown.
+ *
  * Certainty. With a pidfs inode on both sides the result is certain. On older
  * kernels the start time decides. Its resolution is 10 ms, so a pid that is reused
  * within the same 10 ms is taken for the old process. The evidence text then

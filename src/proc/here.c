@@ -36,7 +36,7 @@ int hf_boot_id_valid(const char *text, size_t len)
 	return 1;
 }
 
-static int read_ns(const char *path, uint64_t *ret)
+int hf_ns_read(const char *path, uint64_t *ret)
 {
 	struct stat st;
 
@@ -87,10 +87,10 @@ int hf_here_read(struct hf_here *ret, struct hf_err *err)
 
 	if (r < 0)
 		return r;
-	r = read_ns("/proc/self/ns/pid", &here.pid_ns);
+	r = hf_ns_read("/proc/self/ns/pid", &here.pid_ns);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "stat", "/proc/self/ns/pid");
-	r = read_ns("/proc/self/ns/time", &here.time_ns);
+	r = hf_ns_read("/proc/self/ns/time", &here.time_ns);
 	if (r < 0 && r != -ENOENT)
 		return hf_fail_sys(err, -r, "stat", "/proc/self/ns/time");
 	*ret = here;

@@ -24,6 +24,18 @@ int hf_here_boot(char out[HF_BOOT_ID_LEN + 1], struct hf_err *err);
  */
 int hf_boot_offset(const struct hf_here *here, int64_t *ret_ns, struct hf_err *err);
 
+/* The first pid namespace of the machine has this inode (PROC_PID_INIT_INO). */
+#define HF_FIRST_PID_NS 0xEFFFFFFC
+
+/* Reads the inode of a namespace from its file in /proc. Returns 0 or -errno. */
+int hf_ns_read(const char *path, uint64_t *ret);
+
+/*
+ * 1 when no living process is in the pid namespace of `id`, which is not the caller's. 0: it has one, or
+ * this cannot be proven from here. Only the first pid namespace of the machine sees all processes.
+ */
+int hf_pid_ns_has_ended(const struct hf_proc_id *id, const struct hf_here *here);
+
 #define HF_HOST_ID_LEN 32
 
 /*

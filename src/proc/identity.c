@@ -14,9 +14,6 @@
 
 #define TEXT_PREFIX "p1"
 
-/* The namespace that the machine starts with has this inode (PROC_PID_INIT_INO). */
-#define FIRST_PID_NS 0xEFFFFFFC
-
 static void set_place(struct hf_proc_id *id, const struct hf_here *here)
 {
 	id->pid_ns = here->pid_ns;
@@ -43,7 +40,7 @@ static int open_pidfd(int32_t pid, const char *shown, int *ret_fd, struct hf_err
  */
 static int number_in_proc(const struct hf_here *here, int32_t pid, int pidfd, int32_t *ret)
 {
-	if (pidfd < 0 || here->pid_ns != FIRST_PID_NS)
+	if (pidfd < 0 || here->pid_ns != HF_FIRST_PID_NS)
 		return hf_proc_number(pidfd, pid, ret);
 	*ret = pid;
 	return 0;

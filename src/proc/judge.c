@@ -118,6 +118,9 @@ int hf_proc_judge_at(const struct hf_proc_id *id, const struct hf_here *here, un
 			       : say(evidence, HF_E_GONE,
 				     "pid %d ended with an earlier boot (%.8s, this is %.8s)",
 				     (int)id->pid, id->boot_id, here->boot_id);
+	if (id->pid_ns != here->pid_ns && hf_pid_ns_has_ended(id, here))
+		return say(evidence, HF_E_GONE, "pid %d is gone: its pid namespace (%llu) has no process left",
+			   (int)id->pid, (unsigned long long)id->pid_ns);
 	if (id->pid_ns != here->pid_ns)
 		return say(evidence, HF_E_UNKNOWN,
 			   "pid %d is of another pid namespace (%llu, this is %llu)", (int)id->pid,

@@ -200,6 +200,32 @@ int hf_fdinfo_parse_pid(const char *text, size_t len, int32_t *ret)
 	return 0;
 }
 
+int hf_status_parse_inner(const char *text, size_t len, int32_t pid, int *ret)
+{
+	const char *word, *end = text + len;
+	size_t word_len;
+	uint64_t number;
+	int found = 0;
+
+	/* "NSpid:\tOURS\tBELOW\t...": one number for each namespace, from /proc's down. */
+	if (find_number(text, len, "NSpid:\t", INT32_MAX, &number) < 0 ||
+	    find_word(text, len, "NSpid:\t", &word, &word_len) < 0)
+		return HF_E_FORMAT;
+	for (word += word_len; word < end && *word == '\t'; word += word_len) {
+		word++;
+		word_len = 0;
+		while (word + word_len < end && word[word_len] != '\t' && word[word_len] != '\n')
+			word_len++;
+		if (hf_parse_u64(word, word_len, INT32_MAX, &number) < 0)
+			return HF_E_FORMAT;
+		found |= number == (uint64_t)pid;
+	}
+	if (word >= end || *word != '\n')
+		return HF_E_FORMAT;
+	*ret = found;
+	return 0;
+}
+
 static ssize_t read_proc(int32_t pid, const char *leaf, char *to, size_t cap)
 {
 	char path[64];
@@ -242,6 +268,16 @@ int hf_status_is_thread(int32_t pid)
 	int r = n < 0 ? (int)n : hf_status_parse_tgid(text, (size_t)n, &tgid);
 
 	return r < 0 ? r : tgid != pid;
+}
+
+int hf_status_has_inner_pid(int32_t number, int32_t pid)
+{
+	char text[16384];
+	ssize_t n = read_status(number, text, sizeof(text));
+	int found = 0;
+	int r = n < 0 ? (int)n : hf_status_parse_inner(text, (size_t)n, pid, &found);
+
+	return r < 0 ? r : found;
 }
 
 /*

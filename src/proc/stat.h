@@ -29,7 +29,7 @@ struct hf_stat {
 int hf_stat_parse(const char *text, size_t len, struct hf_stat *ret);
 
 /*
- * Has all of it ended? A process whose first thread has, and others not, shows as a zombie too
+ * 1 when all its threads have ended. A process whose first thread alone has ended shows as a zombie, too,
  * but lives.
  */
 int hf_stat_is_dead(const struct hf_stat *st);
@@ -54,6 +54,15 @@ int hf_status_parse_tgid(const char *text, size_t len, int32_t *ret);
 
 /* 1 when /proc/PID is a thread of another process, 0 when not, or -errno. */
 int hf_status_is_thread(int32_t pid);
+
+/*
+ * Writes 1 when the text of /proc/PID/status gives the process `pid` in one of the namespaces below that
+ * of /proc, else 0. Returns 0 or HF_E_FORMAT.
+ */
+int hf_status_parse_inner(const char *text, size_t len, int32_t pid, int *ret);
+
+/* The same of /proc/NUMBER: 1, 0, or -errno. */
+int hf_status_has_inner_pid(int32_t number, int32_t pid);
 
 /* Reads the real uid of /proc/PID. */
 int hf_status_read_uid(int32_t pid, uint32_t *ret);

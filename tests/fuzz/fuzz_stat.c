@@ -52,9 +52,11 @@ static void results_are_written_only_on_success(const char *text, size_t size)
 	int32_t pid = -77;
 	uint64_t limit = 77;
 	int r = hf_status_parse_uid(text, size, &uid);
+	int inner = -77;
 
 	MUST(r == 0 || (r == HF_E_FORMAT && uid == 77));
 	MUST(r < 0 || memmem(text, size, "Uid:\t", 5));
+	MUST(hf_status_parse_inner(text, size, 1, &inner) == 0 ? inner == 0 || inner == 1 : inner == -77);
 	r = hf_fdinfo_parse_pid(text, size, &pid);
 	MUST(r == 0 ? pid >= -1 : r == HF_E_FORMAT && pid == -77);
 	MUST(r < 0 || memmem(text, size, "Pid:\t", 5));

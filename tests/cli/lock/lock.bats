@@ -268,6 +268,23 @@ C
     is_json '.locks[0].holders[0].lease_left_ms | . > 7100000 and . <= 7200000'
 }
 
+@test "a holder in a pid namespace is replaced when the namespace has no process left, and not before (L4, L8)" {
+    local ns=(unshare -p -f --mount-proc --kill-child)
+    [ "$EUID" = 0 ] || ns=(unshare -r -p -f --mount-proc --kill-child)
+    "${ns[@]}" true || skip "no pid namespaces here"
+    [ "$(readlink /proc/self/ns/pid)" = "pid:[4026531836]" ] || skip "not in the machine's first pid namespace"
+    spawn "${ns[@]}" bash -c '"$HOLDFAST" lock acquire ns --pid $$ >/dev/null; exec sleep 60'
+    wait_until 10 hf lock check ns
+    expect 1 hf lock run ns -n -- true
+    expect 0 hf --json lock list
+    is_json '.locks[0].holders[0].liveness == "unknown"'
+    kill -9 "$spawned_pid"
+    expect 0 hf lock run ns -w 15s -- true
+    expect 0 hf journal query --event lock_taken_over --json
+    [ "${#lines[@]}" -eq 1 ]
+    says "no process left"
+}
+
 @test "shared together, not with exclusive; slots up to their number (L1)" {
     holding s -s
     expect 0 hf lock run s -s -n -- true

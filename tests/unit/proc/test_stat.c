@@ -293,6 +293,37 @@ static void cut_status_is_refused_or_right(void **state)
 			fail_msg("cut at %zu: uid %u", cut, uid);
 }
 
+static void inner_pids_are_those_below_the_namespace_of_proc(void **state)
+{
+	static const struct {
+		const char *text;
+		int32_t pid;
+		int found;
+	} cases[] = {
+		{ "NSpid:\t7\n", 7, 0 }, { "NSpid:\t7\t8\n", 7, 0 },
+		{ "NSpid:\t7\t8\n", 8, 1 }, { "NSpid:\t7\t8\t9\nX:\t1\n", 8, 1 },
+		{ "NSpid:\t7\t8\t9\n", 9, 1 }, { "Name:\tNSpid:\t1\t8\nNSpid:\t7\t80\n", 8, 0 },
+	};
+	static const char *const bad[] = {
+		"", "NSpid:", "NSpid:\t", "NSpid:\t7", "NSpid:\t7\t", "NSpid:\t7\t8", "NSpid:\t7\t\n",
+		"NSpid:\t7\t8x\n", "NSpid:\t7\t-8\n", "NSpid:\t7 8\n", "Pid:\t8\n", "NSpid:\t7\t99999999999\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		int found = -1;
+
+		ASSERT_OK(hf_status_parse_inner(cases[i].text, strlen(cases[i].text), cases[i].pid, &found));
+		assert_int_equal(found, cases[i].found);
+	}
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		int found = -1;
+
+		ASSERT_ERR(hf_status_parse_inner(bad[i], strlen(bad[i]), 8, &found), HF_E_FORMAT);
+		assert_int_equal(found, -1);
+	}
+}
+
 /* -- fdinfo --------------------------------------------------------------- */
 
 static void fdinfo_tells_pid_exited_and_invisible(void **state)
@@ -377,6 +408,7 @@ int main(void)
 		HF_TEST(uid_is_taken_only_from_the_start_of_a_line),
 		HF_TEST(status_without_a_sound_uid_is_refused),
 		HF_TEST(cut_status_is_refused_or_right),
+		HF_TEST(inner_pids_are_those_below_the_namespace_of_proc),
 		HF_TEST(fdinfo_tells_pid_exited_and_invisible),
 		HF_TEST(fdinfo_without_a_sound_pid_is_refused),
 		HF_TEST(cut_fdinfo_is_refused_or_right),
