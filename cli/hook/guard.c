@@ -1,10 +1,10 @@
 /*
- * cli/hook/guard.c - hook guard: before a tool writes a file, is it another session's?
+ * cli/hook/guard.c - hook guard: refuses writes to files that belong to another session.
  *
- * Refused are files whose lock another process holds (file with, file edit, the library) and, with --targets,
- * files outside the targets of the plan that this process is in. A refusal is what the client understands:
- * its JSON form where that is known, else exit 2 with the reason on standard error. Everything that goes
- * wrong lets the tool work (cmd_hook.c). What a shell command of the client writes is not seen here.
+ * It refuses files whose lock another process holds (file with, file edit, the library). With --targets it also
+ * refuses files outside the targets of the plan that this process is in. The refusal has the client's JSON form
+ * if that is known; otherwise it is exit 2 with the reason on standard error. After any error the tool may write
+ * (hook.c). The hook does not see writes of the client's shell commands.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,9 +26,9 @@ struct guard {
 	char reason[512]; /* "": not refused */
 };
 
-/* -- is it a write? ------------------------------------------------------------------------ */
+/* -- writes ------------------------------------------------------------------------------- */
 
-/* The tools of the clients that write the file they name. */
+/* Returns 1 for the clients' tools that write the file they name. */
 static int is_writer(const char *tool)
 {
 	static const char *const tools[] = { "Write", "Edit", "MultiEdit", "NotebookEdit", /* Claude */
@@ -42,7 +42,7 @@ static int is_writer(const char *tool)
 	return 0;
 }
 
-/* The path as the client means it: relative to the directory that the agent is in. */
+/* Finds the path; a relative path starts at the agent's directory. */
 static int find_path(struct guard *guard)
 {
 	const char *path = guard->event->path, *cwd = guard->event->cwd;
@@ -52,7 +52,7 @@ static int find_path(struct guard *guard)
 	return path[0] && n > 0 && (size_t)n < sizeof(guard->path);
 }
 
-/* -- is it held? ------------------------------------------------------------------------------ */
+/* -- locks ------------------------------------------------------------------------------------ */
 
 static void judge_lock(void *arg, const struct hf_lock_info *info)
 {
@@ -85,7 +85,7 @@ static void check_lock(struct guard *guard, struct hf_state *state)
 	hf_locks_free(locks);
 }
 
-/* -- is it inside? ------------------------------------------------------------------------------ */
+/* -- targets ------------------------------------------------------------------------------------ */
 
 struct inside {
 	const char *path;
@@ -108,7 +108,7 @@ static void find_target(void *arg, const struct hf_plan_info *info)
 	}
 }
 
-/* The directory that the file is or would be in, without symlinks and "..": that is where a write goes. */
+/* Returns the file's directory without symlinks and "..", which is where a write would go. */
 static char *real_directory(const char *path)
 {
 	AUTO_FREE char *copy = strdup(path);
@@ -176,8 +176,8 @@ int cmd_hook_guard(struct cli *cli, int argc, char **argv)
 	AUTO(hook_done) struct hook hook = { .cli = cli, .word = "guard", .input = HF_BUF_INIT };
 	int targets = 0;
 	const struct option_spec specs[] = {
-		{ "session", 0, OPTION_TEXT, &hook.session, "ID", "the session (else $HOLDFAST_SESSION, else the client's id)" },
-		{ "targets", 0, OPTION_FLAG, &targets, NULL, "refuse files outside the targets of the plan it is in" },
+		{ "session", 0, OPTION_TEXT, &hook.session, "ID", "the session (default: $HOLDFAST_SESSION, or the client's id)" },
+		{ "targets", 0, OPTION_FLAG, &targets, NULL, "refuse files outside the targets of the current plan" },
 		{ 0 },
 	};
 	struct guard guard = { 0 };

@@ -1,9 +1,9 @@
 /*
- * cli/hook/hook.c - hook stop, tool, session-start, session-end; beat: what clients call.
+ * cli/hook/hook.c - hook stop, tool, session-start, session-end and beat, which clients call.
  *
- * A hook fails open. Whatever goes wrong, the client goes on as if there were no hook: exit 0, nothing on
- * standard output, nothing on standard error, and one event. The one answer is a block, which is exactly
- * {"decision":"block","reason":"…"}: the only form that all clients understand.
+ * A hook fails open. After any error the client continues as if it had no hook: exit 0, no output, and one
+ * event. The only answer is a block, {"decision":"block","reason":"…"}, which is the only form that all
+ * clients understand.
  */
 #include <errno.h>
 #include <poll.h>
@@ -40,7 +40,7 @@ void hook_close(struct hook_context *context)
 	hf_journal_free(context->journal);
 }
 
-/* -- a hook's run ---------------------------------------------------------------------- */
+/* -- one call -------------------------------------------------------------------------- */
 
 void hook_done(struct hook *hook)
 {
@@ -56,7 +56,7 @@ struct hf_journal *hook_journal(struct hook *hook)
 	return hook->context.journal;
 }
 
-/* The one event of a hook that could not do its work. What the client wrote is not in it. */
+/* Writes the event of a hook that failed, without the client's input. */
 static int let_go(struct hook *hook, const char *cause)
 {
 	struct hf_journal *journal = hook_journal(hook);
@@ -75,7 +75,7 @@ static int let_go_err(struct hook *hook, const struct hf_err *err)
 	return let_go(hook, text);
 }
 
-/* All that the client writes. NULL, or why it is not to be used. */
+/* Reads all of the client's input. Returns NULL, or why the input is unusable. */
 static const char *read_input(struct hf_buf *input)
 {
 	struct hf_mono deadline = hf_mono_in(INPUT_WAIT_MS * HF_MSEC);
@@ -85,7 +85,7 @@ static const char *read_input(struct hf_buf *input)
 		ssize_t n;
 
 		if (hf_buf_reserve(input, 65536) < 0)
-			return "there is no memory for its input";
+			return "no memory for its input";
 		n = poll(&ready, 1, (int)(hf_mono_left(deadline) / HF_MSEC));
 		if (n == 0)
 			return "its input did not end";
@@ -108,7 +108,7 @@ int hook_begin(struct hook *hook)
 	struct hf_err err = HF_ERR_INIT;
 	const char *own = getenv("HOLDFAST_SESSION"), *wrong;
 
-	/* Without a state directory no session ever was in work mode. */
+	/* Without a state directory no session can be in work mode. */
 	if (!hook->cli->state && hf_state_open(hook->cli->dir, HF_STATE_NO_CREATE, &hook->cli->state, &err) < 0)
 		return 0;
 	wrong = read_input(&hook->input);
@@ -125,11 +125,11 @@ int hook_begin(struct hook *hook)
 	return 1;
 }
 
-/* Options of a hook. A wrong one is the user's mistake in the settings, and is told as such. */
+/* Reads the options of a hook. A wrong option is a mistake in the settings and is reported. */
 static int hook_options(struct hook *hook, int argc, char **argv)
 {
 	const struct option_spec specs[] = {
-		{ "session", 0, OPTION_TEXT, &hook->session, "ID", "the session (else $HOLDFAST_SESSION, else the client's id)" },
+		{ "session", 0, OPTION_TEXT, &hook->session, "ID", "the session (default: $HOLDFAST_SESSION, or the client's id)" },
 		{ 0 },
 	};
 
@@ -149,7 +149,7 @@ static void print_block(const char *reason)
 		(void)fwrite(out.s, 1, out.len, stdout);
 }
 
-/* A session without an id is let go, and that is told (L8). */
+/* A session without an id may stop; the journal records that (L8). */
 static int without_id(struct hook *hook)
 {
 	struct hf_journal *journal = hook_journal(hook);
@@ -186,7 +186,7 @@ int cmd_hook_stop(struct cli *cli, int argc, char **argv)
 	return HF_EXIT_DONE;
 }
 
-/* -- the others ------------------------------------------------------------------------- */
+/* -- other hooks ------------------------------------------------------------------------ */
 
 int cmd_hook_tool(struct cli *cli, int argc, char **argv)
 {
@@ -233,7 +233,7 @@ int cmd_hook_session_start(struct cli *cli, int argc, char **argv)
 	return HF_EXIT_DONE;
 }
 
-/* Only told: work mode outlives the client, which may be resumed, and clients skip this hook often. */
+/* Only writes an event: work mode outlives the client, which may be resumed, and clients often skip this hook. */
 int cmd_hook_session_end(struct cli *cli, int argc, char **argv)
 {
 	AUTO(hook_done) struct hook hook = { .cli = cli, .word = "session-end", .input = HF_BUF_INIT };
@@ -257,7 +257,7 @@ int cmd_beat(struct cli *cli, int argc, char **argv)
 	const char *name = getenv("HOLDFAST_SESSION"), *text = getenv("HOLDFAST_TOKEN");
 	int busy = 0;
 	const struct option_spec specs[] = {
-		{ "busy", 0, OPTION_FLAG, &busy, NULL, "at work until the next beat (1h at most)" },
+		{ "busy", 0, OPTION_FLAG, &busy, NULL, "count as working until the next beat (at most 1h)" },
 		{ 0 },
 	};
 	AUTO(session_close) struct session_context context = { 0 };

@@ -1,4 +1,4 @@
-/* cli/hook/install.c - hook install, uninstall, status: our hooks in the settings of a client. */
+/* cli/hook/install.c - hook install, uninstall, status: Holdfast's hooks in the settings of a client. */
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static void install_done(struct install *install)
 	free(install->state_dir);
 }
 
-/* Is the holdfast that a search finds this very program? */
+/* Returns 1 if $PATH leads to this program. */
 static int is_in_path(const char *self)
 {
 	const char *path = getenv("PATH");
@@ -57,25 +57,25 @@ static int is_in_path(const char *self)
 	return 0;
 }
 
-/* What the hooks call. A project's settings are other people's as well: there it is looked up, where it can be. */
+/* Chooses the program that the hooks call. Other people share a project's settings, so these use $PATH if possible. */
 static int choose_program(struct install *install)
 {
 	ssize_t n = readlink("/proc/self/exe", install->program, sizeof(install->program) - 1);
 
 	if (n <= 0)
-		return cli_usage(install->cli, "the path of this program cannot be found out");
+		return cli_usage(install->cli, "cannot find the path of this program");
 	install->program[n] = '\0';
 	install->o.program = install->program;
 	if (install->o.scope == HF_SCOPE_PROJECT && is_in_path(install->program))
 		install->o.program = "holdfast";
 	else if (strcmp(strrchr(install->program, '/') + 1, "holdfast") != 0)
-		return cli_usage(install->cli, "this program is not called holdfast but %s: its hooks could not be told from others", install->program);
+		return cli_usage(install->cli, "this program is named %s, not holdfast, so its hooks could not be recognized", install->program);
 	if (!install->cli->dir)
 		return HF_EXIT_DONE;
 	free(install->state_dir);
 	install->state_dir = realpath(install->cli->dir, NULL);
 	if (!install->state_dir)
-		return cli_usage(install->cli, "--dir %s: there is no such directory", install->cli->dir);
+		return cli_usage(install->cli, "--dir %s: no such directory", install->cli->dir);
 	install->o.dir = install->state_dir;
 	return HF_EXIT_DONE;
 }
@@ -88,11 +88,11 @@ static int read_words(struct install *install, int argc, char **argv, const stru
 		return n == -2 ? -1 : cli_options_status(n);
 	client = hf_client_of(argv[0]);
 	if (client < 0)
-		return cli_usage(install->cli, "the client is claude, codex, copilot or gemini, not '%s'", argv[0]);
+		return cli_usage(install->cli, "the client must be claude, codex, copilot or gemini, not '%s'", argv[0]);
 	if (install->user + install->project + install->local > 1)
-		return cli_usage(install->cli, "--user, --project and --local exclude each other");
+		return cli_usage(install->cli, "--user, --project and --local cannot be combined");
 	if (install->local && client != HF_CLIENT_CLAUDE)
-		return cli_usage(install->cli, "--local: only claude has such settings");
+		return cli_usage(install->cli, "--local works only with claude");
 	install->o.size = sizeof(install->o);
 	install->o.client = (enum hf_client)client;
 	install->o.scope = install->project ? HF_SCOPE_PROJECT : install->local ? HF_SCOPE_LOCAL : HF_SCOPE_USER;
@@ -100,21 +100,21 @@ static int read_words(struct install *install, int argc, char **argv, const stru
 }
 
 #define SCOPE_SPECS(install)                                                                                     \
-	{ "user", 0, OPTION_FLAG, &(install).user, NULL, "the settings of this user (default)" },                \
-	{ "project", 0, OPTION_FLAG, &(install).project, NULL, "those of this directory, for everybody" },       \
-	{ "local", 0, OPTION_FLAG, &(install).local, NULL, "those of this directory, for this user (claude)" }
+	{ "user", 0, OPTION_FLAG, &(install).user, NULL, "your settings (default)" },                \
+	{ "project", 0, OPTION_FLAG, &(install).project, NULL, "the settings of this directory, for all users" },       \
+	{ "local", 0, OPTION_FLAG, &(install).local, NULL, "the settings of this directory, for you (claude)" }
 
-/* -- what a user has to know beyond that ------------------------------------------------------------ */
+/* -- hints ---------------------------------------------------------------------------------------- */
 
-/* What keeps installed hooks from running; NULL: nothing. */
+/* Returns what may keep installed hooks from running, or NULL. */
 static const char *hint(enum hf_client client, enum hf_hook_scope scope)
 {
 	switch (client) {
 	case HF_CLIENT_CLAUDE:
 		return scope == HF_SCOPE_USER ? NULL
-					      : "claude reads this file only when it is started in this directory, not below it";
+					      : "claude reads this file only if it is started in this directory, not below it";
 	case HF_CLIENT_CODEX:
-		return "codex skips hooks in silence until you trust them: start codex and review them with /hooks, or run "
+		return "codex silently skips hooks until you trust them: start codex and review them with /hooks, or run "
 		       "'codex exec --dangerously-bypass-hook-trust'";
 	case HF_CLIENT_COPILOT:
 		return scope == HF_SCOPE_USER ? NULL
@@ -163,13 +163,13 @@ static int tell(const struct install *install, const struct hf_settings_report *
 	}
 	cli_say(install->cli, "%s: %s %s%s", word, report->changed ? done : not, report->path, would);
 	if (report->fixed)
-		cli_say(install->cli, "comments and commas before closing brackets were taken out; the file before is %s.~1~",
+		cli_say(install->cli, "removed comments and trailing commas; the previous file is %s.~1~",
 			report->path);
 	if (report->other[0])
-		cli_say(install->cli, "%s has them, and %s reads that here as well%s", report->other, word,
-			report->state == HF_SETTINGS_ABSENT ? ": nothing to do" : "; uninstall one of the two");
+		cli_say(install->cli, "%s has the hooks, and %s reads that file here, too%s", report->other, word,
+			report->state == HF_SETTINGS_ABSENT ? ": nothing to do" : "; uninstall them in one of the two");
 	if (report->disabled)
-		cli_say(install->cli, "%s switches all hooks off (disableAllHooks, or hooksConfig.enabled of gemini)",
+		cli_say(install->cli, "%s disables all hooks (disableAllHooks, or gemini's hooksConfig.enabled)",
 			report->path);
 	if (said && report->state != HF_SETTINGS_ABSENT)
 		cli_say(install->cli, "%s", said);
@@ -178,7 +178,7 @@ static int tell(const struct install *install, const struct hf_settings_report *
 
 /* -- the commands -------------------------------------------------------------------------------------- */
 
-/* The words are read and checked; then `verb` is done to the file. */
+/* Reads and checks the arguments, then applies `verb` to the settings. */
 static int change(struct install *install, const struct option_spec *specs, int argc, char **argv,
 		  int (*verb)(struct hf_locks *locks, struct hf_journal *journal, const struct hf_settings_opts *opts,
 				struct hf_settings_report *ret_report, struct hf_err *err),
@@ -195,7 +195,7 @@ static int change(struct install *install, const struct option_spec *specs, int 
 		return status < 0 ? HF_EXIT_DONE : status;
 	if (verb(context.locks, context.journal, &install->o, &report, &err) < 0)
 		return cli_fail(install->cli, &err);
-	return tell(install, &report, done, report.other[0] && report.state == HF_SETTINGS_ABSENT ? "hooks not needed in" : same);
+	return tell(install, &report, done, report.other[0] && report.state == HF_SETTINGS_ABSENT ? "no hooks needed in" : same);
 }
 
 int cmd_hook_install(struct cli *cli, int argc, char **argv)
@@ -203,13 +203,13 @@ int cmd_hook_install(struct cli *cli, int argc, char **argv)
 	AUTO(install_done) struct install install = { .cli = cli };
 	const struct option_spec specs[] = {
 		SCOPE_SPECS(install),
-		{ "guard", 0, OPTION_FLAG, &install.o.guard, NULL, "also the guard before each tool call" },
-		{ "fix", 0, OPTION_FLAG, &install.o.fix, NULL, "take out comments and last commas that the client cannot read" },
-		{ "dry-run", 0, OPTION_FLAG, &install.o.dry_run, NULL, "print what the file would be" },
+		{ "guard", 0, OPTION_FLAG, &install.o.guard, NULL, "also install the guard before each tool call" },
+		{ "fix", 0, OPTION_FLAG, &install.o.fix, NULL, "remove comments and trailing commas, which the client cannot read" },
+		{ "dry-run", 0, OPTION_FLAG, &install.o.dry_run, NULL, "print the new file without writing it" },
 		{ 0 },
 	};
 
-	return change(&install, specs, argc, argv, hf_hook_install, "hooks installed in", "hooks are in");
+	return change(&install, specs, argc, argv, hf_hook_install, "installed hooks in", "hooks are already in");
 }
 
 int cmd_hook_uninstall(struct cli *cli, int argc, char **argv)
@@ -217,14 +217,14 @@ int cmd_hook_uninstall(struct cli *cli, int argc, char **argv)
 	AUTO(install_done) struct install install = { .cli = cli };
 	const struct option_spec specs[] = {
 		SCOPE_SPECS(install),
-		{ "dry-run", 0, OPTION_FLAG, &install.o.dry_run, NULL, "print what the file would be" },
+		{ "dry-run", 0, OPTION_FLAG, &install.o.dry_run, NULL, "print the new file without writing it" },
 		{ 0 },
 	};
 
-	return change(&install, specs, argc, argv, hf_hook_uninstall, "hooks taken out of", "no Holdfast hooks in");
+	return change(&install, specs, argc, argv, hf_hook_uninstall, "removed hooks from", "no Holdfast hooks in");
 }
 
-/* In the home directory a project's settings are the user's own file. */
+/* Returns true if the project's settings are the user's settings, as they are in the home directory. */
 static bool is_user_file(const struct hf_settings_report *report, const struct stat *user)
 {
 	struct stat st;
@@ -234,8 +234,8 @@ static bool is_user_file(const struct hf_settings_report *report, const struct s
 }
 
 /*
- * Prints one line, or object, for the settings of one scope. `user` remembers the file of the user's scope, which is not shown
- * a second time as that of a project. Returns true when the file has our hooks.
+ * Prints a line, or an object, for the settings of one scope. `user` remembers the file of the user's scope, which is not shown
+ * again as the file of a project. Returns true if the file has Holdfast's hooks.
  */
 static bool show(const struct install *install, struct stat *user)
 {
@@ -257,7 +257,7 @@ static bool show(const struct install *install, struct stat *user)
 	} else {
 		printf("%-8s %-10s ", scopes[install->o.scope], state);
 		cli_print_shown(report.path ? report.path : "");
-		printf("%s\n", report.disabled ? "  (switches all hooks off)" : "");
+		printf("%s\n", report.disabled ? "  (disables all hooks)" : "");
 		if (r < 0)
 			cli_say(install->cli, "%s", lock_why(&err, text));
 	}

@@ -9,7 +9,7 @@
 #include "holdfast/name.h"
 #include "hook/hook.h"
 
-/* The id that a caller has by itself; NULL: none. */
+/* Returns the caller's own session id, or NULL. */
 static const char *own_id(void)
 {
 	const char *session = getenv("HOLDFAST_SESSION");
@@ -17,7 +17,7 @@ static const char *own_id(void)
 	return session && session[0] ? session : hf_hook_session_id(NULL);
 }
 
-/* Whether this is the caller's own id, or the sanitized form in which an adapter writes it down. */
+/* Returns 1 if `given` is the caller's own id or its sanitized form, which adapters store. */
 static int is_own(const char *given, const char *own)
 {
 	char sanitized[HF_NAME_MAX + 1];
@@ -27,8 +27,8 @@ static int is_own(const char *given, const char *own)
 }
 
 /*
- * Which session is meant. An agent has an id of its own, and another's work mode is not its to change
- * without --force; a person at a shell has none, and names it.
+ * Chooses the session. An agent has an own id and needs --force to change another session's work mode. A person
+ * at a shell has no id and must name the session.
  */
 static int choose(struct cli *cli, const char *given, int force, const char **ret_id)
 {
@@ -40,7 +40,7 @@ static int choose(struct cli *cli, const char *given, int force, const char **re
 		struct hf_err err = { HF_E_NOT_OWNER, 0, "keep", "", "" };
 
 		(void)snprintf(err.subject, sizeof(err.subject), "work mode of '%.80s'", given);
-		(void)snprintf(err.detail, sizeof(err.detail), "you are in session '%.80s'; --force changes it all the same", own);
+		(void)snprintf(err.detail, sizeof(err.detail), "you are in session '%.80s'; --force changes it anyway", own);
 		return cli_fail(cli, &err);
 	}
 	*ret_id = given ? given : own;
@@ -68,13 +68,13 @@ int cmd_keep_on(struct cli *cli, int argc, char **argv)
 	int64_t ttl_ns = -1, until_ns = -1;
 	int force = 0;
 	const struct option_spec specs[] = {
-		{ "goal", 0, OPTION_TEXT, &opts.goal, "TEXT", "what the client is told when it wants to stop" },
-		{ "until", 0, OPTION_TEXT, &opts.until, "CMD", "work mode ends when this succeeds (sh -c, here)" },
-		{ "until-timeout", 0, OPTION_DURATION, &until_ns, "DUR", "what that may take (20s; 9m at most)" },
-		{ "ttl", 0, OPTION_DURATION, &ttl_ns, "DUR", "work mode ends by itself after this (24h)" },
-		{ "max", 0, OPTION_COUNT, &max, "N", "blocks of one turn (7)" },
-		{ "session", 0, OPTION_TEXT, &session, "ID", "the session (else $HOLDFAST_SESSION, else the client's id)" },
-		{ "force", 0, OPTION_FLAG, &force, NULL, "also the work mode of another session" },
+		{ "goal", 0, OPTION_TEXT, &opts.goal, "TEXT", "the text that the client gets when it wants to stop" },
+		{ "until", 0, OPTION_TEXT, &opts.until, "CMD", "end work mode when CMD succeeds (sh -c, in this directory)" },
+		{ "until-timeout", 0, OPTION_DURATION, &until_ns, "DUR", "time limit for CMD (20s, at most 9m)" },
+		{ "ttl", 0, OPTION_DURATION, &ttl_ns, "DUR", "end work mode after DUR (24h)" },
+		{ "max", 0, OPTION_COUNT, &max, "N", "at most N blocks in one turn (7)" },
+		{ "session", 0, OPTION_TEXT, &session, "ID", "the session (default: $HOLDFAST_SESSION, or the client's id)" },
+		{ "force", 0, OPTION_FLAG, &force, NULL, "change the work mode of another session" },
 		{ 0 },
 	};
 	AUTO(hook_close) struct hook_context context = { 0 };
@@ -84,13 +84,13 @@ int cmd_keep_on(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	if (ttl_ns == 0)
-		return cli_usage(cli, "--ttl is more than 0");
+		return cli_usage(cli, "--ttl must be more than 0");
 	if (until_ns == 0 || until_ns > HF_KEEP_UNTIL_LONGEST_NS)
-		return cli_usage(cli, "--until-timeout is more than 0, and 9m at most: clients end a hook after 10");
+		return cli_usage(cli, "--until-timeout must be more than 0 and at most 9m: clients end a hook after 10m");
 	if (until_ns > 0 && !opts.until)
 		return cli_usage(cli, "--until-timeout needs --until");
 	if (max > 1000)
-		return cli_usage(cli, "--max goes from 1 to 1000");
+		return cli_usage(cli, "--max must be from 1 to 1000");
 	opts.ttl_ns = ttl_ns > 0 ? ttl_ns : 0;
 	opts.until_ns = until_ns > 0 ? until_ns : 0;
 	opts.max = (uint32_t)max;
@@ -102,7 +102,7 @@ int cmd_keep_on(struct cli *cli, int argc, char **argv)
 	r = hf_keep_on(context.hooks, id, &opts, &err);
 	if (r < 0)
 		return cli_fail(cli, &err);
-	cli_say(cli, "work mode of '%s' is on%s", id, r > 0 ? " (it was; time and counts begin anew)" : "");
+	cli_say(cli, "work mode of '%s' is on%s", id, r > 0 ? " (it was on; time and counts start again)" : "");
 	print_switched(cli, id, 1, r > 0);
 	return HF_EXIT_DONE;
 }
@@ -112,8 +112,8 @@ int cmd_keep_off(struct cli *cli, int argc, char **argv)
 	const char *session = NULL, *id = NULL;
 	int force = 0;
 	const struct option_spec specs[] = {
-		{ "session", 0, OPTION_TEXT, &session, "ID", "the session (else $HOLDFAST_SESSION, else the client's id)" },
-		{ "force", 0, OPTION_FLAG, &force, NULL, "also the work mode of another session" },
+		{ "session", 0, OPTION_TEXT, &session, "ID", "the session (default: $HOLDFAST_SESSION, or the client's id)" },
+		{ "force", 0, OPTION_FLAG, &force, NULL, "change the work mode of another session" },
 		{ 0 },
 	};
 	AUTO(hook_close) struct hook_context context = { 0 };
@@ -130,7 +130,7 @@ int cmd_keep_off(struct cli *cli, int argc, char **argv)
 	r = hf_keep_off(context.hooks, id, &err);
 	if (r < 0)
 		return cli_fail(cli, &err);
-	cli_say(cli, "work mode of '%s' %s", id, r > 0 ? "is off" : "was off");
+	cli_say(cli, "work mode of '%s' %s", id, r > 0 ? "is off" : "was already off");
 	print_switched(cli, id, 0, r > 0);
 	return r > 0 ? HF_EXIT_DONE : HF_EXIT_NO;
 }
@@ -186,8 +186,8 @@ int cmd_keep_status(struct cli *cli, int argc, char **argv)
 	const char *session = NULL, *own = own_id();
 	int all = 0;
 	const struct option_spec specs[] = {
-		{ "session", 0, OPTION_TEXT, &session, "ID", "the session (else $HOLDFAST_SESSION, else the client's id, else all)" },
-		{ "all", 'a', OPTION_FLAG, &all, NULL, "every session that is in work mode" },
+		{ "session", 0, OPTION_TEXT, &session, "ID", "the session (default: $HOLDFAST_SESSION, the client's id, or all)" },
+		{ "all", 'a', OPTION_FLAG, &all, NULL, "all sessions in work mode" },
 		{ 0 },
 	};
 	AUTO(hook_close) struct hook_context context = { 0 };

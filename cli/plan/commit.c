@@ -18,7 +18,7 @@ struct commit_options {
 	char **force, **depends, **ignore, **fence;
 };
 
-/* "NAME:TOKEN" for each fence. The words of the command line are cut at the colon and keep the names. */
+/* Parses "NAME:TOKEN" for each fence. Cuts the words of the command line at the colon, and refers to them. */
 static int read_fences(const struct cli *cli, char *const *words, struct hf_plan_fence *fences,
 		       size_t *ret_n)
 {
@@ -32,7 +32,7 @@ static int read_fences(const struct cli *cli, char *const *words, struct hf_plan
 			return cli_usage(cli, "at most %d fences", FENCES_MAX);
 		if (!colon || colon == words[i] ||
 		    hf_parse_u64(colon + 1, strlen(colon + 1), UINT64_MAX, &token) < 0 || token == 0)
-			return cli_usage(cli, "a fence is NAME:TOKEN, the token a number");
+			return cli_usage(cli, "a fence must be NAME:TOKEN, and the token a number");
 		*colon = '\0';
 		fences[i].name = words[i];
 		fences[i].token = token;
@@ -83,13 +83,13 @@ static void print_merged(const struct hf_plan_report *report)
 	}
 }
 
-/* What came of it, for people and as JSON. */
-static int tell(const struct cli *cli, const char *plan, const char *done, int r,
-		const struct hf_plan_report *report, const struct hf_err *err)
+/* Prints the outcome as text or JSON. */
+static int print_outcome(const struct cli *cli, const char *plan, int undo, int r,
+			 const struct hf_plan_report *report, const struct hf_err *err)
 {
-	const char *way_out = strcmp(done, "committed") == 0 ?
-		"--force PATH overrules one, --merge merges text; 'plan diff' shows the work, which is kept" :
-		"--force PATH takes an entry back although it changed since the commit";
+	const char *way_out = !undo ?
+		"the work is kept; --force PATH overrules a conflict, --merge merges text, 'holdfast plan diff' shows the change" :
+		"--force PATH restores an entry although it has changed since the commit";
 	int status;
 
 	if (r < 0) {
@@ -104,20 +104,20 @@ static int tell(const struct cli *cli, const char *plan, const char *done, int r
 		return status;
 	}
 	if (cli->json) {
-		cli_print_json(hf_view_plan_report(plan, done, report));
+		cli_print_json(hf_view_plan_report(plan, undo ? "taken back" : "committed", report));
 		return HF_EXIT_DONE;
 	}
 	print_merged(report);
 	if (report->by_other)
 		cli_say(cli, "plan '%s': committed already", plan);
 	else
-		cli_say(cli, "plan '%s': %s: %llu added, %llu changed, %llu deleted", plan, done,
+		cli_say(cli, "plan '%s': %s: %llu added, %llu changed, %llu deleted", plan, undo ? "undone" : "committed",
 			(unsigned long long)report->added, (unsigned long long)report->changed,
 			(unsigned long long)report->deleted);
 	return HF_EXIT_DONE;
 }
 
-/* The lists; their words are those of the command line. */
+/* Frees the lists. Their words belong to the command line. */
 static void options_done(struct commit_options *o)
 {
 	free(o->force);
@@ -139,7 +139,10 @@ static void note_candidate(void *arg, const struct hf_land_info *info)
 		(void)snprintf(candidate->branch, sizeof(candidate->branch), "%s", info->branch);
 }
 
-/* The plan of a change that is to land holds a git directory: as files, it would become the branch unverified, and undo what landed meanwhile. */
+/*
+ * Refuses to commit a candidate's plan. It contains a git directory, and a commit of its files would move the branch unverified and undo
+ * other landings.
+ */
 static int refuse_candidate(struct cli *cli, struct plan_context *context, const char *plan)
 {
 	const char *name = strncmp(plan, HF_PLAN_OF_RUN, strlen(HF_PLAN_OF_RUN)) == 0 ? plan + strlen(HF_PLAN_OF_RUN) : plan;
@@ -152,7 +155,7 @@ static int refuse_candidate(struct cli *cli, struct plan_context *context, const
 	if (!candidate.branch[0])
 		return HF_EXIT_DONE;
 	return cli_fail_words(cli, HF_E_LAND, HF_EXIT_REFUSED,
-			      "plan '%s' is to land on %s: 'holdfast land %s' does that; --force commits its files, with the git directory, unverified", plan,
+			      "plan '%s' will land on %s; use 'holdfast land %s' (--force commits its files and git directory unverified)", plan,
 			      candidate.branch, name);
 }
 
@@ -184,15 +187,15 @@ static int run_commit(struct cli *cli, const char *plan, struct commit_options *
 	opts.ignore = (const char *const *)o->ignore;
 	r = undo ? hf_plan_undo(context.plans, plan, &opts, &report, &err)
 		 : hf_plan_commit(context.plans, plan, &opts, &report, &err);
-	/* The targets have it: output that finds no room does not make that a failure. */
+	/* The targets are changed: a failed write to stdout does not make this a failure. */
 	if (r >= 0)
 		cli_keep_status(cli);
-	return tell(cli, plan, undo ? "taken back" : "committed", r, &report, &err);
+	return print_outcome(cli, plan, undo, r, &report, &err);
 }
 
 /*
- * --force without a path is for a plan that may be torn, --force PATH for one conflict: a --force
- * that is last, or that an option follows, has no path. A path that begins with - is --force=PATH.
+ * --force without a path is --torn; --force PATH overrules a conflict. A --force at the end, or before
+ * another option, has no path. A path that begins with - needs --force=PATH.
  */
 static void name_bare_force(int argc, char **argv)
 {
@@ -208,14 +211,14 @@ int cmd_plan_commit(struct cli *cli, int argc, char **argv)
 	AUTO(options_done) struct commit_options o = { 0 };
 	const struct option_spec specs[] = {
 		{ "wait", 'w', OPTION_DURATION, &o.wait_ns, "DUR", "wait for a commit in progress" },
-		{ "fence", 0, OPTION_LIST, &o.fence, "NAME:TOKEN", "only while this token is current" },
-		{ "force", 0, OPTION_LIST, &o.force, "PATH", "overrule the conflict of this entry; without PATH: as --torn" },
-		{ "depends", 0, OPTION_LIST, &o.depends, "PATH", "it must be unchanged as well" },
+		{ "fence", 0, OPTION_LIST, &o.fence, "NAME:TOKEN", "commit only while this token is current" },
+		{ "force", 0, OPTION_LIST, &o.force, "PATH", "overrule the conflict of this entry; without PATH: like --torn" },
+		{ "depends", 0, OPTION_LIST, &o.depends, "PATH", "commit only if this path is unchanged, too" },
 		{ "merge", 0, OPTION_FLAG, &o.merge, NULL, "merge text files that both sides changed (git merge-file)" },
-		{ "strict", 0, OPTION_FLAG, &o.strict, NULL, "nothing in the targets may have changed" },
-		{ "ignore", 0, OPTION_LIST, &o.ignore, "GLOB", "do not commit what matches" },
-		{ "ignore-from", 0, OPTION_TEXT, &o.ignore_from, "FILE", "globs, one on each line" },
-		{ "torn", 0, OPTION_FLAG, &o.torn, NULL, "also if power failed while it was in use" },
+		{ "strict", 0, OPTION_FLAG, &o.strict, NULL, "refuse any change in the targets since the start" },
+		{ "ignore", 0, OPTION_LIST, &o.ignore, "GLOB", "do not commit matching paths" },
+		{ "ignore-from", 0, OPTION_TEXT, &o.ignore_from, "FILE", "read globs from FILE, one per line" },
+		{ "torn", 0, OPTION_FLAG, &o.torn, NULL, "commit even if power failed while the plan was in use" },
 		{ 0 },
 	};
 	int n;
@@ -230,7 +233,7 @@ int cmd_plan_undo(struct cli *cli, int argc, char **argv)
 	AUTO(options_done) struct commit_options o = { 0 };
 	const struct option_spec specs[] = {
 		{ "wait", 'w', OPTION_DURATION, &o.wait_ns, "DUR", "wait for a commit in progress" },
-		{ "force", 0, OPTION_LIST, &o.force, "PATH", "also if this entry changed since" },
+		{ "force", 0, OPTION_LIST, &o.force, "PATH", "undo this entry even if it has changed since" },
 		{ 0 },
 	};
 	int n = cli_options(cli, specs, argc, argv, 1, 1);
@@ -292,7 +295,7 @@ static int recover_one(struct cli *cli, struct hf_plans *plans, const char *plan
 	if (cli->json)
 		cli_print_json(hf_view_plan_recovered(plan, r));
 	else if (r)
-		cli_say(cli, "plan '%s': recovered; 'holdfast plan show %s' says how", plan, plan);
+		cli_say(cli, "plan '%s': recovered; see 'holdfast plan show %s'", plan, plan);
 	return HF_EXIT_DONE;
 }
 

@@ -1,4 +1,4 @@
-/* cli/plan/common.c - opening plans for a command, and the file of globs. */
+/* cli/plan/common.c - opens plans for a command, and reads the file of globs. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* cli/plan/diff.c - plan diff: the changes as lines, numbers, names, JSON or a patch. */
+/* cli/plan/diff.c - plan diff: shows changes as lines, sizes, names, JSON or a patch. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct diff {
 	const struct cli *cli;
 	const struct diff_options *o;
 	json_t *changes;
-	char *sandbox; /* of the line before */
+	char *sandbox; /* the sandbox of the previous line */
 	uint64_t n[HF_CHANGE_SKIPPED + 1];
 	int64_t bytes;
 	int status;
@@ -47,7 +47,7 @@ static void print_shown(const char *text)
 	fputs(shown.s, stdout);
 }
 
-/* Which sandbox the following lines are about. */
+/* Prints the sandbox of the following lines. */
 static void print_sandbox(struct diff *diff, const struct hf_change *c)
 {
 	if (diff->sandbox && strcmp(diff->sandbox, c->sandbox) == 0)
@@ -152,13 +152,13 @@ int cmd_plan_diff(struct cli *cli, int argc, char **argv)
 	struct hf_plan_diff_opts opts = { .size = sizeof(opts) };
 	struct hf_err err = HF_ERR_INIT;
 	const struct option_spec specs[] = {
-		{ "stat", 0, OPTION_FLAG, &o.stat, NULL, "with sizes and totals" },
-		{ "patch", 'p', OPTION_FLAG, &o.patch, NULL, "as git diff shows it; git apply takes it" },
+		{ "stat", 0, OPTION_FLAG, &o.stat, NULL, "show sizes and totals" },
+		{ "patch", 'p', OPTION_FLAG, &o.patch, NULL, "print a patch for git apply" },
 		{ "name-only", 0, OPTION_FLAG, &o.name_only, NULL, "paths only" },
-		{ "null", 'z', OPTION_FLAG, &o.zero, NULL, "--name-only: end each with NUL, not newline" },
-		{ "sandbox", 0, OPTION_TEXT, &o.sandbox, "NAME", "of this sandbox only" },
-		{ "ignore", 0, OPTION_LIST, &o.ignore, "GLOB", "leave out what matches" },
-		{ "ignore-from", 0, OPTION_TEXT, &o.ignore_from, "FILE", "globs, one on each line" },
+		{ "null", 'z', OPTION_FLAG, &o.zero, NULL, "with --name-only: end each path with NUL, not newline" },
+		{ "sandbox", 0, OPTION_TEXT, &o.sandbox, "NAME", "only this sandbox" },
+		{ "ignore", 0, OPTION_LIST, &o.ignore, "GLOB", "leave out matching paths" },
+		{ "ignore-from", 0, OPTION_TEXT, &o.ignore_from, "FILE", "read globs from FILE, one per line" },
 		{ "wait", 'w', OPTION_DURATION, &o.wait_ns, "DUR", "wait for a commit in progress" },
 		{ 0 },
 	};
@@ -167,7 +167,7 @@ int cmd_plan_diff(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	if (o.stat + o.patch + o.name_only > 1 || (o.zero && !o.name_only))
-		return cli_usage(cli, "--stat, --patch and --name-only exclude each other; -z needs "
+		return cli_usage(cli, "--stat, --patch and --name-only cannot be combined; -z needs "
 				      "--name-only");
 	status = plan_read_ignore(cli, o.ignore_from, &o.ignore);
 	if (status == HF_EXIT_DONE)

@@ -1,4 +1,4 @@
-/* cli/plan/enter.c - plan enter, and what it makes with --in. */
+/* cli/plan/enter.c - plan enter, and the plan that it makes with --in. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,14 +8,14 @@
 #include "holdfast/name.h"
 #include "plan/plan.h"
 
-#define LEAF_MAX 64 /* bytes of a directory's name that become its sandbox's */
+#define LEAF_MAX 64 /* bytes of a directory's name that become the sandbox's name */
 
 struct entry {
 	struct cli *cli;
 	struct plan_context *context;
 	const char *plan;
-	char **dirs;     /* of --in; NULL: the plan is there */
-	int is_tried;    /* overlay does not work here: strategies are tried before they are taken */
+	char **dirs;     /* of --in; NULL: the plan exists */
+	int is_tried;    /* overlay does not work here: test each strategy before its use */
 	struct hf_plan_enter_opts opts;
 };
 
@@ -24,14 +24,14 @@ static void say_entered(void *arg, const struct hf_plan_entered *entered)
 	const struct cli *cli = ((const struct entry *)arg)->cli;
 
 	if (entered->flags & HF_ENTERED_ELSEWHERE)
-		cli_say(cli, "not every sandbox is at its target's own path; see 'holdfast plan show'");
+		cli_say(cli, "some sandboxes are not at their targets' paths; see 'holdfast plan show'");
 	if (entered->flags & HF_ENTERED_ROOT)
-		cli_say(cli, "no user namespace (%s): isolated by a mount namespace alone", entered->why);
+		cli_say(cli, "no user namespace (%s): isolated only by a mount namespace", entered->why);
 	if (entered->flags & HF_ENTERED_NO_RENAME && entered->why[0])
-		cli_say(cli, "renaming directories of a target gives EXDEV inside: %s", entered->why);
+		cli_say(cli, "renaming a target's directories fails with EXDEV in the sandbox: %s", entered->why);
 }
 
-/* The last part of its path; from the second directory on with its number, so that no two are alike. */
+/* Makes a sandbox's name from the last part of its path. The second and further names get a number, so that names differ. */
 static void sandbox_name(char *const *dirs, size_t i, char out[HF_NAME_MAX + 1])
 {
 	AUTO_FREE char *path = realpath(dirs[i], NULL);
@@ -58,7 +58,7 @@ static int add(struct entry *entry, size_t i)
 	return r;
 }
 
-/* 0, or an error with no plan left behind. */
+/* Makes the plan. After an error it does not exist. */
 static int make(struct entry *entry)
 {
 	const char *session = getenv("HOLDFAST_SESSION");
@@ -69,7 +69,7 @@ static int make(struct entry *entry)
 	if (r == HF_E_PLAN_STATE) {
 		size_t len = strlen(err->detail);
 
-		(void)snprintf(err->detail + len, sizeof(err->detail) - len, "; --in is for a new one");
+		(void)snprintf(err->detail + len, sizeof(err->detail) - len, "; --in needs a new plan");
 	}
 	if (r < 0)
 		return r;
@@ -80,7 +80,7 @@ static int make(struct entry *entry)
 	return r;
 }
 
-/* Makes the plan, if it has to, and runs the command. What was made for a command that cannot be started is removed. */
+/* Makes the plan, if necessary, and runs the command. Removes the new plan if the command cannot be started. */
 static int enter(struct entry *entry, struct hf_plan_entered *ret)
 {
 	int r = entry->dirs ? make(entry) : 0;
@@ -104,9 +104,9 @@ int cmd_plan_enter(struct cli *cli, int argc, char **argv)
 	struct hf_plan_entered entered = { 0 };
 	int no_rename = 0;
 	const struct option_spec specs[] = {
-		{ "in", 0, OPTION_LIST, &entry.dirs, "DIR", "make the plan, with a sandbox over DIR" },
-		{ "no-rename-helper", 0, OPTION_FLAG, &no_rename, NULL, "without the process that renames directories" },
-		{ "wait", 'w', OPTION_DURATION, &entry.opts.wait_ns, "DUR", "wait for another process that works on the plan (1s)" },
+		{ "in", 0, OPTION_LIST, &entry.dirs, "DIR", "make the plan with a sandbox over DIR" },
+		{ "no-rename-helper", 0, OPTION_FLAG, &no_rename, NULL, "run without the helper that renames directories" },
+		{ "wait", 'w', OPTION_DURATION, &entry.opts.wait_ns, "DUR", "wait for another process that uses the plan (1s)" },
 		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
 	};
 	int n = cli_options(cli, specs, argc, argv, 2, OPTIONS_THEN_COMMAND);
@@ -115,7 +115,7 @@ int cmd_plan_enter(struct cli *cli, int argc, char **argv)
 
 	if (n < 0)
 		return cli_options_status(n);
-	argv[n] = NULL; /* the words were moved together; there is room behind the last */
+	argv[n] = NULL; /* n <= argc, so argv has room */
 	cli->around = 1;
 	entry.plan = argv[0];
 	entry.opts.argv = argv + 1;
@@ -131,6 +131,6 @@ int cmd_plan_enter(struct cli *cli, int argc, char **argv)
 	if (entered.exec_error)
 		(void)command_not_executed(cli, argv[1], -entered.exec_error);
 	if (entered.flags & HF_ENTERED_LEFT)
-		cli_say(cli, "processes of the command still run in the sandbox; it settles when they have ended");
+		cli_say(cli, "processes of the command still run in the sandbox; it settles when they end");
 	return entered.exit_status;
 }

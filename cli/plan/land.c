@@ -1,4 +1,4 @@
-/* cli/plan/land.c - land NAME, land list, show, retry, drop, and what `why` says of a candidate. */
+/* cli/plan/land.c - land NAME, land list, show, retry, drop, and the part of `why` about a candidate. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,9 +52,9 @@ static int print_report(struct cli *cli, const char *name, const struct hf_land_
 {
 	if (!cli->json) {
 		cli_say(cli, "%s: %s%s", hf_land_state_word(report->state), report->text,
-			report->rebased && report->state == HF_LAND_LANDED && !report->unsigned_commits ? " (rebased onto what came meanwhile)" : "");
+			report->rebased && report->state == HF_LAND_LANDED && !report->unsigned_commits ? " (rebased onto the new state of the branch)" : "");
 		if (report->left_out)
-			cli_say(cli, "%u path%s that a user was editing and the agent committed: left out, the first: %s", report->left_out,
+			cli_say(cli, "left out %u path%s that you were editing and the agent committed; the first is %s", report->left_out,
 				report->left_out == 1 ? "" : "s", report->first_left_out);
 		for (size_t i = 0; i < report->n_paths; i++) {
 			printf("%s  ", report->paths[i].kind);
@@ -79,14 +79,14 @@ int cmd_land(struct cli *cli, int argc, char **argv)
 	uint64_t speculate = 0;
 	int keep_plan = 0;
 	const struct option_spec specs[] = {
-		{ "merge", 0, OPTION_TEXT, &merge, "HOW", "rebase (default), merge or ff-only, when the branch moved" },
-		{ "verify", 0, OPTION_TEXT, &opts.verify, "CMD", "run by sh -c on what will be the branch; exit 0 lets it land" },
-		{ "verify-timeout", 0, OPTION_DURATION, &opts.verify_ns, "DUR", "limit of the verifier (10m)" },
-		{ "message", 'm', OPTION_TEXT, &opts.message, "TEXT", "of the commit of what was left uncommitted" },
-		{ "also", 0, OPTION_LIST, &also, "GLOB", "files that git ignores land too, where they match" },
-		{ "speculate", 0, OPTION_COUNT, &speculate, "N", "verify up to N candidates at once, on top of each other" },
-		{ "keep-plan", 0, OPTION_FLAG, &keep_plan, NULL, "the plan stays when its work has landed" },
-		{ "wait", 'w', OPTION_DURATION, &opts.wait_ns, "DUR", "for the branch; without it: as long as it takes" },
+		{ "merge", 0, OPTION_TEXT, &merge, "HOW", "how to land if the branch has moved: rebase (default), merge or ff-only" },
+		{ "verify", 0, OPTION_TEXT, &opts.verify, "CMD", "land only if CMD succeeds on the new state of the branch (run by sh -c)" },
+		{ "verify-timeout", 0, OPTION_DURATION, &opts.verify_ns, "DUR", "time limit of the verifier (10m)" },
+		{ "message", 'm', OPTION_TEXT, &opts.message, "TEXT", "message for the commit of uncommitted changes" },
+		{ "also", 0, OPTION_LIST, &also, "GLOB", "land matching ignored files, too" },
+		{ "speculate", 0, OPTION_COUNT, &speculate, "N", "verify up to N candidates at once, stacked on each other" },
+		{ "keep-plan", 0, OPTION_FLAG, &keep_plan, NULL, "keep the plan after its work has landed" },
+		{ "wait", 'w', OPTION_DURATION, &opts.wait_ns, "DUR", "wait for the branch at most DUR (default: no limit)" },
 		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
 	};
 	int n = cli_options(cli, specs, argc, argv, 1, 1), way;
@@ -96,7 +96,7 @@ int cmd_land(struct cli *cli, int argc, char **argv)
 		return cli_options_status(n);
 	way = merge ? hf_land_merge_of(merge) : HF_LAND_MERGE_AS_BEFORE;
 	if (way < 0)
-		return cli_usage(cli, "--merge is rebase, merge or ff-only, not '%s'", merge);
+		return cli_usage(cli, "--merge must be rebase, merge or ff-only, not '%s'", merge);
 	opts.merge = (enum hf_land_merge)way;
 	opts.speculate = speculate < 1000 ? (unsigned)speculate : 1000;
 	opts.also = (const char *const *)also;
@@ -115,8 +115,8 @@ int cmd_land_begin(struct cli *cli, int argc, char **argv)
 	AUTO(hf_land_place_done) struct hf_land_place place = { 0 };
 	const char *branch = NULL, *base = "head";
 	const struct option_spec specs[] = {
-		{ "branch", 0, OPTION_TEXT, &branch, "BRANCH", "where to land (what is checked out)" },
-		{ "base", 0, OPTION_TEXT, &base, "WHAT", "head (default): without the uncommitted edits of the work tree; worktree: with them" },
+		{ "branch", 0, OPTION_TEXT, &branch, "BRANCH", "branch to land on (default: the one checked out)" },
+		{ "base", 0, OPTION_TEXT, &base, "WHAT", "head (default), or worktree: with its uncommitted edits" },
 		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
 	};
 	int n = cli_options(cli, specs, argc, argv, 2, 2), r;
@@ -125,7 +125,7 @@ int cmd_land_begin(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return status;
 	if (strcmp(base, "head") != 0 && strcmp(base, "worktree") != 0)
-		return cli_usage(cli, "--base is head or worktree, not '%s'", base);
+		return cli_usage(cli, "--base must be head or worktree, not '%s'", base);
 	status = land_open(cli, &context);
 	if (status != HF_EXIT_DONE)
 		return status;
@@ -135,11 +135,11 @@ int cmd_land_begin(struct cli *cli, int argc, char **argv)
 	if (r == 0)
 		return cli_fail_words(cli, HF_E_LAND, HF_EXIT_REFUSED, "%s is not in a git work tree", argv[1]);
 	if (place.moved_up)
-		cli_say(cli, "the work tree as a whole is taken: %s", place.top);
+		cli_say(cli, "using the whole work tree: %s", place.top);
 	if (place.n_dirty)
-		cli_say(cli, "%zu path%s with uncommitted changes; the sandbox begins %s them", place.n_dirty,
+		cli_say(cli, "%zu path%s with uncommitted changes; the sandbox starts %s them", place.n_dirty,
 			place.n_dirty == 1 ? "" : "s", strcmp(base, "head") == 0 ? "without" : "with");
-	/* The plan of the candidate's name, over what git needs. */
+	/* The plan has the candidate's name, and targets for everything that git needs. */
 	if (hf_plan_new(context.plan.plans, argv[0], NULL, &context.plan.err) < 0 ||
 	    hf_land_add_targets(context.plan.plans, argv[0], &place, &context.plan.err) < 0)
 		return cli_fail(cli, &context.plan.err);
@@ -173,7 +173,7 @@ int cmd_land_drop(struct cli *cli, int argc, char **argv)
 	return HF_EXIT_DONE;
 }
 
-/* -- looking --------------------------------------------------------------------------- */
+/* -- queries --------------------------------------------------------------------------- */
 
 static void show_one(void *arg, const struct hf_land_info *info)
 {
@@ -210,7 +210,7 @@ struct listed {
 	int no_cut;
 };
 
-/* On a terminal no wider than the screen. */
+/* Prints a candidate; on a terminal at most as wide as the screen. */
 static void print_line(const struct listed *listed, const struct hf_land_info *info)
 {
 	AUTO(hf_buf_done) struct hf_buf line = HF_BUF_INIT;
@@ -274,10 +274,10 @@ int cmd_land_list(struct cli *cli, int argc, char **argv)
 
 struct explained {
 	const struct cli *cli;
-	json_t *object; /* of --json: where the candidate goes */
+	json_t *object; /* with --json: receives the candidate */
 };
 
-/* The repository is asked, not the record: a branch can be rewritten. */
+/* Checks the repository, not only the record, because a branch can be rewritten. */
 static void explain_one(void *arg, const struct hf_land_info *info)
 {
 	struct explained *explained = arg;
@@ -297,10 +297,10 @@ static void explain_one(void *arg, const struct hf_land_info *info)
 	cli_print_shown(note);
 	putchar('\n');
 	if (proven >= 0)
-		printf("  the repository says now: %.12s %s\n", info->commit,
-		       proven ? "is part of the branch" : "is NOT part of the branch any more");
+		printf("  in the repository: %.12s %s\n", info->commit,
+		       proven ? "is part of the branch" : "is no longer part of the branch");
 	else if (info->commit[0])
-		puts("  the repository cannot be asked now");
+		puts("  the repository cannot be read now");
 	for (size_t i = 0; i < info->n_paths; i++) {
 		printf("  %s  ", info->paths[i].kind);
 		cli_print_shown(info->paths[i].path);

@@ -1,9 +1,9 @@
 /*
- * cli/plan/patch.c - one change as `git diff` shows it, and the pager.
+ * cli/plan/patch.c - prints a change in the format of `git diff`, and runs the pager.
  *
- * diff(1) compares the text. It reads both versions through our own descriptors in /proc, so that no path has to be
- * trusted or quoted. Around that stand the lines of git's format for modes, new and deleted files and links: nothing
- * that a commit would change is missing in a patch, and `git apply` takes what is text.
+ * diff(1) compares the text. It reads both versions through our descriptors in /proc, so that no path must be trusted
+ * or quoted. The lines of git's format for modes, new files, deleted files and links are added here. A patch shows
+ * everything that a commit would change, and `git apply` accepts its text.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 /* One of the two versions. */
 struct side {
 	const char *letter; /* "a/" */
-	mode_t mode;        /* 0: there is none */
+	mode_t mode;        /* 0: this version does not exist */
 	int fd;
 	const char *link;
 };
@@ -31,7 +31,7 @@ static int exists(const struct side *side)
 	return S_ISREG(side->mode) || S_ISLNK(side->mode);
 }
 
-/* As git does: a name with quotes, backslashes or control characters is quoted as in C. */
+/* Adds a name. Like git, quotes it as in C if it has quotes, backslashes or control characters. */
 static void add_name(struct hf_buf *out, const char *letter, const char *path)
 {
 	int quote = strpbrk(path, "\"\\") != NULL;
@@ -54,7 +54,7 @@ static void add_name(struct hf_buf *out, const char *letter, const char *path)
 	hf_buf_add_char(out, '"');
 }
 
-/* The name in a line of "---" or "+++". A blank in it needs a tab behind it, as the name's end. */
+/* Adds the name for a "---" or "+++" line. A name with a blank needs a tab at its end. */
 static void add_label(struct hf_buf *out, const struct side *side, const char *path)
 {
 	if (!exists(side)) {
@@ -74,7 +74,7 @@ static void print_bold(const struct cli *cli, const char *text)
 	putchar('\n');
 }
 
-/* Links have no mode of their own in git. */
+/* Returns the mode that git shows: links have no permissions. */
 static unsigned git_mode(mode_t mode)
 {
 	return S_ISLNK(mode) ? S_IFLNK : (unsigned)mode;
@@ -99,7 +99,7 @@ static void print_head(const struct cli *cli, const char *path, const struct sid
 	print_bold(cli, out.s);
 }
 
-/* What a link says is its content, one line without an end. */
+/* Prints a link's target, which is its content: one line without a newline. */
 static void print_link_line(const struct cli *cli, char sign, const char *link)
 {
 	if (!link)
@@ -186,7 +186,7 @@ static int print_text(const struct cli *cli, const char *path, const struct side
 	return status <= 1 ? HF_EXIT_DONE : HF_EXIT_OS;
 }
 
-/* Do two files of one size have the same bytes? */
+/* Returns 1 if two files of the same size have the same bytes. */
 static int is_same(int a, int b)
 {
 	char x[4096], y[4096];
@@ -201,7 +201,7 @@ static int is_same(int a, int b)
 	}
 }
 
-/* What the format has no lines for: to `git apply` it is a comment. */
+/* Prints a change that git's format cannot express, as a comment for `git apply`. */
 static void print_note(const struct cli *cli, const struct hf_change *c)
 {
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
@@ -226,9 +226,9 @@ static int print_pair(const struct cli *cli, const char *path, const struct side
 		print_links(cli, path, old, new);
 		return HF_EXIT_DONE;
 	}
-	/* A file that may not be read has no descriptor. */
+	/* An unreadable file has no descriptor. */
 	if ((exists(old) && old->fd < 0) || (exists(new) && new->fd < 0)) {
-		cli_say(cli, "%s: cannot be read", path);
+		cli_say(cli, "cannot read %s", path);
 		return HF_EXIT_OS;
 	}
 	return print_text(cli, path, old, new);
@@ -264,7 +264,7 @@ int plan_patch(const struct cli *cli, const struct hf_change *c)
 
 int plan_pager_begin(void)
 {
-	/* Without less, as it is. */
+	/* Without less, print the text directly. */
 	static const char usual[] = "if command -v less >/dev/null; then exec less -FRX; else exec cat; fi";
 	const char *pager = getenv("PAGER");
 	int ends[2];
@@ -274,7 +274,7 @@ int plan_pager_begin(void)
 		return -1;
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -1;
-	set_sigpipe(SIG_IGN); /* a pager that was left early is no error */
+	set_sigpipe(SIG_IGN); /* leaving the pager early is not an error */
 	pid = fork();
 	if (pid == 0) {
 		(void)dup2(ends[0], STDIN_FILENO);

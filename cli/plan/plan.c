@@ -12,7 +12,7 @@ int cmd_plan_new(struct cli *cli, int argc, char **argv)
 	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
 	struct hf_plan_new_opts opts = { .size = sizeof(opts), .session = getenv("HOLDFAST_SESSION") };
 	const struct option_spec specs[] = {
-		{ "session", 0, OPTION_TEXT, &opts.session, "NAME", "the session it belongs to (else $HOLDFAST_SESSION)" },
+		{ "session", 0, OPTION_TEXT, &opts.session, "NAME", "the session that owns it (default: $HOLDFAST_SESSION)" },
 		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
 	};
 	int n = cli_options(cli, specs, argc, argv, 1, 1);
@@ -38,8 +38,8 @@ int cmd_plan_add(struct cli *cli, int argc, char **argv)
 	int git_outside = 0, strategy;
 	const struct option_spec specs[] = {
 		{ "strategy", 0, OPTION_TEXT, &word, "WORD", "auto (default), overlay, clone or copy" },
-		{ "git-outside", 0, OPTION_FLAG, &git_outside, NULL, "accept that git writes outside of the plan" },
-		{ "wait", 'w', OPTION_DURATION, &opts.wait_ns, "DUR", "wait for another process that works on the plan" },
+		{ "git-outside", 0, OPTION_FLAG, &git_outside, NULL, "accept that git writes outside the plan" },
+		{ "wait", 'w', OPTION_DURATION, &opts.wait_ns, "DUR", "wait for another process that uses the plan" },
 		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
 	};
 	int n = cli_options(cli, specs, argc, argv, 3, 3);
@@ -49,7 +49,7 @@ int cmd_plan_add(struct cli *cli, int argc, char **argv)
 		return cli_options_status(n);
 	strategy = hf_strategy_of(word);
 	if (strategy < 0)
-		return cli_usage(cli, "--strategy is auto, overlay, clone or copy, not '%s'", word);
+		return cli_usage(cli, "--strategy must be auto, overlay, clone or copy, not '%s'", word);
 	opts.strategy = (enum hf_strategy)strategy;
 	opts.flags = git_outside ? HF_PLAN_ADD_GIT_OUTSIDE : 0;
 	status = plan_open(cli, &context);
@@ -67,7 +67,7 @@ int cmd_plan_add(struct cli *cli, int argc, char **argv)
 	cli_say(cli, "sandbox '%s': %s%s%s", argv[1], hf_strategy_word(added.strategy),
 		added.why[0] ? "; " : "", added.why);
 	if (!added.same_path)
-		cli_say(cli, "work in %s (not in the target itself); see 'plan path'", path);
+		cli_say(cli, "work in %s, not in the target itself", path);
 	return HF_EXIT_DONE;
 }
 

@@ -1,4 +1,4 @@
-/* cli/plan/plan.h - what the plan commands share. */
+/* cli/plan/plan.h - functions shared by the plan commands. */
 #ifndef CLI_PLAN_PLAN_H
 #define CLI_PLAN_PLAN_H
 
@@ -13,19 +13,19 @@ struct plan_context {
 
 #define PLAN_CONTEXT_INIT { NULL, NULL, HF_ERR_INIT }
 
-/* Opens state, journal and plans. HF_EXIT_DONE, or the status after it has said why not. */
+/* Opens state, journal and plans. Returns HF_EXIT_DONE, or the exit status after reporting why. */
 int plan_open(struct cli *cli, struct plan_context *ret);
 void plan_done(struct plan_context *context);
 
-/* The lines of a file as further globs; "" and "#..." do not count. Status after saying why. */
+/* Adds the lines of a file to `globs`, except empty lines and comments (#). Returns like plan_open(). */
 int plan_read_ignore(const struct cli *cli, const char *file, char ***globs);
 
 #define PLAN_PATCH_UNREAD (-1)
 
-/* One change in the format of `git diff`, on stdout. Status; PLAN_PATCH_UNREAD: its reader has gone. */
+/* Prints a change in the format of `git diff`. Returns the exit status, or PLAN_PATCH_UNREAD if the reader of stdout is gone. */
 int plan_patch(const struct cli *cli, const struct hf_change *change);
 
-/* Sends stdout through $PAGER (less) when it is a terminal; to be ended by plan_pager_end. */
+/* Sends stdout through $PAGER (less) if it is a terminal. plan_pager_end() ends this. */
 int plan_pager_begin(void);
 void plan_pager_end(int pager);
 

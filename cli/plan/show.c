@@ -38,13 +38,13 @@ static void print_line(const char *label, const char *text)
 	printf("    %-9s %s\n", label, shown.s);
 }
 
-/* How much a commit would bring. */
+/* Prints the size of the change. */
 static void print_size(const struct hf_sandbox_info *s)
 {
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
 
 	if (s->files < 0) {
-		hf_buf_add_text(&text, "not counted; 'plan diff --stat' does");
+		hf_buf_add_text(&text, "not counted; see 'holdfast plan diff --stat'");
 	} else {
 		hf_buf_add_format(&text, "%lld file%s, %lld bytes", (long long)s->files, s->files == 1 ? "" : "s",
 				  (long long)s->bytes);

@@ -1,4 +1,4 @@
-/* cli/session/common.c - opening what the commands about sessions need. */
+/* cli/session/common.c - opens the state of sessions, and handles commands that take names. */
 #include "hf/base/cleanup.h"
 #include "session/session.h"
 
@@ -36,7 +36,7 @@ int session_each_named(struct cli *cli, int argc, char **argv, const char *done,
 	if (n < 0)
 		return cli_options_status(n);
 	if (token && n != 1)
-		return cli_usage(cli, "--token is that of one session");
+		return cli_usage(cli, "--token needs exactly one NAME");
 	status = session_open(cli, &context);
 	if (status != HF_EXIT_DONE)
 		return status;

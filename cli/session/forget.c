@@ -1,4 +1,4 @@
-/* cli/session/forget.c - rm, prune: sessions that have ended are forgotten. */
+/* cli/session/forget.c - rm, prune: forgets ended sessions. */
 #include <stdio.h>
 
 #include "hf/base/cleanup.h"
@@ -15,7 +15,7 @@ struct pruning {
 	int64_t bytes;
 };
 
-static void tell(void *arg, const char *name, int64_t bytes)
+static void report(void *arg, const char *name, int64_t bytes)
 {
 	struct pruning *pruning = arg;
 	json_t *object;
@@ -36,13 +36,13 @@ static void tell(void *arg, const char *name, int64_t bytes)
 int cmd_prune(struct cli *cli, int argc, char **argv)
 {
 	struct pruning pruning = { .cli = cli };
-	struct hf_prune_opts opts = { .size = sizeof(opts), .older_ns = INT64_C(7) * 86400 * HF_SEC, .removed = tell, .arg = &pruning };
+	struct hf_prune_opts opts = { .size = sizeof(opts), .older_ns = INT64_C(7) * 86400 * HF_SEC, .removed = report, .arg = &pruning };
 	uint64_t keep = 0;
 	const struct option_spec specs[] = {
-		{ "older-than", 0, OPTION_DURATION, &opts.older_ns, "DUR", "those that ended more than DUR ago (7d)" },
-		{ "max-bytes", 0, OPTION_SIZE, &opts.max_bytes, "SIZE", "also the oldest, while all logs together are larger" },
-		{ "keep", 0, OPTION_COUNT, &keep, "N", "but never the newest N" },
-		{ "dry-run", 0, OPTION_FLAG, &opts.dry_run, NULL, "only say which" },
+		{ "older-than", 0, OPTION_DURATION, &opts.older_ns, "DUR", "sessions that ended more than DUR ago (7d)" },
+		{ "max-bytes", 0, OPTION_SIZE, &opts.max_bytes, "SIZE", "also the oldest sessions, until all logs fit in SIZE" },
+		{ "keep", 0, OPTION_COUNT, &keep, "N", "keep the newest N" },
+		{ "dry-run", 0, OPTION_FLAG, &opts.dry_run, NULL, "print them, but remove nothing" },
 		{ 0 },
 	};
 	AUTO(session_close) struct session_context context = { 0 };

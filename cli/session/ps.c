@@ -1,4 +1,4 @@
-/* cli/session/ps.c - ps: what the sessions are doing. */
+/* cli/session/ps.c - ps: lists sessions and their states. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 static const int usual[] = { HF_SESSION_COLUMN_NAME, HF_SESSION_COLUMN_STATE, HF_SESSION_COLUMN_AGE, HF_SESSION_COLUMN_LEFT,
 			     HF_SESSION_COLUMN_CPU,  HF_SESSION_COLUMN_MEM,   HF_SESSION_COLUMN_TRY, HF_SESSION_COLUMN_COMMAND };
 
-/* What was seen of one session. */
+/* A session to show. */
 struct seen {
 	int ended;
 	struct hf_view_rank rank;
@@ -28,15 +28,15 @@ struct seen {
 
 struct show {
 	const struct cli *cli;
-	int all;              /* also what ended long ago */
+	int all;              /* include sessions that ended long ago */
 	int shown[HF_VIEW_SESSION_COLUMNS];
 	int n_shown;
-	int chosen;           /* by -o: none of them is left out */
+	int chosen;           /* columns from -o: none is dropped */
 	struct seen *seen;
-	struct hf_view_work *work; /* NULL: not wanted, or cannot be opened */
+	struct hf_view_work *work; /* NULL: not needed, or not available */
 	struct hf_facts *facts;
 	size_t n, running, needing, hidden;
-	int status;           /* of the names that there are not */
+	int status;           /* exit status for unknown names */
 };
 
 static void show_done(struct show *show)
@@ -55,7 +55,7 @@ static void show_done(struct show *show)
 	show->n = show->running = show->needing = show->hidden = 0;
 }
 
-/* -- which columns ----------------------------------------------------------------------- */
+/* -- columns ----------------------------------------------------------------------------- */
 
 static int find_column(const char *name, size_t len)
 {
@@ -65,7 +65,7 @@ static int find_column(const char *name, size_t len)
 	return -1;
 }
 
-/* "wide", or names with commas between them. 0, or the status after it has said what is wrong. */
+/* Parses "wide" or a comma-separated list of columns. Returns 0, or the exit status after reporting an error. */
 static int choose_columns(const struct cli *cli, const char *text, struct show *show)
 {
 	show->n_shown = (int)(sizeof(usual) / sizeof(usual[0]));
@@ -84,7 +84,7 @@ static int choose_columns(const struct cli *cli, const char *text, struct show *
 		int column = find_column(at, len);
 
 		if (column < 0)
-			return cli_usage(cli, "there is no column '%.*s': wide, or some of name,state,pid,age,left,procs,mem,cpu,"
+			return cli_usage(cli, "no column '%.*s'; use wide, or some of name,state,pid,age,left,procs,mem,cpu,"
 					      "output,try,token,cwd,peak,bytes,needs,command", (int)len, at);
 		if (show->n_shown == HF_VIEW_SESSION_COLUMNS)
 			return cli_usage(cli, "too many columns");
@@ -95,7 +95,7 @@ static int choose_columns(const struct cli *cli, const char *text, struct show *
 	}
 }
 
-/* -- what there is ------------------------------------------------------------------------- */
+/* -- sessions ------------------------------------------------------------------------------ */
 
 static void note_session(void *arg, const struct hf_session_info *info)
 {
@@ -152,7 +152,7 @@ static void print_json(const struct show *show)
 	cli_print_json(object);
 }
 
-/* The last column has why a session needs a person: on a narrow screen that comes first. */
+/* Columns to drop on a narrow screen, so that the last one has room for why a session needs a person. */
 static const int spare[] = { HF_SESSION_COLUMN_MEM, HF_SESSION_COLUMN_CPU, HF_SESSION_COLUMN_TRY, HF_SESSION_COLUMN_LEFT };
 
 static void print_table(const struct cli *cli, struct show *show, int no_cut, int lines, const char *end)
@@ -168,7 +168,7 @@ static void print_table(const struct cli *cli, struct show *show, int no_cut, in
 	table_print(cli, &table, lines, end);
 }
 
-/* On a screen of its own: drawn over what was there, so that nothing flickers, and never more than fits. */
+/* Draws over the previous screen, to avoid flicker, and never more than fits. */
 static void draw(const struct cli *cli, struct show *show, int no_cut, int64_t interval_ns)
 {
 	AUTO(hf_buf_done) struct hf_buf every = HF_BUF_INIT;
@@ -211,12 +211,12 @@ static void say_none(const struct cli *cli, struct session_context *context, str
 	if (!show->all)
 		(void)!hf_session_list(context->sessions, count_hidden, &show->hidden, NULL);
 	if (show->hidden > 0)
-		cli_say(cli, "no session runs or ended within a day; %zu older: 'holdfast ps -a' shows them", show->hidden);
+		cli_say(cli, "no session is running or ended within a day; 'holdfast ps -a' shows %zu older", show->hidden);
 	else
 		cli_say(cli, "no sessions yet: 'holdfast run NAME -- CMD...' makes one");
 }
 
-/* With names, those, in that order, whenever they ended. */
+/* Collects the named sessions, in that order; without names, the recent ones. */
 static int collect(struct session_context *context, struct show *show, char **names, int n, struct hf_err *err)
 {
 	int r = 0;
@@ -230,7 +230,7 @@ static int collect(struct session_context *context, struct show *show, char **na
 	}
 	for (int i = 0; r == 0 && i < n; i++) {
 		r = hf_session_look(context->sessions, names[i], note_session, show, err);
-		/* The others are shown all the same; JSON is one answer. */
+		/* Show the others anyway. JSON is a single answer, so there an unknown name is an error. */
 		if (r == HF_E_NO_SESSION && n > 1 && !show->cli->json) {
 			show->status = cli_fail(show->cli, err);
 			r = 0;
@@ -239,13 +239,13 @@ static int collect(struct session_context *context, struct show *show, char **na
 	return r;
 }
 
-/* The signal has ended the sleep; there is nothing more to do. */
+/* Does nothing: the signal only ends the sleep. */
 static void wake(int signal)
 {
 	(void)signal;
 }
 
-/* From now on SIGWINCH comes only to a sleep that has this mask, and ends it. */
+/* From now on SIGWINCH is delivered only during a sleep with this mask, and ends the sleep. */
 static void hear_resize(sigset_t *ret_asleep)
 {
 	sigset_t resize;
@@ -265,12 +265,12 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 	int watch = 0, no_cut = 0, all_hosts = 0;
 	AUTO(show_done) struct show show = { .cli = cli };
 	const struct option_spec specs[] = {
-		{ "all", 'a', OPTION_FLAG, &show.all, NULL, "also sessions that ended more than a day ago" },
-		{ "output", 'o', OPTION_TEXT, &columns, "COLUMNS", "wide, or names of columns with commas between them" },
-		{ "all-hosts", 0, OPTION_FLAG, &all_hosts, NULL, "the sessions of all machines of the store (--store)" },
-		{ "no-trunc", 0, OPTION_FLAG, &no_cut, NULL, "cut nothing to the width of the terminal" },
-		{ "watch", 0, OPTION_FLAG, &watch, NULL, "again and again, until interrupted" },
-		{ "interval", 0, OPTION_DURATION, &interval_ns, "DUR", "with --watch: how often (2s)" },
+		{ "all", 'a', OPTION_FLAG, &show.all, NULL, "include sessions that ended more than a day ago" },
+		{ "output", 'o', OPTION_TEXT, &columns, "COLUMNS", "wide, or a comma-separated list of columns" },
+		{ "all-hosts", 0, OPTION_FLAG, &all_hosts, NULL, "sessions of all machines of the store (--store)" },
+		{ "no-trunc", 0, OPTION_FLAG, &no_cut, NULL, "do not cut lines at the width of the terminal" },
+		{ "watch", 0, OPTION_FLAG, &watch, NULL, "repeat until interrupted" },
+		{ "interval", 0, OPTION_DURATION, &interval_ns, "DUR", "with --watch: the time between two screens (2s)" },
 		{ "times", 0, OPTION_COUNT, &times, "N", "with --watch: at most N times" },
 		{ 0 },
 	};
@@ -284,7 +284,7 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	if (all_hosts && (watch || columns))
-		return cli_usage(cli, "--all-hosts has columns of its own, and no --watch");
+		return cli_usage(cli, "--all-hosts cannot be combined with --watch or --output");
 	if (all_hosts)
 		return elsewhere_list(cli, show.all, no_cut, argv, n);
 	status = choose_columns(cli, columns, &show);
@@ -314,7 +314,7 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 		show_done(&show);
 		if (!watch || i == times || fflush(stdout) != 0)
 			return show.status;
-		/* A screen that changed its size is drawn anew at once. */
+		/* A change of the screen's size ends the sleep. */
 		(void)ppoll(NULL, 0, &sleep, watch && screen ? &asleep : NULL);
 	}
 }

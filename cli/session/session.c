@@ -1,4 +1,4 @@
-/* cli/session/session.c - stop, kill, wait, reap, seen: what is done to a session from outside. */
+/* cli/session/session.c - stop, kill, wait, reap, seen. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 /* -- stop --------------------------------------------------------------------------- */
 
-/* One word for each way a stop can go; what is no outcome of it is an error. */
+/* Returns a word for each outcome of a stop; NULL for an error. */
 static const char *stop_word(int r)
 {
 	switch (r) {
@@ -38,12 +38,12 @@ static int stop_status(int r)
 }
 
 struct stopping {
-	int64_t grace_ns; /* 0: at once; -1: the session's own */
-	uint64_t token;   /* of the run that is meant; 0: any */
+	int64_t grace_ns; /* 0: kill at once; -1: the session's grace period */
+	uint64_t token;   /* stop only this run; 0: any */
 	int several;
 };
 
-/* Stops one and tells what came of it; among several, with its name. */
+/* Stops one session and prints the outcome; with its name if there are several. */
 static int stop_one(struct cli *cli, struct session_context *context, const char *name, const struct stopping *how)
 {
 	struct hf_err err = HF_ERR_INIT;
@@ -111,7 +111,7 @@ static void note_running(void *arg, const struct hf_session_info *info)
 		cli_die_oom();
 }
 
-/* A session that stopped itself could not stop the rest. */
+/* Stops all sessions but our own: a session that stopped itself could not stop the rest. */
 static int stop_all(struct cli *cli, struct session_context *context, const struct stopping *how)
 {
 	AUTO(names_done) struct names names = { 0 };
@@ -122,15 +122,15 @@ static int stop_all(struct cli *cli, struct session_context *context, const stru
 	if (hf_session_list_recent(context->sessions, 0, note_running, &names, &err) < 0)
 		return cli_fail(cli, &err);
 	if (names.n == 0)
-		cli_say(cli, "no session runs");
+		cli_say(cli, "no session is running");
 	for (int i = 0; i < names.n; i++) {
 		int one = HF_EXIT_DONE;
 
 		if (own && strcmp(own, names.list[i]) == 0)
-			cli_say(cli, "session '%s' is the one that this runs in: it goes on", own);
+			cli_say(cli, "session '%s' runs this command and is not stopped", own);
 		else
 			one = stop_one(cli, context, names.list[i], how);
-		/* One that ended by itself meanwhile is as good as stopped. */
+		/* A session that has ended in the meantime counts as stopped. */
 		if (one > status && one != HF_EXIT_NO)
 			status = one;
 	}
@@ -142,9 +142,9 @@ static int stop(struct cli *cli, int argc, char **argv, int64_t grace_ns, int ha
 	struct stopping how = { .grace_ns = grace_ns };
 	int all = 0;
 	const struct option_spec specs[] = {
-		{ "all", 'a', OPTION_FLAG, &all, NULL, "every session that runs, but the one that this runs in" },
+		{ "all", 'a', OPTION_FLAG, &all, NULL, "all running sessions except the one that runs this command" },
 		SESSION_TOKEN_SPEC(how.token),
-		{ has_grace ? "grace" : NULL, 0, OPTION_DURATION, &how.grace_ns, "DUR", "between TERM and KILL (the session's own)" },
+		{ has_grace ? "grace" : NULL, 0, OPTION_DURATION, &how.grace_ns, "DUR", "time between TERM and KILL (default: the session's)" },
 		{ 0 },
 	};
 	AUTO(session_close) struct session_context context = { 0 };
@@ -153,9 +153,9 @@ static int stop(struct cli *cli, int argc, char **argv, int64_t grace_ns, int ha
 	if (n < 0)
 		return cli_options_status(n);
 	if ((n == 0) != (all == 1))
-		return cli_usage(cli, all ? "with --all there are no names" : "an argument is missing");
+		return cli_usage(cli, all ? "--all cannot be combined with a NAME" : "missing argument");
 	if (how.token && n != 1)
-		return cli_usage(cli, "--token is that of one session");
+		return cli_usage(cli, "--token needs exactly one NAME");
 	status = session_open(cli, &context);
 	if (status != HF_EXIT_DONE)
 		return status;
@@ -188,7 +188,7 @@ struct waited {
 	int status;
 };
 
-static void tell_end(void *arg, const struct hf_session_info *info)
+static void report_end(void *arg, const struct hf_session_info *info)
 {
 	struct waited *waited = arg;
 
@@ -196,22 +196,22 @@ static void tell_end(void *arg, const struct hf_session_info *info)
 	waited->status = info->exit_status;
 	if (info->state == HF_SESSION_DEAD_UNREAPED) {
 		waited->status = HF_EXIT_AROUND;
-		cli_say(waited->cli, "session '%s': its supervisor and keeper are gone; 'holdfast reap %s' "
-				     "ends what they left", info->name, info->name);
+		cli_say(waited->cli, "session '%s': its supervisor and keeper died; 'holdfast reap %s' "
+				     "ends the processes they left", info->name, info->name);
 	}
 	if (waited->cli->json)
 		cli_print_json(hf_view_session(info, NULL));
 }
 
-/* With several names: all of them, within the time; the status is the first that is not 0, in the order of the names. */
+/* Waits for all names, within one time limit. The exit status is the first status that is not 0, in the order of the names. */
 int cmd_wait(struct cli *cli, int argc, char **argv)
 {
 	struct waited waited = { .cli = cli };
 	uint64_t late_status = HF_EXIT_NO;
 	int64_t wait_ns = -1;
 	const struct option_spec specs[] = {
-		{ "wait", 'w', OPTION_DURATION, &wait_ns, "DUR", "at most DUR (else for ever)" },
-		{ "conflict-exit-code", 'E', OPTION_COUNT, &late_status, "N", "exit status when it has not ended (1)" },
+		{ "wait", 'w', OPTION_DURATION, &wait_ns, "DUR", "wait at most DUR (default: no limit)" },
+		{ "conflict-exit-code", 'E', OPTION_COUNT, &late_status, "N", "exit status if it has not ended by then (1)" },
 		{ 0 },
 	};
 	AUTO(session_close) struct session_context context = { 0 };
@@ -221,7 +221,7 @@ int cmd_wait(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	if (late_status > 255)
-		return cli_usage(cli, "-E goes from 0 to 255");
+		return cli_usage(cli, "-E must be from 0 to 255");
 	status = session_open(cli, &context);
 	if (status != HF_EXIT_DONE)
 		return status;
@@ -237,7 +237,7 @@ int cmd_wait(struct cli *cli, int argc, char **argv)
 		if (r == 1)
 			status = elsewhere_wait(cli, &elsewhere, opts.wait_ns, (int)late_status);
 		if (r == 0) {
-			r = hf_session_wait(context.sessions, argv[i], &opts, tell_end, &waited, &err);
+			r = hf_session_wait(context.sessions, argv[i], &opts, report_end, &waited, &err);
 			status = r == 0 ? waited.status : cli_fail(cli, &err);
 			if (r == HF_E_TIMEOUT)
 				status = (int)late_status;
@@ -254,7 +254,7 @@ struct reaping {
 	struct cli *cli;
 	struct hf_sessions *sessions;
 	json_t *list;
-	uint64_t token; /* of the run that is meant; 0: any */
+	uint64_t token; /* reap only this run; 0: any */
 	int status;
 };
 

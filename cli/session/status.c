@@ -1,4 +1,4 @@
-/* cli/session/status.c - status: one session in sentences; without a name, those that need a person. */
+/* cli/session/status.c - status: describes a session; without a name, all sessions that need a person. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ struct status {
 
 /* -- lines ---------------------------------------------------------------------------- */
 
-/* "  word       " and what follows. */
+/* Begins a line: "  word       ". */
 static void begin(struct hf_buf *out, const char *word)
 {
 	hf_buf_add_format(out, "  %-10s ", word);
@@ -234,7 +234,7 @@ static void show(void *arg, const struct hf_session_info *info)
 		cli_die_oom();
 }
 
-/* Those that need a person. */
+/* Shows all sessions that need a person. */
 static int show_needing(struct status *status, struct session_context *context)
 {
 	struct hf_err err = HF_ERR_INIT;
@@ -277,7 +277,7 @@ int cmd_status(struct cli *cli, int argc, char **argv)
 		struct hf_err err = HF_ERR_INIT;
 		int one;
 
-		/* What is here can be told without the store. */
+		/* A session on this machine can be shown without the store. */
 		if (elsewhere_find(cli, &context, argv[i], &elsewhere, NULL) == 1)
 			one = elsewhere_status(cli, &elsewhere);
 		else

@@ -11,7 +11,7 @@
 
 #define RECENT_NS (INT64_C(86400) * HF_SEC)
 
-/* For its end after a request: the grace, which is its own if none was given, and the way through the store and back. */
+/* How long to wait for the end after a request: the session's grace period, and two passes through the store. */
 #define STOP_NS (60 * HF_SEC)
 
 void elsewhere_done(struct elsewhere *e)
@@ -60,7 +60,7 @@ static int fail(struct cli *cli, int r, const struct hf_err *err, int late_statu
 
 static void say_unknown(struct cli *cli, const struct hf_fleet_session *session)
 {
-	cli_say(cli, "session '%s': its lease is over, and %s did not come to say what became of it: look there", session->name, session->host);
+	cli_say(cli, "session '%s': its lease expired before %s reported an outcome; check that host", session->name, session->host);
 }
 
 int elsewhere_stop(struct cli *cli, struct elsewhere *e, int64_t grace_ns, int several)
@@ -151,7 +151,7 @@ int elsewhere_log(struct cli *cli, struct session_context *context, const char *
 
 	if (elsewhere_find(cli, context, name, &e, NULL) != 1)
 		return HF_EXIT_DONE;
-	cli_say(cli, "session '%s' is %s's: its log is there, 'holdfast logs %s' on %s shows it", name, e.session.host, name, e.session.host);
+	cli_say(cli, "session '%s' ran on %s, and its log is there: run 'holdfast logs %s' on %s", name, e.session.host, name, e.session.host);
 	return HF_EXIT_NO;
 }
 
@@ -222,7 +222,7 @@ int elsewhere_list(struct cli *cli, int all, int no_cut, char **names, int n)
 	int status;
 
 	if (!cli_store(cli))
-		status = cli_usage(cli, "--all-hosts needs the store of the fleet: --store URL or HOLDFAST_STORE");
+		status = cli_usage(cli, "--all-hosts needs a store: --store URL or HOLDFAST_STORE");
 	else
 		status = lock_open(cli, &store);
 	if (status == HF_EXIT_DONE && hf_fleet_list(store.locks, note, &list, &err) < 0)
@@ -235,7 +235,7 @@ int elsewhere_list(struct cli *cli, int all, int no_cut, char **names, int n)
 	} else if (status == HF_EXIT_DONE && list.table.n > 0) {
 		table_print(cli, &list.table, 0, "");
 	} else if (status == HF_EXIT_DONE) {
-		cli_say(cli, "no session of the store runs or ended within a day");
+		cli_say(cli, "no session in the store is running or ended within a day");
 	}
 	table_done(&list.table);
 	json_decref(list.json);

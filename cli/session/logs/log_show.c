@@ -1,4 +1,4 @@
-/* cli/session/logs/log_show.c - lines of logs, chosen, and shown with time, name and colour. */
+/* cli/session/logs/log_show.c - selects lines of logs, and shows them with time, name and colour. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "session/logs/log_show.h"
 
 #define CHUNK    65536
-#define TEXT_MAX 65536 /* of a line, with --json; a longer one comes in pieces */
+#define TEXT_MAX 65536 /* of a line with --json; longer lines are split */
 
 static const char *const stream_words[] = { "unknown", "stdout", "stderr", "both" };
 
@@ -21,8 +21,8 @@ int log_is_plain(const struct log_format *f)
 	return !f->times && !f->colour && f->name_width == 0 && !f->cli->json && !has_filter(f);
 }
 
-/* Once for what was gone when it was opened; again for what went while nobody took it. */
-static void tell_dropped(const struct log_show *show, struct log_source *source)
+/* Reports output that was dropped before the log was opened, and later output that was dropped before it was read. */
+static void report_dropped(const struct log_show *show, struct log_source *source)
 {
 	AUTO(hf_buf_done) struct hf_buf size = HF_BUF_INIT;
 	uint64_t dropped = hf_log_dropped(source->log);
@@ -59,7 +59,7 @@ static void print_json(struct log_show *show, int partial)
 	const char *word = stream_words[show->stream <= HF_LOG_BOTH ? show->stream : HF_LOG_UNKNOWN];
 	json_t *object = json_object();
 
-	/* A text of JSON's goes on behind a NUL, one of C does not: it is shown as a byte that is no UTF-8. */
+	/* A NUL would end the C string, so it is shown like invalid UTF-8. */
 	for (char *nul; (nul = memchr(show->text.s, '\0', show->text.len)) != NULL;)
 		*nul = '\xff';
 	hf_view_set_name(&object, show->open->name);
@@ -108,7 +108,7 @@ static void begin_line(struct log_show *show, struct log_source *source, const s
 		fputs("\033[31m", stdout);
 }
 
-/* Its last byte is out. */
+/* Ends a line whose last byte has been printed. */
 static void end_line(struct log_show *show, int has_newline)
 {
 	if (show->showing && show->format.cli->json) {
@@ -178,7 +178,7 @@ int log_show_rest(struct log_show *show, struct log_source *source, int *ret_gon
 			  : hf_log_read_span(source->log, chunk, sizeof(chunk), &span, &err);
 		if (n <= 0)
 			break;
-		tell_dropped(show, source);
+		report_dropped(show, source);
 		source->shown = 1;
 		if (plain)
 			put(show, source, chunk, (size_t)n);
@@ -204,8 +204,8 @@ void log_show_end(struct log_show *show, struct log_source *source)
 		cli_die_oom();
 	(void)fwrite(out.s, 1, out.len, stdout);
 	if (source->unknown && !show->count_only)
-		cli_say(show->format.cli, "session '%s': output was left out of which it is not known when it came, in which attempt, or "
-			"from which stream (a terminal is one stream; older logs do not tell)", source->name);
+		cli_say(show->format.cli, "session '%s': output with unknown time, attempt or stream is not shown (a terminal is one "
+			"stream; older logs lack these data)", source->name);
 }
 
 void log_show_done(struct log_show *show)

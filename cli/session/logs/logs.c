@@ -1,4 +1,4 @@
-/* cli/session/logs/logs.c - logs: what sessions put out, and what they put out next. */
+/* cli/session/logs/logs.c - logs: shows and follows the output of sessions. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -55,7 +55,7 @@ static void note_attempt(void *arg, const struct hf_session_info *info)
 	*(uint32_t *)arg = info->attempt;
 }
 
-/* One that there never was is said, not shown as empty. With --follow it may come. */
+/* Reports an attempt that does not exist. With --follow it may still come. */
 static int check_attempt(struct logs *logs, const char *name)
 {
 	uint64_t wanted = logs->show.format.attempt;
@@ -68,7 +68,7 @@ static int check_attempt(struct logs *logs, const char *name)
 	return HF_EXIT_NO;
 }
 
-/* Lines that are chosen can only be counted from the beginning. */
+/* Selected lines can be counted only from the start of the log. */
 static int skip_lines(struct logs *logs, struct log_source *source)
 {
 	struct log_show count = { .format = logs->show.format, .count_only = 1, .text = HF_BUF_INIT };
@@ -80,7 +80,7 @@ static int skip_lines(struct logs *logs, struct log_source *source)
 	return status == HF_EXIT_DONE ? open_source(logs, source) : status;
 }
 
-/* To where the lines begin that are wanted. */
+/* Goes to the first line to show. */
 static int go_to_start(struct logs *logs, struct log_source *source)
 {
 	const struct log_format *f = &logs->show.format;
@@ -111,7 +111,7 @@ static void note_state(void *arg, const struct hf_session_info *info)
 	look->supervisor = info->supervisor;
 }
 
-/* Shows what there is of it, and notes its end. *ret_pidfd is that of a process that ends with it; -1: none is known now. */
+/* Shows the rest of a log and records the session's end. *ret_pidfd is the pidfd of a process that ends with the session, or -1. */
 static int follow_one(struct logs *logs, struct log_source *source, int *ret_pidfd, int *ret_gone)
 {
 	struct look look = { 0 };
@@ -121,7 +121,7 @@ static int follow_one(struct logs *logs, struct log_source *source, int *ret_pid
 	*ret_gone = 0;
 	if (hf_session_look(logs->context.sessions, source->name, note_state, &look, &err) < 0)
 		return cli_fail(logs->cli, &err);
-	/* What was written before it ended is there now. */
+	/* If the session has ended, its log is complete now. */
 	status = log_show_rest(&logs->show, source, ret_gone);
 	source->ended = look.ended;
 	if (!look.ended && hf_proc_open(&look.keeper, 0, ret_pidfd, NULL) < 0 &&
@@ -130,7 +130,7 @@ static int follow_one(struct logs *logs, struct log_source *source, int *ret_pid
 	return status;
 }
 
-/* Sleeps until something of it may have changed; what came is shown. Returns 1 when the states are to be looked at again. */
+/* Sleeps until a log or session may have changed, and shows new output. Returns 1 if the states must be checked again. */
 static int await_more(struct logs *logs, struct pollfd *fds, nfds_t n, int timeout, int *ret_status, int *ret_gone)
 {
 	(void)poll(fds, n, timeout);
@@ -145,7 +145,7 @@ static int await_more(struct logs *logs, struct pollfd *fds, nfds_t n, int timeo
 	return 0;
 }
 
-/* Until all sessions have ended and everything is shown. */
+/* Follows until all sessions have ended and all output is shown. */
 static int follow(struct logs *logs)
 {
 	int gone = 0, status = HF_EXIT_DONE;
@@ -164,7 +164,7 @@ static int follow(struct logs *logs)
 			status = follow_one(logs, source, &pidfds[n / 2], &gone);
 			if (source->ended)
 				continue;
-			/* It ends just now, or cannot be judged from here: look again. */
+			/* The session is just ending, or its processes cannot be checked from here. */
 			if (pidfds[n / 2] < 0)
 				timeout = LOOK_AGAIN_MS;
 			fds[n] = (struct pollfd){ .fd = source->notify, .events = POLLIN };
@@ -190,7 +190,7 @@ static int start_following(struct logs *logs, struct log_source *source)
 	return source->notify < 0 ? cli_fail(logs->cli, &err) : HF_EXIT_DONE;
 }
 
-/* One after the other, and then, with --follow, what comes to any of them. A name that has no log does not hide the others'. */
+/* Shows the logs one after the other, then follows all of them with --follow. A name without a log does not stop the others. */
 static int show_all(struct logs *logs, char **names, size_t n)
 {
 	int worst = HF_EXIT_DONE, status;
@@ -239,16 +239,16 @@ int cmd_logs(struct cli *cli, int argc, char **argv)
 	struct log_format *f = &logs.show.format;
 	int raw = 0;
 	const struct option_spec specs[] = {
-		{ "follow", 'f', OPTION_FLAG, &logs.follows, NULL, "show what comes, until the session has ended" },
-		{ "lines", 'n', OPTION_COUNT, &logs.lines, "LINES", "only the last LINES" },
-		{ "times", 't', OPTION_FLAG, &f->times, NULL, "the time in front of each line" },
-		{ "since", 0, OPTION_WHEN, &f->since_ns, "WHEN", "only what came since: 10m (ago), 14:05, yesterday, a date" },
-		{ "until", 0, OPTION_WHEN, &f->until_ns, "WHEN", "only what came until then" },
+		{ "follow", 'f', OPTION_FLAG, &logs.follows, NULL, "follow the output until the session ends" },
+		{ "lines", 'n', OPTION_COUNT, &logs.lines, "LINES", "show only the last LINES" },
+		{ "times", 't', OPTION_FLAG, &f->times, NULL, "print the time before each line" },
+		{ "since", 0, OPTION_WHEN, &f->since_ns, "WHEN", "only output since WHEN: 10m (ago), 14:05, yesterday, a date" },
+		{ "until", 0, OPTION_WHEN, &f->until_ns, "WHEN", "only output until WHEN" },
 		{ "attempt", 0, OPTION_COUNT, &f->attempt, "N", "only attempt N" },
 		{ "stderr", 0, OPTION_FLAG, &f->only_err, NULL, "only standard error" },
 		{ "stdout", 0, OPTION_FLAG, &f->only_out, NULL, "only standard output" },
-		{ "previous", 0, OPTION_FLAG, &logs.previous, NULL, "the log of the run before" },
-		{ "raw", 0, OPTION_FLAG, &raw, NULL, "all bytes as they are, on a terminal too" },
+		{ "previous", 0, OPTION_FLAG, &logs.previous, NULL, "the log of the previous run" },
+		{ "raw", 0, OPTION_FLAG, &raw, NULL, "print control characters unchanged on a terminal, too" },
 		{ 0 },
 	};
 	int status, n;

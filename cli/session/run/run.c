@@ -1,4 +1,4 @@
-/* cli/session/run/run.c - run: a command as a supervised session. */
+/* cli/session/run/run.c - run: runs a command as a supervised session. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "session/session.h"
 #include "screen/waiting.h"
 
-#define NOT_GIVEN UINT64_MAX /* beyond what a number on the command line can be */
+#define NOT_GIVEN UINT64_MAX /* larger than any number on the command line */
 
 static int check_words(struct run *run)
 {
@@ -24,16 +24,16 @@ static int check_words(struct run *run)
 		      : strcmp(tree, "cgroup") == 0 ? HF_TREE_CGROUP
 						    : HF_TREE_WALK;
 	if (run->o.tree == HF_TREE_WALK && strcmp(tree, "walk") != 0)
-		return cli_usage(run->cli, "--tree is auto, cgroup or walk, not '%s'", tree);
+		return cli_usage(run->cli, "--tree must be auto, cgroup or walk, not '%s'", tree);
 	run->o.term = !term			    ? HF_TERM_DEFAULT
 		      : strcmp(term, "leader") == 0 ? HF_TERM_LEADER
 						    : HF_TERM_TREE;
 	if (run->o.term == HF_TERM_TREE && strcmp(term, "tree") != 0)
-		return cli_usage(run->cli, "--term is leader or tree, not '%s'", term);
+		return cli_usage(run->cli, "--term must be leader or tree, not '%s'", term);
 	return HF_EXIT_DONE;
 }
 
-/* --env NAME takes the value from here. */
+/* Checks --env. --env NAME gets its value from this environment. */
 static int check_env(struct run *run)
 {
 	size_t n = 0;
@@ -47,11 +47,11 @@ static int check_env(struct run *run)
 		const char *word = run->env[i], *value = strchr(word, '=') ? NULL : getenv(word);
 
 		if (!word[0] || word[0] == '=' || strncmp(word, "HOLDFAST_", 9) == 0)
-			return cli_usage(run->cli, "--env is NAME=VALUE or NAME, and not a HOLDFAST_ one: '%s'", word);
+			return cli_usage(run->cli, "--env must be NAME=VALUE or NAME, without HOLDFAST_ names: '%s'", word);
 		if (strchr(word, '='))
 			continue;
 		if (!value)
-			return cli_usage(run->cli, "--env %s: there is no such variable here", word);
+			return cli_usage(run->cli, "--env %s: no such variable in this environment", word);
 		if (asprintf(&run->env_set[run->n_set], "%s=%s", word, value) < 0)
 			cli_die_oom();
 		run->env[i] = run->env_set[run->n_set++];
@@ -72,7 +72,7 @@ static void free_env(struct run *run)
 	hf_hook_command_free(run->hooked);
 }
 
-/* --hooks: the client gets our hooks on its command line, which is stored, and so resumed, with them. */
+/* --hooks: adds Holdfast's hooks to the client's command line, which is stored and so resumed with them. */
 static int add_hooks(struct run *run, char ***command)
 {
 	struct hf_err err = HF_ERR_INIT;
@@ -84,7 +84,7 @@ static int add_hooks(struct run *run, char ***command)
 	if (!run->hooks)
 		return HF_EXIT_DONE;
 	if (!(*command)[0])
-		return cli_usage(run->cli, "--hooks needs the command; a session that is resumed without one has the hooks that it had");
+		return cli_usage(run->cli, "--hooks needs the command; a session resumed without a command keeps its hooks");
 	state = cli_state(run->cli, 0, &status);
 	if (!state)
 		return status;
@@ -100,18 +100,18 @@ static int check_limits(struct run *run)
 {
 	const struct lock_options *lock = &run->lock;
 
-	/* A name stands for one agent at a time; there is no other mode for a session. */
+	/* A name belongs to one agent at a time, so a session's lock has no other mode. */
 	if (lock->shared || lock->slots)
 		return cli_usage(run->cli, "a session's lock is exclusive; use --group and --max-active");
 	if (lock->on_timeout == ON_TIMEOUT_PROCEED)
-		return cli_usage(run->cli, "--on-timeout proceed would run two sessions of one name");
-	/* 0 would mean the default, which is the opposite of what it says. */
+		return cli_usage(run->cli, "--on-timeout proceed would run two sessions with the same name");
+	/* The library reads 0 as the default, the opposite of what a user means. */
 	if (run->max_runs == 0 || run->max_depth == 0)
-		return cli_usage(run->cli, "--max-runs and --max-depth are at least 1");
+		return cli_usage(run->cli, "--max-runs and --max-depth must be at least 1");
 	if (run->max_active == 0 || (run->max_active != NOT_GIVEN && run->max_active > HF_LOCK_SLOTS_MAX))
-		return cli_usage(run->cli, "--max-active goes from 1 to %d", HF_LOCK_SLOTS_MAX);
+		return cli_usage(run->cli, "--max-active must be from 1 to %d", HF_LOCK_SLOTS_MAX);
 	if (run->priority > HF_LOCK_PRIORITY_MAX)
-		return cli_usage(run->cli, "--priority goes from 0 to %d", HF_LOCK_PRIORITY_MAX);
+		return cli_usage(run->cli, "--priority must be from 0 to %d", HF_LOCK_PRIORITY_MAX);
 	if (run->priority && run->max_active == NOT_GIVEN && !run->resume)
 		return cli_usage(run->cli, "--priority needs --max-active N");
 	if (run->o.resume_token && !run->resume)
@@ -119,15 +119,15 @@ static int check_limits(struct run *run)
 	if (run->o.group && run->max_active == NOT_GIVEN && !run->resume)
 		return cli_usage(run->cli, "--group needs --max-active N");
 	if (run->terminal && (!run->detach || run->no_log || run->leave_running))
-		return cli_usage(run->cli, "--terminal needs --detach, and goes neither with --no-log nor with --leave-running");
+		return cli_usage(run->cli, "--terminal needs --detach, and cannot be combined with --no-log or --leave-running");
 	if (run->no_log && (run->log || run->log_max != NOT_GIVEN))
-		return cli_usage(run->cli, "--no-log goes neither with --log nor with --log-max");
+		return cli_usage(run->cli, "--no-log cannot be combined with --log or --log-max");
 	if (run->log_max != NOT_GIVEN && run->log_max != 0 && run->log_max < HF_RUN_LOG_MIN)
-		return cli_usage(run->cli, "--log-max is at least %dK, or 0 for no limit",
+		return cli_usage(run->cli, "--log-max must be at least %dK, or 0 for no limit",
 				 HF_RUN_LOG_MIN >> 10);
 	if (run->log_max != NOT_GIVEN && run->log_max != 0 && run->detach && run->leave_running)
-		return cli_usage(run->cli, "what --leave-running leaves writes to the log itself; "
-					   "--log-max would not hold");
+		return cli_usage(run->cli, "--leave-running and --log-max cannot be combined: processes left "
+					   "running write to the log directly");
 	return run_stdin_check(run) == HF_EXIT_DONE ? check_words(run) : HF_EXIT_USAGE;
 }
 
@@ -136,7 +136,7 @@ static uint32_t given(uint64_t count)
 	return count == NOT_GIVEN ? 0 : (uint32_t)count;
 }
 
-/* 0 on the command line takes back what is stored; else it is the same as nothing. */
+/* With --resume, 0 on the command line removes a stored value; otherwise it is the same as no option. */
 static int64_t duration(const struct run *run, int64_t ns)
 {
 	return ns > 0 ? ns : ns == 0 && run->resume ? HF_RUN_NONE : 0;
@@ -159,7 +159,7 @@ static void fill_options(struct run *run, char **command)
 		   (run->log ? HF_RUN_LOG : 0) | (run->no_log ? HF_RUN_NO_LOG : 0) | (run->terminal ? HF_RUN_TERMINAL : 0) |
 		   (run->remove ? HF_RUN_REMOVE : 0) | (run->more.preserve_status ? HF_RUN_PRESERVE_STATUS : 0) |
 		   (run->more.foreground ? HF_RUN_FOREGROUND : 0);
-	/* 0 on the command line means: at once. */
+	/* 0 on the command line: kill at once. */
 	o->grace_ns = run->grace_ns < 0 ? 0 : run->grace_ns == 0 ? -1 : run->grace_ns;
 	o->deadline_ns = duration(run, run->deadline_ns);
 	o->idle_ns = duration(run, run->idle_ns);
@@ -183,7 +183,7 @@ static void fill_options(struct run *run, char **command)
 
 static int start(struct run *run, char **command, int32_t parent)
 {
-	static struct hf_tx_report landed; /* large; pages that nobody touches cost nothing */
+	static struct hf_tx_report landed; /* large; untouched pages cost nothing */
 	struct hf_run_report report = { 0 };
 	struct hf_err err = HF_ERR_INIT;
 	int status = HF_EXIT_DONE, r;
@@ -227,39 +227,39 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 	struct hf_run_opts *o = &run.o;
 	const struct option_spec specs[] = {
 		{ "deadline", 0, OPTION_DURATION, &run.deadline_ns, "DUR", "end each attempt after DUR (exit 124)" },
-		{ "timeout", 0, OPTION_DURATION, &run.deadline_ns, "DUR", "the same as --deadline" },
+		{ "timeout", 0, OPTION_DURATION, &run.deadline_ns, "DUR", "same as --deadline" },
 		{ "idle", 0, OPTION_DURATION, &run.idle_ns, "DUR", "end it after DUR without output (exit 124)" },
-		{ "hung-after", 0, OPTION_DURATION, &run.hang_ns, "DUR", "ps shows it as hung after DUR of silence (10m)" },
-		{ "grace", 0, OPTION_DURATION, &run.grace_ns, "DUR", "between TERM and KILL (5s)" },
-		{ "verify", 0, OPTION_TEXT, &o->verify, "CMD", "success needs exit 0 of this, too (sh -c)" },
-		{ "verify-deadline", 0, OPTION_DURATION, &run.verify_ns, "DUR", "for the verifier (10m)" },
-		{ "detach", 'd', OPTION_FLAG, &run.detach, NULL, "in the background; output to the log" },
-		{ "terminal", 't', OPTION_FLAG, &run.terminal, NULL, "with --detach: a terminal of its own, for 'holdfast attach'" },
-		{ "stdin", 0, OPTION_TEXT, &run.stdin_word, "yes|no", "does the command read standard input? (yes; with --detach not where a loop reads it)" },
-		{ "log", 0, OPTION_FLAG, &run.log, NULL, "log all output, and go on when its reader goes away" },
+		{ "hung-after", 0, OPTION_DURATION, &run.hang_ns, "DUR", "ps shows it as hung after DUR without output (10m)" },
+		{ "grace", 0, OPTION_DURATION, &run.grace_ns, "DUR", "time between TERM and KILL (5s)" },
+		{ "verify", 0, OPTION_TEXT, &o->verify, "CMD", "succeed only if CMD succeeds, too (run by sh -c)" },
+		{ "verify-deadline", 0, OPTION_DURATION, &run.verify_ns, "DUR", "time limit of the verifier (10m)" },
+		{ "detach", 'd', OPTION_FLAG, &run.detach, NULL, "run in the background; output goes to the log" },
+		{ "terminal", 't', OPTION_FLAG, &run.terminal, NULL, "with --detach: give it a terminal, for 'holdfast attach'" },
+		{ "stdin", 0, OPTION_TEXT, &run.stdin_word, "yes|no", "whether the command reads standard input (yes; with --detach not if a loop reads it)" },
+		{ "log", 0, OPTION_FLAG, &run.log, NULL, "log all output, and continue when its reader is gone" },
 		{ "no-log", 0, OPTION_FLAG, &run.no_log, NULL, "do not log the output" },
-		{ "log-max", 0, OPTION_SIZE, &run.log_max, "SIZE", "what the log takes at most; the oldest goes (64M; 0: no limit)" },
-		{ "command", 'c', OPTION_TEXT, &run.shell, "LINE", "a line for the shell, instead of -- CMD" },
-		{ "rm", 0, OPTION_FLAG, &run.remove, NULL, "forget the session, with its log, when it has ended" },
-		{ "resume", 0, OPTION_FLAG, &run.resume, NULL, "go on with the next attempt: command, options, directory as they were" },
-		{ "token", 0, OPTION_TOKEN, &o->resume_token, "T", "with --resume: only the run that has this token (exit 3 if another one was the last)" },
-		{ "env", 0, OPTION_LIST, &run.env, "K[=V]", "set a variable (K: as it is here), also when it is resumed" },
-		{ "cwd", 'C', OPTION_TEXT, &o->cwd, "DIR", "run it in DIR" },
-		{ "hooks", 0, OPTION_FLAG, &run.hooks, NULL, "give our hooks to the client (claude, codex, copilot), on its command line" },
-		{ "leave-running", 0, OPTION_FLAG, &run.leave_running, NULL, "what outlives the command is left alone" },
-		{ "every", 0, OPTION_DURATION, &run.every_ns, "DUR", "repeat, DUR from start to start" },
+		{ "log-max", 0, OPTION_SIZE, &run.log_max, "SIZE", "maximum log size; the oldest output is dropped (64M; 0: no limit)" },
+		{ "command", 'c', OPTION_TEXT, &run.shell, "LINE", "a shell line instead of -- CMD" },
+		{ "rm", 0, OPTION_FLAG, &run.remove, NULL, "forget the session and its log when it ends" },
+		{ "resume", 0, OPTION_FLAG, &run.resume, NULL, "start the next attempt with the same command, options and directory" },
+		{ "token", 0, OPTION_TOKEN, &o->resume_token, "T", "with --resume: only the run with this token (exit 3 if a later run exists)" },
+		{ "env", 0, OPTION_LIST, &run.env, "K[=V]", "set a variable (K alone: with its present value), also for --resume" },
+		{ "cwd", 'C', OPTION_TEXT, &o->cwd, "DIR", "run the command in DIR" },
+		{ "hooks", 0, OPTION_FLAG, &run.hooks, NULL, "enable Holdfast's hooks in the client (claude, codex, copilot)" },
+		{ "leave-running", 0, OPTION_FLAG, &run.leave_running, NULL, "do not end processes that outlive the command" },
+		{ "every", 0, OPTION_DURATION, &run.every_ns, "DUR", "repeat every DUR, from start to start" },
 		{ "max-runs", 0, OPTION_COUNT, &run.max_runs, "N", "repeat at most N times" },
-		{ "until", 0, OPTION_TEXT, &o->until, "CMD", "repeat until this exits 0 (sh -c)" },
-		{ "backoff", 0, OPTION_DURATION, &run.backoff_ns, "DUR", "pause after a failure; doubles (1s)" },
-		{ "backoff-max", 0, OPTION_DURATION, &run.backoff_max_ns, "DUR", "the longest such pause (5m)" },
-		{ "notify", 0, OPTION_TEXT, &o->notify, "CMD", "gets each new outcome as JSON on stdin (sh -c)" },
-		{ "notify-on", 0, OPTION_TEXT, &o->notify_on, "WHAT", "change (of the outcome, in each run anew), failure, always, start; or several: start,failure (change)" },
-		{ "max-depth", 0, OPTION_COUNT, &run.max_depth, "N", "sessions within sessions (32)" },
-		{ "max-active", 0, OPTION_COUNT, &run.max_active, "N", "at most N of the group at once" },
+		{ "until", 0, OPTION_TEXT, &o->until, "CMD", "repeat until CMD succeeds (run by sh -c)" },
+		{ "backoff", 0, OPTION_DURATION, &run.backoff_ns, "DUR", "pause after a failure, doubled each time (1s)" },
+		{ "backoff-max", 0, OPTION_DURATION, &run.backoff_max_ns, "DUR", "longest pause after a failure (5m)" },
+		{ "notify", 0, OPTION_TEXT, &o->notify, "CMD", "run CMD for each new outcome, as JSON on its stdin (sh -c)" },
+		{ "notify-on", 0, OPTION_TEXT, &o->notify_on, "WHAT", "when to notify: change (of the outcome within a run), failure, always, start, or a list such as start,failure (change)" },
+		{ "max-depth", 0, OPTION_COUNT, &run.max_depth, "N", "limit of sessions within sessions (32)" },
+		{ "max-active", 0, OPTION_COUNT, &run.max_active, "N", "at most N sessions of the group at once" },
 		{ "group", 0, OPTION_TEXT, &o->group, "NAME", "the group that --max-active counts (all)" },
-		{ "priority", 0, OPTION_COUNT, &run.priority, "N", "of those that wait for a place in the group, the highest is first (0)" },
-		{ "tree", 0, OPTION_TEXT, &run.tree_word, "auto|cgroup|walk", "how the processes of the session are found (auto)" },
-		{ "term", 0, OPTION_TEXT, &run.term_word, "leader|tree", "which get TERM first (leader)" },
+		{ "priority", 0, OPTION_COUNT, &run.priority, "N", "priority in the queue of the group; the highest is first (0)" },
+		{ "tree", 0, OPTION_TEXT, &run.tree_word, "auto|cgroup|walk", "how to find the session's processes (auto)" },
+		{ "term", 0, OPTION_TEXT, &run.term_word, "leader|tree", "which processes get TERM first (leader)" },
 		RUN_MORE_SPECS(run.more),
 		RUN_IN_SPECS(run.in),
 		SESSION_LOCK_SPECS(run.lock),
@@ -287,7 +287,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 	if (status == HF_EXIT_DONE)
 		status = run_in_check(&run.in, run.detach, &run.tx);
 	if (status == HF_EXIT_DONE && run.leave_running && run.in.dirs)
-		status = cli_usage(cli, "what --leave-running leaves would go on changing the sandbox of --in");
+		status = cli_usage(cli, "--leave-running and --in cannot be combined: processes left running would change the sandbox");
 	if (status == HF_EXIT_DONE && !run.in.dirs && !run.resume && (run.in.strategy || run.in.keep || run.in.commit || run.in.ask || run.in.merge || run.in.retry))
 		status = cli_usage(cli, "--strategy, --keep, --commit, --ask, --merge and --retry need --in DIR");
 	if (status == HF_EXIT_DONE && !run.in.dirs && !run.resume && (run.in.readonly_rest || run.in.write || run.in.no_network))
@@ -295,7 +295,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 	if (status == HF_EXIT_DONE && !run.in.dirs && !run.resume && run.in.land)
 		status = cli_usage(cli, "--land needs --in DIR, a git work tree");
 	if (status == HF_EXIT_DONE && run.in.write && !run.in.readonly_rest && !run.resume)
-		status = cli_usage(cli, "--write needs --readonly-rest; without it everything is writable");
+		status = cli_usage(cli, "--write needs --readonly-rest; otherwise everything is writable");
 	if (status == HF_EXIT_DONE)
 		status = check_env(&run);
 	if (status == HF_EXIT_DONE)

@@ -1,4 +1,4 @@
-/* cli/session/run/run_in.c - run --in: options of the sandbox, the question before the commit, and the end. */
+/* cli/session/run/run_in.c - run --in: options of the sandbox, the question before the commit, and the report. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "session/run/run_in.h"
 #include "session/run/run_more.h"
 
-/* A message for people, on stderr: the command's output may be data. */
+/* Shows the changes on stderr, because the command's output may be data. */
 static int show_changes(const struct run_in *in, const char *plan, int patch)
 {
 	char *argv[] = { (char *)(uintptr_t)plan, patch ? (char *)(uintptr_t)"-p" : NULL, NULL };
@@ -26,14 +26,14 @@ static int show_changes(const struct run_in *in, const char *plan, int patch)
 	return status;
 }
 
-/* Called in a process of its own, in front on the terminal. */
+/* Asks before the commit. Runs in a separate process in the terminal's foreground. */
 static int ask(void *arg, struct hf_plans *plans, const char *plan)
 {
 	const struct run_in *in = arg;
 	char answer[16] = "";
 
 	(void)plans;
-	(void)setenv("PAGER", "", 1); /* the question follows what it is about */
+	(void)setenv("PAGER", "", 1); /* the question follows the changes directly */
 	if (show_changes(in, plan, 0) != HF_EXIT_DONE)
 		return 0;
 	for (;;) {
@@ -59,21 +59,21 @@ static int check_words(const struct run_in *in, struct hf_tx_opts *ret)
 	int strategy = in->strategy ? hf_strategy_of(in->strategy) : HF_STRATEGY_AUTO;
 
 	if (strategy < 0)
-		return cli_usage(in->cli, "--strategy is auto, overlay, clone or copy, not '%s'", in->strategy);
+		return cli_usage(in->cli, "--strategy must be auto, overlay, clone or copy, not '%s'", in->strategy);
 	ret->strategy = (enum hf_strategy)strategy;
 	if (in->keep && !(ret->keep = hf_tx_keep_of(in->keep)))
-		return cli_usage(in->cli, "--keep is on-failure, always or never, not '%s'", in->keep);
+		return cli_usage(in->cli, "--keep must be on-failure, always or never, not '%s'", in->keep);
 	if (in->commit && !(ret->commit = hf_tx_commit_of(in->commit)))
-		return cli_usage(in->cli, "--commit is on-success, ask or never, not '%s'", in->commit);
+		return cli_usage(in->cli, "--commit must be on-success, ask or never, not '%s'", in->commit);
 	if (in->land && !in->land[0])
-		return cli_usage(in->cli, "--land is a branch, HEAD or off, not ''");
+		return cli_usage(in->cli, "--land must be a branch, HEAD or off, not ''");
 	ret->land = in->land;
 	if (in->base && strcmp(in->base, "worktree") == 0)
 		ret->base = HF_LAND_BASE_WORKTREE;
 	else if (in->base && strcmp(in->base, "head") != 0)
-		return cli_usage(in->cli, "--base is head or worktree, not '%s'", in->base);
+		return cli_usage(in->cli, "--base must be head or worktree, not '%s'", in->base);
 	if (in->land_merge && hf_land_merge_of(in->land_merge) < 0)
-		return cli_usage(in->cli, "--land-merge is rebase, merge or ff-only, not '%s'", in->land_merge);
+		return cli_usage(in->cli, "--land-merge must be rebase, merge or ff-only, not '%s'", in->land_merge);
 	if (in->land_merge)
 		ret->land_merge = (enum hf_land_merge)hf_land_merge_of(in->land_merge);
 	ret->message = in->message;
@@ -98,12 +98,12 @@ int run_in_check(struct run_in *in, int detach, struct hf_tx_opts *ret)
 	if (status != HF_EXIT_DONE)
 		return status;
 	if (in->ask && in->commit && ret->commit != HF_TX_COMMIT_ASK)
-		return cli_usage(in->cli, "--ask and --commit %s exclude each other", in->commit);
+		return cli_usage(in->cli, "--ask and --commit %s cannot be combined", in->commit);
 	if (in->ask)
 		ret->commit = HF_TX_COMMIT_ASK;
 	if (ret->commit == HF_TX_COMMIT_ASK && (detach || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)))
 		return cli_usage(in->cli, "--commit ask needs a terminal");
-	/* Also for a resumed session that was to ask. */
+	/* A resumed session may have stored --ask. */
 	if (!detach && isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
 		ret->ask = ask;
 	return HF_EXIT_DONE;
@@ -145,7 +145,7 @@ static void tell_landing(const struct run_in *in, const struct hf_run_report *re
 		cli_say(in->cli, "session '%s': there was nothing to land on %s", in->name, landed->branch);
 	else if (landed->committed)
 		cli_say(in->cli, "session '%s': landed on %s as %.12s: %u commit%s, %llu file%s%s", in->name, landed->branch, landed->commit,
-			landed->commits, landed->commits == 1 ? "" : "s", files, files == 1 ? "" : "s", landed->rebased ? ", rebased onto what came meanwhile" : "");
+			landed->commits, landed->commits == 1 ? "" : "s", files, files == 1 ? "" : "s", landed->rebased ? ", rebased onto the new state of the branch" : "");
 	else if (!landed->commit[0] && landed->kept)
 		/* What it was refused for is in the sandbox or in the repository, and stays until it is mended there. */
 		cli_say(in->cli, "session '%s': not landed on %s, kept as plan '%s' for a day: 'holdfast plan diff %s' shows it, %s'holdfast land %s' "

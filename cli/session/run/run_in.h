@@ -1,4 +1,4 @@
-/* cli/session/run/run_in.h - the options of `run` that are about sandboxes, and what is said of their end. */
+/* cli/session/run/run_in.h - the options of `run` for sandboxes, and the report of their end. */
 #ifndef CLI_SESSION_RUN_RUN_IN_H
 #define CLI_SESSION_RUN_RUN_IN_H
 
@@ -6,41 +6,41 @@
 #include "holdfast/tx.h"
 
 struct run_in {
-	char **dirs, **also, **write; /* to be freed */
+	char **dirs, **also, **write; /* the caller frees them */
 	const char *strategy, *keep, *commit, *result, *land, *message, *base, *land_merge;
 	int ask, merge, readonly_rest, no_network;
 	uint64_t retry, speculate;
 	const struct cli *cli;
 	const char *name;
-	int forgotten; /* --rm: there is nothing that could be resumed */
+	int forgotten; /* --rm: the session cannot be resumed */
 };
 
 #define RUN_IN_SPECS(in)                                                                                                       \
-	{ "in", 0, OPTION_LIST, &(in).dirs, "DIR", "work in a sandbox over DIR; commit when it succeeds" },                     \
-	{ "strategy", 0, OPTION_TEXT, &(in).strategy, "auto|overlay|clone|copy", "how the sandbox is made (auto)" },             \
-	{ "keep", 0, OPTION_TEXT, &(in).keep, "on-failure|always|never", "keep the sandbox (on-failure)" },             \
+	{ "in", 0, OPTION_LIST, &(in).dirs, "DIR", "work in a sandbox of DIR; commit its changes on success" },                     \
+	{ "strategy", 0, OPTION_TEXT, &(in).strategy, "auto|overlay|clone|copy", "how to make the sandbox (auto)" },             \
+	{ "keep", 0, OPTION_TEXT, &(in).keep, "on-failure|always|never", "when to keep the sandbox (on-failure)" },             \
 	{ "commit", 0, OPTION_TEXT, &(in).commit, "on-success|ask|never", "when to commit (on-success)" },                              \
-	{ "ask", 0, OPTION_FLAG, &(in).ask, NULL, "show the changes and ask before they are committed" },                       \
-	{ "merge", 0, OPTION_FLAG, &(in).merge, NULL, "merge text files that others changed meanwhile, where that is clean" },  \
-	{ "retry", 0, OPTION_COUNT, &(in).retry, "N", "after a conflict run it again, at most N times" },                       \
-	{ "readonly-rest", 0, OPTION_FLAG, &(in).readonly_rest, NULL, "the command can write nothing but DIR, /tmp and its client's files" }, \
-	{ "write", 0, OPTION_LIST, &(in).write, "PATH", "what else stays writable with --readonly-rest" },                          \
-	{ "no-network", 0, OPTION_FLAG, &(in).no_network, NULL, "the command has loopback and no other network" },               \
-	{ "land", 0, OPTION_TEXT, &(in).land, "BRANCH", "land on this git branch, or off (in a work tree: the one checked out)" },  \
-	{ "message", 0, OPTION_TEXT, &(in).message, "TEXT", "of the commit of what the command left uncommitted" },             \
-	{ "base", 0, OPTION_TEXT, &(in).base, "head|worktree", "the command sees the branch, or also your uncommitted edits (head)" },   \
-	{ "land-merge", 0, OPTION_TEXT, &(in).land_merge, "rebase|merge|ff-only", "onto what came meanwhile (rebase)" }, \
-	{ "also", 0, OPTION_LIST, &(in).also, "GLOB", "files that git ignores land too, where they match" },                    \
-	{ "speculate", 0, OPTION_COUNT, &(in).speculate, "N", "verify up to N candidates of the branch at once, on top of each other" }, \
-	{ "result", 0, OPTION_TEXT, &(in).result, "FILE", "write what --json prints to FILE" }
+	{ "ask", 0, OPTION_FLAG, &(in).ask, NULL, "show the changes and ask before the commit" },                       \
+	{ "merge", 0, OPTION_FLAG, &(in).merge, NULL, "merge text files that others have changed, if this gives no conflict" },  \
+	{ "retry", 0, OPTION_COUNT, &(in).retry, "N", "after a conflict, run it again at most N times" },                       \
+	{ "readonly-rest", 0, OPTION_FLAG, &(in).readonly_rest, NULL, "the command can write only DIR, /tmp and its client's files" }, \
+	{ "write", 0, OPTION_LIST, &(in).write, "PATH", "with --readonly-rest: PATH stays writable, too" },                          \
+	{ "no-network", 0, OPTION_FLAG, &(in).no_network, NULL, "give the command only the loopback network" },               \
+	{ "land", 0, OPTION_TEXT, &(in).land, "BRANCH", "land on this git branch, or off (default in a work tree: the branch checked out)" },  \
+	{ "message", 0, OPTION_TEXT, &(in).message, "TEXT", "message for the commit of uncommitted changes" },             \
+	{ "base", 0, OPTION_TEXT, &(in).base, "head|worktree", "start from the branch, or include your uncommitted edits (head)" },   \
+	{ "land-merge", 0, OPTION_TEXT, &(in).land_merge, "rebase|merge|ff-only", "how to land if the branch has moved (rebase)" }, \
+	{ "also", 0, OPTION_LIST, &(in).also, "GLOB", "land matching ignored files, too" },                    \
+	{ "speculate", 0, OPTION_COUNT, &(in).speculate, "N", "verify up to N candidates at once, stacked on each other" }, \
+	{ "result", 0, OPTION_TEXT, &(in).result, "FILE", "write the output of --json to FILE" }
 
-/* Checks them and fills *ret, which is valid as long as `in`. HF_EXIT_DONE or HF_EXIT_USAGE. */
+/* Checks the options and fills *ret, which is valid as long as `in`. Returns HF_EXIT_DONE or HF_EXIT_USAGE. */
 int run_in_check(struct run_in *in, int detach, struct hf_tx_opts *ret);
 
 /* Says what was committed, or what to do with what was kept. */
 void run_in_tell(const struct run_in *in, const struct hf_run_report *report, const struct hf_tx_report *landed);
 
-/* Writes the object to --result FILE, if that was given. HF_EXIT_DONE or HF_EXIT_OS. */
+/* Writes the object to --result FILE, if given. Returns HF_EXIT_DONE or HF_EXIT_OS. */
 int run_in_result(const struct run_in *in, json_t *object);
 
 #endif

@@ -1,4 +1,4 @@
-/* cli/session/run/run_more.c - run: limits, signals, and what becomes of the exit status. */
+/* cli/session/run/run_more.c - run: limits, signals and the exit status. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "hf/view/columns.h"
 #include "session/run/run_more.h"
 
-/* "1.5": hundredths. -1 when it is none. */
+/* Parses "1.5" into hundredths. Returns 0 or -1. */
 static int parse_cpus(const char *word, uint32_t *ret)
 {
 	const char *dot = strchr(word, '.');
@@ -25,7 +25,7 @@ static int parse_cpus(const char *word, uint32_t *ret)
 	return *ret > 0 ? 0 : -1;
 }
 
-/* "A=B". -1 when it is none. */
+/* Parses "A=B". Returns 0 or -1. */
 static int parse_map(const char *word, uint64_t *ret_from, uint64_t *ret_to)
 {
 	const char *sign = strchr(word, '=');
@@ -44,9 +44,9 @@ static int check_fd(struct cli *cli, struct run_more *more)
 	if (!more->json_fd_word)
 		return HF_EXIT_DONE;
 	if (hf_parse_u64(more->json_fd_word, strlen(more->json_fd_word), INT32_MAX, &fd) < 0 || fd == 0 || fcntl((int)fd, F_GETFD) < 0)
-		return cli_usage(cli, "--json-fd %s: there is no such open descriptor", more->json_fd_word);
+		return cli_usage(cli, "--json-fd %s: not an open descriptor", more->json_fd_word);
 	more->json_fd = (int)fd;
-	/* The command does not get it: its reader would wait for the end of everything that the command started. */
+	/* The command must not inherit it, or its reader would wait for the end of everything that the command started. */
 	if (fd > STDERR_FILENO)
 		(void)fcntl((int)fd, F_SETFD, FD_CLOEXEC);
 	return HF_EXIT_DONE;
@@ -62,12 +62,12 @@ int run_more_check(struct cli *cli, struct run_more *more, int detach, struct hf
 	if (more->cpus && parse_cpus(more->cpus, &o->cpus_centi) < 0)
 		return cli_usage(cli, "--cpus: '%s' is not a number of CPUs (2, 0.5)", more->cpus);
 	if (more->nice > 19)
-		return cli_usage(cli, "--nice goes from 1 to 19");
+		return cli_usage(cli, "--nice must be from 1 to 19");
 	for (size_t i = 0; more->map_exit && more->map_exit[i]; i++)
 		if (parse_map(more->map_exit[i], &from, &to) < 0)
 			return cli_usage(cli, "--map-exit: '%s' is not A=B with two exit statuses", more->map_exit[i]);
 	if (detach && (more->foreground || more->die_with_parent || more->map_exit))
-		return cli_usage(cli, "--foreground, --die-with-parent and --map-exit are about the caller, and go not with --detach");
+		return cli_usage(cli, "--foreground, --die-with-parent and --map-exit cannot be combined with --detach");
 	o->stop_signal = (uint32_t)sig;
 	o->mem_max = more->mem;
 	o->pids_max = (uint32_t)more->pids;
@@ -80,10 +80,10 @@ int run_more_begin(struct cli *cli, const struct run_more *more, int32_t parent)
 	if (!more->die_with_parent)
 		return HF_EXIT_DONE;
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-	/* It may have ended before the line above. */
+	/* The parent may have ended before prctl(). */
 	if (getppid() == parent)
 		return HF_EXIT_DONE;
-	cli_say(cli, "the process that started this has ended (--die-with-parent)");
+	cli_say(cli, "the parent process has ended (--die-with-parent)");
 	return HF_EXIT_SIGNAL + SIGTERM;
 }
 
@@ -141,12 +141,12 @@ int run_more_json(const struct cli *cli, const struct run_more *more, json_t *ob
 	if (more->json_fd < 0)
 		return HF_EXIT_DONE;
 	text = run_dump(object, &len);
-	cli_talk_begin(&talk); /* a reader that is gone does not end us */
+	cli_talk_begin(&talk); /* a closed reader must not kill us */
 	n = write(more->json_fd, text, len);
 	cli_talk_end(&talk);
 	free(text);
 	if (n == (ssize_t)len)
 		return HF_EXIT_DONE;
-	cli_say(cli, "--json-fd %d: %s", more->json_fd, n < 0 ? strerrordesc_np(errno) : "it takes no more");
+	cli_say(cli, "--json-fd %d: %s", more->json_fd, n < 0 ? strerrordesc_np(errno) : "not all of it could be written");
 	return HF_EXIT_OS;
 }

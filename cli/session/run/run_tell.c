@@ -1,4 +1,4 @@
-/* cli/session/run/run_tell.c - run: what came of it, in words, as JSON and as an exit status. */
+/* cli/session/run/run_tell.c - run: reports the outcome as text, as JSON and as an exit status. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 struct busy {
 	const struct run *run;
 	json_t *object; /* with --json */
-	uint64_t token; /* of the holder that was in the way */
+	uint64_t token; /* the token of the holder */
 	int known;
 };
 
@@ -23,7 +23,7 @@ static void say_session(void *arg, const struct hf_session_info *info)
 	AUTO(hf_buf_done) struct hf_buf age = HF_BUF_INIT;
 	struct busy *busy = arg;
 
-	/* One that has ended is not what holds the name now, unless it did so a moment ago. */
+	/* An ended session does not hold the name, unless it ended a moment ago. */
 	if (info->outcome != HF_OUTCOME_NONE && info->token != busy->token)
 		return;
 	hf_view_duration(&age, info->age_ns);
@@ -32,7 +32,7 @@ static void say_session(void *arg, const struct hf_session_info *info)
 	else if (info->state == HF_SESSION_STARTING && !info->command[0])
 		cli_say(busy->run->cli, "session '%s' is just starting", info->name);
 	else if (info->state == HF_SESSION_UNREADABLE)
-		cli_say(busy->run->cli, "session '%s' runs, for %s; its record is damaged", info->name, age.s);
+		cli_say(busy->run->cli, "session '%s' has been running for %s; its record is damaged", info->name, age.s);
 	else
 		cli_say(busy->run->cli, "session '%s' is %s, for %s, attempt %u: %s", info->name,
 			hf_session_word(info->state), age.s, info->attempt, info->command);
@@ -54,7 +54,7 @@ static int skip(struct run *run, const struct hf_run_report *report, const struc
 	return HF_EXIT_DONE;
 }
 
-/* The name is taken: by which process, since when, with what command, and what to do about it. */
+/* Reports that the name is taken: the holder, its age and command, and the next commands. */
 static int say_busy(struct run *run, const struct hf_run_report *report, const struct hf_err *err)
 {
 	AUTO(session_close) struct session_context context = { 0 };
@@ -65,7 +65,7 @@ static int say_busy(struct run *run, const struct hf_run_report *report, const s
 		return skip(run, report, err);
 	if (run->cli->json)
 		busy.object = hf_view_conflict(HF_LOCK_KIND_NAME, run->name, &report->blocker, err, status);
-	/* No holder is known: others were here first, or a process was stopped while it had the record locked. */
+	/* The holder is unknown if other waiters were first, or if a process was stopped while it had the record locked. */
 	if (report->blocker.id.pid == 0) {
 		cli_say(run->cli, "session '%s': %s; wait with -w 30s, or see 'holdfast why %s'", run->name,
 			err->detail, run->name);
@@ -98,7 +98,7 @@ static int say_failed(struct run *run, int r, const struct hf_run_report *report
 
 	if (r == HF_E_BUSY || r == HF_E_TIMEOUT)
 		return say_busy(run, report, err);
-	/* No place in the group, as no name; its keeper has left the event of it (L8). */
+	/* A full group counts like a taken name. The keeper has written the event (L8). */
 	if (r == HF_E_LIMIT && strcmp(err->op, "group") == 0 && run->lock.on_timeout == ON_TIMEOUT_SKIP) {
 		cli_say(run->cli, "skipped: session '%s': %s", run->name, err->detail);
 		return HF_EXIT_DONE;
@@ -107,7 +107,7 @@ static int say_failed(struct run *run, int r, const struct hf_run_report *report
 	return cli_fail_as(run->cli, err, status == HF_EXIT_OS ? HF_EXIT_AROUND : status);
 }
 
-/* For those that read the result and not the status: it was Holdfast that said no, and why. Of a skip nothing else is printed. */
+/* Writes the result of a run that Holdfast refused, for readers of --result and --json-fd. A skip prints nothing else. */
 static int write_failed(const struct run *run, const struct hf_err *err, int status)
 {
 	char text[HF_ERR_TEXT_MAX], reason[HF_VIEW_CODE_MAX];
@@ -141,7 +141,7 @@ int run_fail(struct run *run, int r, const struct hf_run_report *report, const s
 	return write_failed(run, err, say_failed(run, r, report, err));
 }
 
-/* Was it Holdfast that said no, and not the command that failed? */
+/* Returns 1 if Holdfast refused the result of a command that succeeded. */
 static int is_no(const struct hf_run_report *report, const struct hf_tx_report *landed)
 {
 	return report->outcome == HF_OUTCOME_VERIFY_FAILED || report->outcome == HF_OUTCOME_CONFLICT || report->outcome == HF_OUTCOME_DECLINED ||
@@ -179,17 +179,17 @@ int run_tell(const struct run *run, const struct hf_run_report *report, const st
 			printf(" runs in the background: pid %d, attempt %u\n", (int)report->pid,
 			       report->attempt);
 		}
-		/* A person would not guess the keys. */
+		/* Users cannot guess the keys. */
 		if (run->terminal && run->cli->terminal)
-			cli_say(run->cli, "'holdfast attach %s' leads to its terminal, Ctrl-P Ctrl-Q away from it", run->name);
+			cli_say(run->cli, "'holdfast attach %s' connects to its terminal; Ctrl-P Ctrl-Q leaves it", run->name);
 		break;
 	case HF_OUTCOME_FAILED:
-		/* It was not the command that failed, but what comes after it. */
+		/* The command succeeded, but a later step failed. */
 		if (landed->plan[0] && report->exit_status == HF_EXIT_AROUND)
 			cli_say(run->cli, "session '%s': failed: %s", run->name, report->cause);
 		break;
 	case HF_OUTCOME_SUCCEEDED:
-		/* The status says it; a wrapper that talks about it is in the way. */
+		/* The exit status is enough; more output would disturb. */
 		break;
 	case HF_OUTCOME_VERIFY_FAILED:
 	case HF_OUTCOME_TIMED_OUT:

@@ -1,4 +1,4 @@
-/* cli/session/run/run_words.c - run: which of the words are the name and which the command; and restart. */
+/* cli/session/run/run_words.c - run: finds the name and the command; and restart. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -6,7 +6,7 @@
 #include "session/run/run.h"
 #include "session/session.h"
 
-/* "make-3f2a" of "/usr/bin/make": readable, and not taken. */
+/* Makes a readable and unused name, such as "make-3f2a" for "/usr/bin/make". */
 static void make_name(struct run *run, const char *program)
 {
 	const char *slash = strrchr(program, '/');
@@ -26,9 +26,9 @@ int run_words(struct run *run, int n, char **argv, char ***ret_command)
 	int named = n > 0 && run->cli->dashes != 0;
 	char **command = argv + named;
 
-	argv[n] = NULL; /* the words were moved together; there is room behind the last */
+	argv[n] = NULL; /* n <= argc, so argv has room */
 	if (run->shell && command[0])
-		return cli_usage(run->cli, "-c has the command; '%s' is one more", command[0]);
+		return cli_usage(run->cli, "-c has the command already; '%s' is a second one", command[0]);
 	if (run->shell) {
 		run->shell_command[0] = sh;
 		run->shell_command[1] = dash_c;
@@ -55,10 +55,10 @@ int cmd_restart(struct cli *cli, int argc, char **argv)
 	uint64_t token = 0;
 	const struct option_spec specs[] = {
 		SESSION_TOKEN_SPEC(token),
-		{ "grace", 0, OPTION_DURATION, &grace_ns, "DUR", "between TERM and KILL (the session's own)" },
+		{ "grace", 0, OPTION_DURATION, &grace_ns, "DUR", "time between TERM and KILL (default: the session's)" },
 		{ 0 },
 	};
-	/* It has what it read before; what stands on standard input now is not meant for it. */
+	/* The session keeps its stored input; our standard input is not meant for it. */
 	char resume[] = "--resume", detach[] = "--detach", no_stdin[] = "--stdin=no", *words[] = { NULL, resume, detach, no_stdin, NULL };
 	struct session_context context = { 0 };
 	struct hf_err err = HF_ERR_INIT;
@@ -69,7 +69,7 @@ int cmd_restart(struct cli *cli, int argc, char **argv)
 	status = session_open(cli, &context);
 	if (status != HF_EXIT_DONE)
 		return status;
-	/* 0 on the command line means at once, and nothing means the session's own. */
+	/* 0 on the command line: kill at once; no option: the session's grace period. */
 	r = hf_session_stop_run(context.sessions, argv[0], token, grace_ns < 0 ? 0 : grace_ns == 0 ? -1 : grace_ns, &err);
 	session_close(&context);
 	if (r < 0)

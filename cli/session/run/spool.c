@@ -1,4 +1,4 @@
-/* cli/session/run/spool.c - run --stdin: what of standard input comes to a command in the background, and to one that is resumed. */
+/* cli/session/run/spool.c - run --stdin: standard input for commands in the background and for resumed commands. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,13 +11,13 @@
 #include "hf/base/cleanup.h"
 #include "session/run/run.h"
 
-/* A pipe that nothing comes from for so long was not meant for the command. */
+/* A pipe that is silent for this long is not meant for the command. */
 #define FIRST_MS 2000
 
-/* What stands on standard input. */
+/* Kinds of standard input. */
 enum input {
 	INPUT_NONE,  /* a terminal, a device, an empty file, a pipe that has ended */
-	INPUT_FILE,  /* there is something to read, now or later */
+	INPUT_FILE,  /* a file with data left */
 	INPUT_PIPE,
 };
 
@@ -31,13 +31,13 @@ static enum input look(struct stat *ret)
 		return lseek(STDIN_FILENO, 0, SEEK_CUR) < ret->st_size ? INPUT_FILE : INPUT_NONE;
 	if (!S_ISFIFO(ret->st_mode) && !S_ISSOCK(ret->st_mode))
 		return INPUT_NONE;
-	/* Ended, and with nothing left in it. */
+	/* A pipe that is closed and empty. */
 	if (S_ISFIFO(ret->st_mode) && poll(&fd, 1, 0) > 0 && !(fd.revents & POLLIN))
 		return INPUT_NONE;
 	return INPUT_PIPE;
 }
 
-/* Has the process that called us the same standard input, as a shell has in a loop that reads from it? */
+/* Returns 1 if our caller has the same standard input, as a shell has in a loop that reads from it. */
 static int is_callers(const struct stat *st)
 {
 	struct stat callers;
@@ -47,7 +47,7 @@ static int is_callers(const struct stat *st)
 	return stat(path, &callers) == 0 && callers.st_dev == st->st_dev && callers.st_ino == st->st_ino;
 }
 
-/* Without --stdin: is it for the command? One that is not is said, unless there is nothing in it. */
+/* Decides, without --stdin, whether standard input is for the command. Reports input that is not. */
 static int is_for_command(const struct run *run)
 {
 	struct pollfd fd = { .fd = STDIN_FILENO, .events = POLLIN };
@@ -56,18 +56,18 @@ static int is_for_command(const struct run *run)
 
 	if (input == INPUT_NONE)
 		return 0;
-	/* In a loop over the lines of a file, some of it has been read; of a pipe that cannot be told. */
+	/* A loop over the lines of a file has read a part of it. For a pipe the caller's descriptor is the only sign. */
 	if (input == INPUT_FILE ? lseek(STDIN_FILENO, 0, SEEK_CUR) > 0 : is_callers(&st)) {
-		cli_say(run->cli, "standard input is left to the caller, which may read it, too; --stdin yes gives it to the command");
+		cli_say(run->cli, "the caller keeps standard input, because it may read it, too; --stdin yes gives it to the command");
 		return 0;
 	}
 	if (input == INPUT_FILE || poll(&fd, 1, FIRST_MS) > 0)
 		return 1;
-	cli_say(run->cli, "standard input stays open and has nothing in it; the command gets none (--stdin yes waits for it, --stdin no says so)");
+	cli_say(run->cli, "standard input stays open but is empty, so the command gets none (--stdin yes waits for input, --stdin no hides this message)");
 	return 0;
 }
 
-/* Copies all of it. 0, -EFBIG when it is too much, -errno. */
+/* Copies all of standard input. Returns 0, -EFBIG if it is too large, or -errno. */
 static int copy(int to, size_t *ret_total)
 {
 	char chunk[65536];
@@ -95,12 +95,12 @@ static int spool(struct run *run)
 	int r = fd < 0 ? -errno : copy(fd, &total);
 
 	if (r == -EFBIG)
-		return cli_usage(run->cli, "standard input has more than %d MiB; let the command read it from a file", HF_RUN_INPUT_MAX >> 20);
+		return cli_usage(run->cli, "standard input is larger than %d MiB; let the command read a file instead", HF_RUN_INPUT_MAX >> 20);
 	if (r < 0) {
-		cli_say(run->cli, "standard input cannot be kept: %s", strerrordesc_np(-r));
+		cli_say(run->cli, "cannot store standard input: %s", strerrordesc_np(-r));
 		return HF_EXIT_AROUND;
 	}
-	/* What the command does to it does not change what the next attempt reads. */
+	/* The command must not change the input of the next attempt. */
 	(void)fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	if (total > 0)
 		run->o.input_fd = fd_take(&fd);
@@ -114,13 +114,13 @@ int run_stdin_check(const struct run *run)
 	const char *word = run->stdin_word;
 
 	if (word && strcmp(word, "yes") != 0 && strcmp(word, "no") != 0)
-		return cli_usage(run->cli, "--stdin is yes or no, not '%s'", word);
+		return cli_usage(run->cli, "--stdin must be yes or no, not '%s'", word);
 	if (word && run->terminal && strcmp(word, "yes") == 0)
-		return cli_usage(run->cli, "with --terminal the command reads what is typed there; --stdin yes cannot be");
+		return cli_usage(run->cli, "--terminal and --stdin yes cannot be combined: the command reads its terminal");
 	return HF_EXIT_DONE;
 }
 
-/* --stdin no in the foreground: nothing of what runs now can read it. */
+/* --stdin no in the foreground: replaces standard input, so that no process of this run can read it. */
 static int close_stdin(const struct run *run)
 {
 	AUTO_FD null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -138,7 +138,7 @@ int run_stdin(struct run *run)
 
 	if (run->stdin_word && !is_yes)
 		return run->detach ? HF_EXIT_DONE : close_stdin(run);
-	/* In the foreground the command has it as it is; one that is resumed then reads it, if there is anything. */
+	/* In the foreground the command inherits standard input. A resumed command reads it, too, if it is not empty. */
 	if (!run->detach && run->resume && (is_yes || look(&st) != INPUT_NONE))
 		run->o.input = "";
 	if (!run->detach || run->terminal || !(is_yes || is_for_command(run)))

@@ -1,8 +1,8 @@
 /*
- * cli/session/terminal/attach.c - attach: the terminal of a session in the background, on this one.
+ * cli/session/terminal/attach.c - attach: connects this terminal to the terminal of a background session.
  *
- * Output comes from the log, so what was shown since the start is shown first, and being slow holds up nobody. What is typed goes to the
- * keeper. This terminal is put back on every way out but SIGKILL.
+ * Output comes from the log, so the output since the start is shown first, and a slow viewer delays no process. Typed text goes to the
+ * keeper. This terminal is restored at every exit except SIGKILL.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,10 +21,10 @@
 #include "session/session.h"
 
 #define HELD_MS   1000
-#define LONG_LOG  (1 << 20) /* of more than that only the last lines are shown again */
+#define LONG_LOG  (1 << 20) /* of a larger log only the last lines are shown again */
 #define LAST_LINES 2000
 
-/* What a full-screen program may have left on: its screen, hidden cursor, mouse, paste and key modes, colours. */
+/* Resets what a full-screen program may have left set: its screen, hidden cursor, mouse, paste and key modes, colours. */
 #define LEAVE_SCREEN "\033[?1049l\033[?47l\033[?25h\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?1004l\033[?2004l\033[?1l\033>\033[<u\033[0m\r\n"
 
 struct attached {
@@ -35,18 +35,18 @@ struct attached {
 	struct hf_log *log;
 	int notify;            /* there may be more output */
 	int signals;
-	sigset_t mask;         /* before */
-	int raw;               /* this terminal is */
-	struct termios modes;  /* before */
+	sigset_t mask;         /* the mask to restore */
+	int raw;               /* this terminal is in raw mode */
+	struct termios modes;  /* the modes to restore */
 	struct detach_keys keys;
 	struct replay replay;
-	int live;              /* the history is shown */
-	int known, types;      /* the keeper has said whether it may type; it may */
-	int wants;             /* to type */
-	char typed[1024];      /* that the keeper has not taken yet */
+	int live;              /* the whole history has been shown */
+	int known, types;      /* the keeper has answered; it permits typing */
+	int wants;             /* this viewer wants to type */
+	char typed[1024];      /* text that the keeper has not accepted yet */
 	size_t n_typed;
-	int input_ended;       /* nothing more is read from standard input */
-	int leaves_at_end;     /* of that */
+	int input_ended;       /* standard input has ended or is not read */
+	int leaves_at_end;     /* leave when standard input ends */
 };
 
 /* -- this terminal ------------------------------------------------------------------ */
@@ -92,9 +92,9 @@ static int take_signals(struct attached *a)
 	return a->signals < 0 ? -errno : 0;
 }
 
-/* -- its output ---------------------------------------------------------------------- */
+/* -- output -------------------------------------------------------------------------- */
 
-/* 0, or -1 when nobody reads it. */
+/* Writes to standard output. Returns 0, or -1 if its reader is gone. */
 static int put(const char *bytes, size_t n)
 {
 	while (n > 0) {
@@ -114,7 +114,7 @@ static int put(const char *bytes, size_t n)
 	return 0;
 }
 
-/* What there is. 1; 0: that was all, for now; -1: nobody reads it, or it cannot be read. */
+/* Shows the next part of the log. Returns 1; 0 at its present end; -1 if the log cannot be read or the reader of stdout is gone. */
 static int show_some(struct attached *a)
 {
 	AUTO(hf_buf_done) struct hf_buf shown = HF_BUF_INIT;
@@ -139,7 +139,7 @@ static int show_some(struct attached *a)
 	return put(shown.s, shown.len) < 0 ? -1 : 1;
 }
 
-/* -- what is typed ------------------------------------------------------------------- */
+/* -- input --------------------------------------------------------------------------- */
 
 static void hand_over(struct attached *a)
 {
@@ -153,7 +153,7 @@ static void hand_over(struct attached *a)
 	}
 }
 
-/* 1 when the keys to detach were typed, or all is typed that there was. */
+/* Reads typed text. Returns 1 if the keys to detach were typed. */
 static int take_typed(struct attached *a)
 {
 	char typed[sizeof(a->typed) / 2];
@@ -217,15 +217,15 @@ static enum leaving hear_keeper(struct attached *a)
 	a->types = hf_attach_types(a->attach, &writer);
 	if (a->types || !a->wants)
 		return STAYS;
-	cli_say(a->cli, "pid %d types; this one only shows, until that leaves (--take takes over)", (int)writer);
-	/* In raw mode a newline does not go to the first column. */
+	cli_say(a->cli, "pid %d has the keyboard; you can only watch until it leaves (--take takes over)", (int)writer);
+	/* In raw mode a newline does not return to the first column. */
 	if (a->raw && a->cli->terminal)
 		(void)put("\r", 1);
-	/* A pipe or file has nobody that waits. */
+	/* With a pipe or file there is no user who could wait. */
 	return isatty(STDIN_FILENO) ? STAYS : FAILED;
 }
 
-/* Not before the history is shown: what is typed is meant for what is seen. */
+/* Input is read only after the history has been shown, because users type what fits the screen they see. */
 static int reads_input(const struct attached *a)
 {
 	return a->live && a->known && !a->input_ended && a->n_typed <= sizeof(a->typed) / 4;
@@ -252,7 +252,7 @@ static enum leaving turn(struct attached *a)
 		leaving = LEAVES;
 	if (leaving == STAYS && fds[1].revents & ~POLLOUT)
 		leaving = hear_keeper(a);
-	/* From a pipe or file: when it has come to its end and is handed over, there is nothing more to do here. */
+	/* Leave when a pipe or file has ended and all of it is delivered. */
 	if (leaving == STAYS && a->input_ended && a->leaves_at_end && a->n_typed == 0 && a->keys.held == 0)
 		leaving = LEAVES;
 	return leaving;
@@ -275,7 +275,7 @@ static void note_last(void *arg, const struct hf_session_info *info)
 	last->log_bytes = info->log_bytes;
 }
 
-/* It has ended: the rest of its output, and its status. */
+/* The session has ended: shows the rest of its output and returns its exit status. */
 static int finish(struct attached *a)
 {
 	struct last last = { .exit_status = HF_EXIT_AROUND };
@@ -302,7 +302,7 @@ static int open_all(struct attached *a, unsigned flags)
 
 	if (status != HF_EXIT_DONE)
 		return status;
-	/* The log first: nothing that comes after is missed. */
+	/* Open the log before reading it, so that no output is missed. */
 	if (hf_session_attach(a->context.sessions, a->name, &opts, &a->attach, &err) < 0 ||
 	    hf_session_log(a->context.sessions, a->name, 0, &a->log, &err) < 0)
 		return cli_fail(a->cli, &err);
@@ -325,7 +325,7 @@ static int stay(struct attached *a)
 		return finish(a);
 	restore(a);
 	if (leaving == LEAVES && a->live)
-		cli_say(a->cli, "detached from session '%s', which goes on", a->name);
+		cli_say(a->cli, "detached from session '%s', which keeps running", a->name);
 	return leaving == LEAVES ? HF_EXIT_DONE : a->wants && !a->types ? HF_EXIT_NO : HF_EXIT_OS;
 }
 
@@ -335,9 +335,9 @@ int cmd_attach(struct cli *cli, int argc, char **argv)
 	const char *keys = getenv("HOLDFAST_DETACH_KEYS");
 	int read_only = 0, take = 0, status;
 	const struct option_spec specs[] = {
-		{ "detach-keys", 0, OPTION_TEXT, &keys, "KEYS", "leave by these (ctrl-p,ctrl-q; $HOLDFAST_DETACH_KEYS)" },
-		{ "read-only", 'r', OPTION_FLAG, &read_only, NULL, "only show; type nothing" },
-		{ "take", 0, OPTION_FLAG, &take, NULL, "type instead of the viewer that does" },
+		{ "detach-keys", 0, OPTION_TEXT, &keys, "KEYS", "keys that detach (ctrl-p,ctrl-q; $HOLDFAST_DETACH_KEYS)" },
+		{ "read-only", 'r', OPTION_FLAG, &read_only, NULL, "watch without typing" },
+		{ "take", 0, OPTION_FLAG, &take, NULL, "take the keyboard from another viewer" },
 		{ 0 },
 	};
 	int n = cli_options(cli, specs, argc, argv, 1, 1);
@@ -347,10 +347,10 @@ int cmd_attach(struct cli *cli, int argc, char **argv)
 	if (read_only && take)
 		return cli_usage(cli, "--read-only and --take cannot be combined");
 	if (detach_keys_parse(&a.keys, keys ? keys : DETACH_KEYS_DEFAULT) < 0)
-		return cli_usage(cli, "--detach-keys: '%s' is no list of keys such as ctrl-p,ctrl-q", keys);
+		return cli_usage(cli, "--detach-keys: '%s' is not a list of keys such as ctrl-p,ctrl-q", keys);
 	a.name = argv[0];
 	status = open_all(&a, (read_only ? HF_ATTACH_READ_ONLY : 0) | (take ? HF_ATTACH_TAKE : 0));
-	/* A terminal that only looks can still leave by the keys. */
+	/* A viewer that cannot type can still use the keys to detach. */
 	a.wants = !read_only;
 	a.leaves_at_end = !read_only;
 	a.input_ended = read_only && !isatty(STDIN_FILENO);

@@ -1,9 +1,9 @@
-/* cli/session/terminal/detach_keys.c - the keys that end an attach. */
+/* cli/session/terminal/detach_keys.c - finds the keys that detach. */
 #include <string.h>
 
 #include "session/terminal/detach_keys.h"
 
-/* The key at `text`, of `len` bytes; -1: there is no such one. */
+/* Returns the key that `text` names, or -1. */
 static int key_of(const char *text, size_t len)
 {
 	if (len == 1 && text[0] > ' ')
@@ -39,7 +39,7 @@ void detach_keys_release(struct detach_keys *keys, char *out, size_t *ret_n)
 	keys->held = 0;
 }
 
-/* What was held and did not go on: its first byte is none of theirs, and the rest is tried again. */
+/* After a mismatch: passes on the first held bytes, until the rest is again a beginning of the keys. */
 static size_t shift(struct detach_keys *keys, char *out)
 {
 	size_t n = 0;
@@ -48,7 +48,7 @@ static size_t shift(struct detach_keys *keys, char *out)
 		out[n] = keys->keys[n];
 		n++;
 		keys->held--;
-		/* Does the rest, which is keys[n] to keys[n + held - 1], begin them as well? */
+		/* The rest is keys[n] to keys[n + held - 1]. */
 		if (memcmp(keys->keys, keys->keys + n, keys->held) == 0)
 			break;
 	}

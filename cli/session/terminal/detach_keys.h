@@ -1,7 +1,7 @@
 /*
- * cli/session/terminal/detach_keys.h - the keys that end an attach, found in what is typed.
+ * cli/session/terminal/detach_keys.h - finds the keys that detach in typed text.
  *
- * They are not passed on. The beginning of them is held back until it is clear that it is none, or for a second.
+ * The keys are not passed on. A beginning of them is held back for a second, or until another key follows.
  */
 #ifndef CLI_SESSION_TERMINAL_DETACH_KEYS_H
 #define CLI_SESSION_TERMINAL_DETACH_KEYS_H
@@ -13,20 +13,20 @@
 
 struct detach_keys {
 	char keys[DETACH_KEYS_MAX];
-	size_t n;    /* 0: there are none */
-	size_t held; /* how many of them were typed */
+	size_t n;    /* 0: detaching by keys is disabled */
+	size_t held; /* number of keys typed so far */
 };
 
-/* "ctrl-p,ctrl-q", "ctrl-\\", "q", "" (none), as docker writes them. 0, or -1 when it is none. */
+/* Parses "ctrl-p,ctrl-q", "ctrl-\\", "q" or "" (no keys), as docker does. Returns 0 or -1. */
 int detach_keys_parse(struct detach_keys *keys, const char *text);
 
 /*
- * Passes typed bytes through to `out`, which has room for n + DETACH_KEYS_MAX. Returns 1 when the keys were typed: what
- * follows them is dropped.
+ * Copies typed bytes to `out`, which has room for n + DETACH_KEYS_MAX. Returns 1 if the keys were typed; bytes after them
+ * are dropped.
  */
 int detach_keys_feed(struct detach_keys *keys, const char *typed, size_t n, char *out, size_t *ret_n);
 
-/* What was held back after all belongs to what was typed. */
+/* Passes on the bytes that were held back. */
 void detach_keys_release(struct detach_keys *keys, char *out, size_t *ret_n);
 
 #endif

@@ -1,13 +1,13 @@
-/* cli/session/terminal/replay.c - a terminal's history without its questions. */
+/* cli/session/terminal/replay.c - removes terminal queries from a terminal's history. */
 #include <string.h>
 
 #include "session/terminal/replay.h"
 
 #define ESC 0x1b
 #define BEL 0x07
-#define ENQ 0x05 /* a question by itself */
+#define ENQ 0x05 /* a query of one byte */
 
-/* A sequence that is longer is none that is known, and is shown as it is. */
+/* A longer sequence is dropped. */
 #define SEQUENCE_MAX 4096
 
 void replay_done(struct replay *replay)
@@ -45,7 +45,7 @@ static void finish(struct replay *replay, int shown, struct hf_buf *out)
 	replay->state = REPLAY_TEXT;
 }
 
-/* ESC ] … is a title or a colour, and asks with a "?"; ESC P, ESC _ and ESC ^ are for programs, and ask or are answered. */
+/* ESC ] … sets a title or a colour; with "?" it is a query. ESC P, ESC _ and ESC ^ talk to programs and are never shown. */
 static int is_shown_string(const struct hf_buf *sequence)
 {
 	return sequence->s[1] == ']' && !memchr(sequence->s, '?', sequence->len);

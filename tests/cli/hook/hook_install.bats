@@ -150,11 +150,11 @@ J
     hf -q hook uninstall codex --user
     hf -q hook install codex --project
     expect 0 hf hook install codex --user
-    says "uninstall one of the two"
+    says "uninstall them in one of the two"
     # Copilot reads the project's settings of Claude.
     hf -q hook install claude --project
     expect 0 hf hook install copilot --user
-    says "nothing to do" || says "uninstall one"
+    says "nothing to do" || says "uninstall them in one"
     expect 0 hf hook install copilot --project
     [ ! -e .github ]
 }

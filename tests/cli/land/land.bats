@@ -76,7 +76,7 @@ setup() {
     expect 1 hl land one
     says 'only a fast-forward was asked for'
     expect 0 hl land one --merge rebase
-    says 'rebased onto what came meanwhile'
+    says 'rebased onto the new state of the branch'
     [[ $output != *signed* ]]
     expect 1 hl run two --in . --land-merge ff-only -- sh -c "[ -e d ] || echo 1 >d; touch ../in; until [ -e ../go ]; do sleep 0.02; done" 3>&- &
     wait_until 20 test -e ../in
@@ -87,7 +87,7 @@ setup() {
     expect 1 hl run two --resume
     says 'only a fast-forward was asked for'
     expect 0 hl run two --resume --land-merge rebase
-    says 'rebased onto what came meanwhile'
+    says 'rebased onto the new state of the branch'
     clean
 }
 
@@ -493,7 +493,7 @@ working() {
     is_json '.land.state == "landed" and .land.proven == true and .land.key == "one" and ([.events[].event] | index("land_landed")) != null'
     git reset -q --hard HEAD~2
     expect 0 hl why one
-    says 'is NOT part of the branch any more'
+    says 'is no longer part of the branch'
     expect 0 hl --json why one
     is_json '.land.proven == false'
     agent two 'echo 2 >>b'

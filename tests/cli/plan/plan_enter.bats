@@ -304,7 +304,7 @@ makes_its_plan() {
     is_json '.state == "ACTIVE" and [.sandboxes[].name] == ["T","T-2"] and all(.sandboxes[]; .strategy == "overlay" and .dirty)'
     # one that is there is not touched
     expect 1 hp plan enter p --in T -- true
-    says "--in is for a new one"
+    says "--in needs a new plan"
     hp -q plan commit p
     [ "$(cat T/f a/T/f)" = "$(printf 'n\nn')" ]
     # nothing is left of one whose command cannot be started

@@ -45,7 +45,7 @@ copy_strategy() {
     [ "$path" = "$HOLDFAST_DIR/plans/p/s/s/c" ]
     [ "$(tree "$path")" = "$(tree T)" ]
     run hp plan enter p -- sh -c 'echo n >"$1/f"' x "$path"
-    says "not every sandbox"
+    says "some sandboxes are not"
     # a command that starts in the target works in the copy
     (cd T/d && hp -q plan enter p -- sh -c 'echo n >k; pwd' >../../pwd)
     [ "$(cat pwd)" = "$path/d" ]

@@ -53,7 +53,7 @@ two_attempts() {
     # What came through one pipe cannot be told apart, and that is said.
     hf run x -- bash -c 'echo out; echo err >&2' >both 2>&1
     expect 0 hf logs x --stderr
-    says "it is not known"
+    says "output with unknown time"
     [ "$(hf -q logs x --stderr)" = "" ]
 }
 

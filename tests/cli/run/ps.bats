@@ -55,7 +55,7 @@ in_two_days() {
     expect 0 hf ps -o pid,name
     [ "$(tr -s ' ' <<<"${lines[1]}" | sed 's/^ //')" = "$(cat up-a) a" ]
     expect 2 hf ps -o name,colour
-    says "there is no column 'colour'"
+    says "no column 'colour'"
     expect 2 hf ps -o ''
     expect 2 hf ps -o name,
 }
@@ -114,7 +114,7 @@ in_two_days() {
     expect 0 hf ps -o name
     [ "$output" = "$(printf 'NAME\nolder\nold')" ]
     expect 0 in_two_days ps
-    says "2 older: 'holdfast ps -a' shows them"
+    says "'holdfast ps -a' shows 2 older"
     running new
     expect 0 in_two_days ps -o name
     [ "$output" = "$(printf 'NAME\nnew')" ]

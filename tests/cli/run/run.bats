@@ -46,7 +46,7 @@ load ../session_helper
     expect 2 hf run x --shared -- touch ran
     expect 2 hf run x --slots 2 -- touch ran
     expect 2 hf run x --on-timeout proceed -- touch ran
-    says "two sessions of one name"
+    says "two sessions with the same name"
     expect 2 hf run x --on-timeout never -- touch ran
     expect 2 hf run x --tree forest -- touch ran
     expect 2 hf run x --group g -- touch ran

@@ -651,7 +651,7 @@ END
 @test "plan commit of the plan of a run that lands is refused with 'land NAME', unless forced: it would move the branch unverified (L14)" {
     expect 1 land i 'echo bad >check; git commit -qam bad'
     expect 3 hf plan commit run:i
-    says "plan 'run:i' is to land on main: 'holdfast land i' does that"
+    says "plan 'run:i' will land on main; use 'holdfast land i'"
     [ "$(git rev-list --count main)" = 1 ]
     is_green
     expect 0 hf land begin j .
@@ -667,7 +667,7 @@ END
 
 @test "--land with nothing is a wrong usage; a branch without a commit is called by its name" {
     expect 2 hf run e --in . --land '' -- true
-    says "--land is a branch, HEAD or off, not ''"
+    says "--land must be a branch, HEAD or off, not ''"
     git checkout -q --orphan bare
     expect 3 hf run o --in . --land main -- true
     says "the branch that is checked out, 'bare', has no commit yet; make the first one, or check out another"

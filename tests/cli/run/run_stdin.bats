@@ -42,7 +42,7 @@ EOF
     status=0
     hf run x --detach -- cat <large 2>said || status=$?
     [ "$status" -eq 2 ]
-    grep -q "more than 16 MiB" said
+    grep -q "larger than 16 MiB" said
     mkfifo pipe
     exec 8<>pipe
     "$HOLDFAST" run x --detach -- cat <&8 2>said
@@ -54,7 +54,7 @@ EOF
 @test "detach: a loop that reads lines starts a session for each of them; --stdin yes gives the rest to the command" {
     seq 3 >list
     while read -r n; do "$HOLDFAST" run "file-$n" --detach -- cat; done <list 2>said
-    [ "$(grep -c 'left to the caller' said)" -eq 2 ] # there is nothing left when the last one is read
+    [ "$(grep -c 'the caller keeps standard input' said)" -eq 2 ] # there is nothing left when the last one is read
     seq 3 | while read -r n; do "$HOLDFAST" run "pipe-$n" --detach -- cat 2>/dev/null; done
     while read -r n; do "$HOLDFAST" -q run "no-$n" --detach --stdin no -- cat; done <list 2>said
     [ ! -s said ]
@@ -75,7 +75,7 @@ EOF
     [ ! -s out ]
     [ -d "$HOLDFAST_DIR/sessions/here-3" ]
     expect 2 hf run x --detach --stdin maybe -- cat
-    says "--stdin is yes or no, not 'maybe'"
+    says "--stdin must be yes or no, not 'maybe'"
     expect 2 hf run x --detach --terminal --stdin yes -- cat
 }
 

@@ -22,7 +22,7 @@ load ../session_helper
     [ "$(hf run x -c 'echo $((1 + 1)) | cat')" = 2 ]
     [ "$(hf -q run -c 'echo none')" = none ]
     expect 2 hf run x -c true -- false
-    says "one more"
+    says "a second one"
     expect 2 hf run x
     says "missing command"
     expect 2 hf run

@@ -287,14 +287,14 @@ keeper_has_a_child() {
     expect 0 hf kill --all
     [ "$(sort <<<"$output")" = "$(printf 'c: killed\nd: killed')" ]
     expect 0 hf stop --all
-    says "no session runs"
+    says "no session is running"
 }
 
 @test "stop --all inside a session ends the others, not its own" {
     running other
     expect 0 hf run inside -- "$HOLDFAST" stop --all
     says "other: stopped"
-    says "it goes on"
+    says "is not stopped"
     is_field inside .outcome succeeded
 }
 
