@@ -91,6 +91,14 @@ static const struct option_spec *match(const struct option_spec *specs, const ch
 
 static int take(const struct cli *cli, const struct option_spec *specs, int argc, char **argv);
 
+/* Is `word` "--" or a long option of this command? Then the option before it has no value. */
+static int ends_value(const struct option_spec *specs, const char *word)
+{
+	const char *value;
+
+	return word[0] == '-' && word[1] == '-' && (word[2] == '\0' || match(specs, word, &value));
+}
+
 /* "-fn1" is "-f -n1": the text after the letter of a flag is another option. */
 static int take_joined(const struct cli *cli, const struct option_spec *specs, int argc, char **argv, char *rest)
 {
@@ -126,14 +134,12 @@ static int take(const struct cli *cli, const struct option_spec *specs, int argc
 	}
 	if (value)
 		return store(cli, spec, value) < 0 ? -1 : 1;
-	/* An optional value: the next word is the value only if it is a duration. */
-	if (spec->value[0] == '[') {
-		if (argc >= 2 && hf_parse_duration(argv[1], strlen(argv[1]), spec->target) == 0)
-			return 2;
+	/* An optional value is left out only before an option or at the end: a mistyped value must not become the command. */
+	if (spec->value[0] == '[' && (argc < 2 || argv[1][0] == '-')) {
 		*(int64_t *)spec->target = -1;
 		return 1;
 	}
-	if (argc < 2) {
+	if (argc < 2 || ends_value(specs, argv[1])) {
 		(void)cli_usage(cli, "--%s needs a value (%s)", spec->name, spec->value);
 		return -1;
 	}

@@ -54,6 +54,31 @@ load helper
     expect 2 hf logs -fn x
 }
 
+@test "a mistyped or missing value is refused; it never becomes the command, and an option or -- never becomes the value" {
+    local options
+    expect 2 hf lock run x -w abc -- touch ran
+    says "--wait: 'abc' is not a duration"
+    expect 2 hf lock run x -w touch ran
+    expect 2 hf lock run x -w "" -- touch ran
+    expect 2 hf lock acquire x -w abc
+    expect 2 hf lock fd 9 -w abc
+    expect 2 hf run x -w abc -- touch ran
+    expect 2 hf run -w touch ran
+    expect 2 hf run x --ttl -- touch ran
+    says "--ttl needs a value"
+    for options in "--verify" "--notify" "--cwd" "--env" "--mem" "--verify --deadline 5m" "--in --deadline 5m"; do
+        # shellcheck disable=SC2086  # several words
+        expect 2 hf run x $options -- touch ran
+        says "needs a value"
+    done
+    [ ! -e ran ]
+    # Without a value it is followed by an option, by --, or by nothing.
+    expect 0 hf lock run x -w -- touch ran
+    expect 0 hf lock run x -w --ttl 5s touch ran
+    expect 0 hf lock acquire x --pid $$ -w
+    expect 0 hf run y --verify=true -w -- true
+}
+
 # Each verb that there is, one in a line.
 verbs() { hf help | sed -nE 's/^  ([a-z]+( [a-z-]+)?)  +.*/\1/p'; }
 
