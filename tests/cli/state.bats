@@ -23,6 +23,23 @@ emit() { hf journal emit note text=x; }
     [ ! -e relative ]
 }
 
+@test "a relative HOLDFAST_DIR is refused before anything is made; --dir may be relative" {
+    local dir
+    for dir in rel ./rel rel/deep ../rel . ~x; do
+        HOLDFAST_DIR=$dir expect 2 hf ps
+        says "HOLDFAST_DIR: Invalid argument"
+        says "'$dir' is not an absolute path"
+        HOLDFAST_DIR=$dir expect 2 emit
+        HOLDFAST_DIR=$dir expect 2 hf run x -- touch ran
+        HOLDFAST_DIR=$dir expect 2 hf lock run x -- touch ran
+        HOLDFAST_DIR=$dir run hf doctor
+        [ "$status" -ne 0 ]
+        says "not an absolute path"
+    done
+    [ -z "$(ls -A)" ] && [ ! -e ../rel ]
+    expect 0 hf --dir rel run x -- sh -c 'case $HOLDFAST_DIR in /*) ;; *) exit 1 ;; esac'
+}
+
 @test "group- or world-accessible: exit 3, and what to do (L12)" {
     mkdir -m 750 "$HOLDFAST_DIR"
     expect 3 emit

@@ -35,6 +35,10 @@ static const char *directory_of(const struct hf_place *place, const struct hf_se
 	*ret_rest = place->path;
 	if (place->scope != HF_SCOPE_USER)
 		return opts->project ? opts->project : ".";
+	if (moved && moved[0] && moved[0] != '/') {
+		(void)FAIL(err, -EINVAL, "settings", place->variable, "'%s' is not an absolute path", moved);
+		return NULL;
+	}
 	if (moved && moved[0]) {
 		*ret_rest = place->beside;
 		return moved;

@@ -48,10 +48,11 @@ int hf_state_choose(const char *given, struct hf_buf *path, size_t *ret_own, str
 	const char *xdg = set_env("XDG_STATE_HOME");
 	size_t own = SIZE_MAX;
 
-	if (!given)
-		given = set_env("HOLDFAST_DIR");
 	if (given && !given[0])
 		return FAIL(err, -EINVAL, "path", "state directory", "the path is empty");
+	/* A relative one would be another directory after each cd, with locks that no other process sees. */
+	if (!given && (given = set_env("HOLDFAST_DIR")) && given[0] != '/')
+		return FAIL(err, -EINVAL, "path", "HOLDFAST_DIR", "'%s' is not an absolute path", given);
 	if (given) {
 		hf_buf_add_text(path, given);
 	} else if (xdg && xdg[0] == '/') {

@@ -241,6 +241,9 @@ J
     CODEX_HOME="$PWD/elsewhere" expect 4 hf hook install codex
     mkdir elsewhere
     CODEX_HOME="$PWD/elsewhere" hf -q hook install codex
+    # A relative one is another directory after each cd.
+    CODEX_HOME=elsewhere expect 2 hf hook install codex
+    says "'elsewhere' is not an absolute path"
     jq -e .hooks.Stop elsewhere/hooks.json
 }
 
