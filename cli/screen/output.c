@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "cli.h"
 #include "holdfast/journal.h"
 #include "hf/view/json.h"
+
+#define NEARLY_FULL (UINT64_C(64) << 10) /* bytes */
 
 /*
  * The reader of stderr may be gone. SIGPIPE must not end this process then, because scripts rely on its
@@ -189,12 +192,26 @@ static int status_of(const struct cli *cli, const struct hf_err *err)
 	return cli->around && status == HF_EXIT_OS ? HF_EXIT_AROUND : status;
 }
 
+/* The state directory, if `err` is about a file system without space and the state directory is in one; else NULL. */
+static const char *full_directory(const struct cli *cli, const struct hf_err *err)
+{
+	const char *path = cli->state ? hf_state_path(cli->state) : NULL;
+	struct statvfs fs;
+
+	/* What failed may have given back what little it had taken. */
+	if (!path || (err->code != -ENOSPC && err->code != -EDQUOT) || statvfs(path, &fs) < 0 ||
+	    (err->code == -ENOSPC && fs.f_bavail * fs.f_frsize >= NEARLY_FULL && (fs.f_files == 0 || fs.f_favail > 16)))
+		return NULL;
+	return path;
+}
+
 static int fail(const struct cli *cli, const struct hf_err *err, int status, json_t *object)
 {
+	const char *full = full_directory(cli, err);
 	char text[HF_ERR_TEXT_MAX];
 
 	(void)hf_err_format(err, text, sizeof(text));
-	cli_say(cli, "%s", text);
+	cli_say(cli, "%s%s%s", text, full ? ": the file system of the state directory is full: " : "", full ? full : "");
 	if (cli->json) {
 		cli_set(object, "error", hf_view_error(err, status));
 		cli_print_json(object);

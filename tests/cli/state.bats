@@ -162,3 +162,44 @@ read_only() {
     expect 4 read_only "$HOLDFAST" plan rm p
     says "Read-only"
 }
+
+@test "a full file system: each message names a directory in it" {
+    unshare -rm true 2>/dev/null || skip "no user namespaces"
+    run unshare -rm bash -c '
+        mkdir small && mount -t tmpfs -o size=1m,mode=700 none small || exit 99
+        export HOLDFAST_DIR=$PWD/small/state
+        "$HOLDFAST" run a -- true
+        dd if=/dev/zero of=small/filler bs=4k 2>/dev/null
+        mkdir d
+        names() {
+            "$HOLDFAST" "$@" >said 2>&1 && return 1
+            grep -q "No space left on device.*$HOLDFAST_DIR" said || { echo "$*:"; cat said; exit 1; }
+        }
+        names run b -- true
+        names run b -d -- true
+        names run b --in d -- true
+        names lock run x -- true
+        names lock acquire x --pid $$
+        names plan enter p --in d -- true
+        names keep on --session s --goal g
+        names seen a
+        "$HOLDFAST" --json lock acquire x --pid $$ 2>/dev/null | jq -e ".error.message | contains(\"No space left\")"'
+    [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+}
+
+@test "a target or repository on a full file system: the message names it" {
+    unshare -rm true 2>/dev/null || skip "no user namespaces"
+    run unshare -rm bash -c '
+        export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+        mkdir small && mount -t tmpfs -o size=1m,mode=700 none small || exit 99
+        mkdir small/d && git init -q small/g && git -C small/g commit -q --allow-empty -m first || exit 1
+        dd if=/dev/zero of=small/filler bs=1k count=600 2>/dev/null
+        cd small/d; "$HOLDFAST" run d --in . -- dd if=/dev/urandom of=big bs=1k count=700 status=none
+        cd ../g; "$HOLDFAST" run g --in . -- dd if=/dev/urandom of=big bs=1k count=700 status=none
+        true'
+    echo "$output"
+    says "not committed: $PWD/small/d/big: No space left on device"
+    if [[ "$output" == *"the change lands on"* ]]; then
+        says "cannot be taken into $PWD/small/g/.git: "
+    fi
+}

@@ -6,6 +6,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -88,6 +90,15 @@ const char *hf_stage_slot(struct hf_stage *s, const char *dir)
 
 /* -- copies --------------------------------------------------------------------------------- */
 
+/* A copy failed: of which file, and so on which file system. */
+static int copy_failed(const struct hf_stage *s, const struct hf_delta *d, int error)
+{
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", s->unit->sandbox->target.path, d->path);
+	return hf_fail_sys(s->err, error, "copy", path);
+}
+
 /* Copies the new version of a delta into the stage, and takes its side from there. */
 static int copy_into_stage(struct hf_stage *s, struct hf_copytree *copy, struct hf_delta *d)
 {
@@ -106,7 +117,7 @@ static int copy_into_stage(struct hf_stage *s, struct hf_copytree *copy, struct 
 	if (r == 0)
 		r = hf_dirtree_look(s->unit->stage_fd, slot, &st);
 	if (r <= 0)
-		return hf_fail_sys(s->err, r < 0 ? -r : ENOENT, "copy", d->path);
+		return copy_failed(s, d, r < 0 ? -r : ENOENT);
 	hf_side_take(&d->new, &st);
 	free(d->slot);
 	d->slot = strdup(slot);
@@ -140,7 +151,7 @@ static int cut_link(struct hf_stage *s, struct hf_delta *d)
 	if (r == 0)
 		r = hf_dirtree_look(dir, leaf, &st);
 	if (r <= 0)
-		return hf_fail_sys(s->err, r < 0 ? -r : ENOENT, "copy", d->path);
+		return copy_failed(s, d, r < 0 ? -r : ENOENT);
 	hf_side_take(&d->new, &st);
 	return 0;
 }

@@ -293,8 +293,12 @@ int hf_land_collect(struct hf_land_work *work, struct hf_err *err)
 	if (strcmp(left.tip, landing->base) == 0)
 		return nothing_to_land(work, &touched, err);
 	r = hf_land_export(work, landing->plan, landing->base, left.tip, &came, &said, err);
-	if (r != 0)
-		return r < 0 ? r : hf_land_reject_said(work, "its commits cannot be taken", &said, err);
+	if (r != 0) {
+		char what[PATH_MAX + 40];
+
+		(void)snprintf(what, sizeof(what), "its commits cannot be taken into %s", landing->common);
+		return r < 0 ? r : hf_land_reject_said(work, what, &said, err);
+	}
 	hf_copy_text(landing->tip, sizeof(landing->tip), left.tip);
 	r = count_commits(work, &came, err);
 	if (r == 0)
