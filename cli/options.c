@@ -91,7 +91,7 @@ static const struct option_spec *match(const struct option_spec *specs, const ch
 
 static int take(const struct cli *cli, const struct option_spec *specs, int argc, char **argv);
 
-/* Is `word` "--" or a long option of this command? Then the option before it has no value. */
+/* "--" or a long option of this command: the option before it has no value. */
 static int ends_value(const struct option_spec *specs, const char *word)
 {
 	const char *value;

@@ -198,7 +198,7 @@ static const char *full_directory(const struct cli *cli, const struct hf_err *er
 	const char *path = cli->state ? hf_state_path(cli->state) : NULL;
 	struct statvfs fs;
 
-	/* What failed may have given back what little it had taken. */
+	/* The failed step may have freed its last blocks. */
 	if (!path || (err->code != -ENOSPC && err->code != -EDQUOT) || statvfs(path, &fs) < 0 ||
 	    (err->code == -ENOSPC && fs.f_bavail * fs.f_frsize >= NEARLY_FULL && (fs.f_files == 0 || fs.f_favail > 16)))
 		return NULL;

@@ -36,7 +36,8 @@ emit() { hf journal emit note text=x; }
         [ "$status" -ne 0 ]
         says "not an absolute path"
     done
-    [ -z "$(ls -A)" ] && [ ! -e ../rel ]
+    [ -z "$(ls -A)" ]
+    [ ! -e ../rel ]
     expect 0 hf --dir rel run x -- sh -c 'case $HOLDFAST_DIR in /*) ;; *) exit 1 ;; esac'
 }
 

@@ -184,8 +184,8 @@ int run_tell(const struct run *run, const struct hf_run_report *report, const st
 			cli_say(run->cli, "'holdfast attach %s' connects to its terminal; Ctrl-P Ctrl-Q leaves it", run->name);
 		break;
 	case HF_OUTCOME_FAILED:
-		/* The command succeeded, but a later step failed. */
-		if (landed->plan[0] && report->exit_status == HF_EXIT_AROUND)
+		/* A later step failed, or the memory limit ended the command: its status alone does not say so. */
+		if ((landed->plan[0] && report->exit_status == HF_EXIT_AROUND) || strstr(report->cause, "(--mem)"))
 			cli_say(run->cli, "session '%s': failed: %s", run->name, report->cause);
 		break;
 	case HF_OUTCOME_SUCCEEDED:

@@ -1,5 +1,6 @@
 /* run/keeper/keeper.c - the keeper's life: lock, admission, what was before, the attempts, the end. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/exec/lookup.h"
 #include "hf/lock/store.h"
 #include "hf/proc/blocked.h"
 #include "hf/proc/here.h"
@@ -121,6 +123,22 @@ static int settle(struct hf_keeper *k, struct hf_err *err)
 	return hf_keeper_resume(k, &old, err);
 }
 
+/* A mistyped one would be noticed when the command has done its work. */
+static int check_lines(const struct hf_keeper *k, struct hf_err *err)
+{
+	const struct {
+		const char *what, *line;
+	} lines[] = { { "verifier", k->o.verify }, { "until", k->o.until }, { "notify", k->o.notify } };
+	char dir[PATH_MAX];
+	int r = 0;
+
+	if (!getcwd(dir, sizeof(dir)))
+		return 0;
+	for (size_t i = 0; r == 0 && i < sizeof(lines) / sizeof(lines[0]); i++)
+		r = hf_lookup_line(lines[i].what, lines[i].line, (const char *const *)k->given.env, dir, err);
+	return r;
+}
+
 /* The options are known: what the layer above has to say. A refusal has left its event. */
 static int admit(struct hf_keeper *k, struct hf_err *err)
 {
@@ -131,6 +149,8 @@ static int admit(struct hf_keeper *k, struct hf_err *err)
 					    .last = k->record.outcome };
 	int r = hf_keeper_enter_directory(k, err);
 
+	if (r == 0 && check_lines(k, err) < 0)
+		return hf_keeper_refuse(k, err);
 	if (r < 0 || !k->stage || !k->stage->admit)
 		return r;
 	r = k->stage->admit(k->stage->arg, &session, err);

@@ -333,3 +333,18 @@ resumed() {
     says "left out"
     [[ "$output" != *$'\033'* ]]
 }
+
+@test "a verifier that cannot be run gives no verdict: refused at once if its program is unknown, else 'could not be run'" {
+    fails typo --verify true
+    head=$(git rev-parse HEAD)
+    expect 4 hl land typo --verify 'no-such-tool test'
+    says "verifier 'no-such-tool'"
+    state_is typo working
+    expect 1 hl land typo --verify ./no-such-script
+    says "the verifier could not be run: exit 127"
+    echo 'exit 0' >plain
+    expect 1 hl land typo --verify ./b
+    says "the verifier could not be run: exit 126"
+    [ "$(git rev-parse HEAD)" = "$head" ]
+    expect 0 hl land typo --verify 'test -f made'
+}

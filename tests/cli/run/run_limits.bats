@@ -31,6 +31,21 @@ load ../session_helper
     is_field x .limits.memory_bytes 104857600
 }
 
+@test "--mem: a command that dies of too little memory is reported with the option" {
+    skip_sanitizers "a sanitizer maps more than any limit"
+    run hf run x --mem 1k -- true
+    [ "$status" -gt 128 ]
+    says "(--mem)"
+    [[ "$(field x .cause)" == "killed by SIG"*"; "*"(--mem)" ]]
+    # Without the limit such a death is the command's own.
+    run hf run y -- sh -c 'ulimit -c 0; kill -SEGV $$'
+    is_field y .cause "killed by SIGSEGV"
+    expect 1 hf run z --mem 300M -- false
+    is_field z .cause "exit 1"
+    expect 1 hf run v --mem 300M --verify 'ulimit -c 0; kill -SEGV $$' -- true
+    [ "$(field v .limits.memory_by)" = cgroup ] || [[ "$(field v .cause)" == *"killed by SIGSEGV; "*"(--mem)" ]]
+}
+
 @test "--pids is refused where nothing can count them, else more processes than that cannot be" {
     run hf run x --pids 40 -- sh -c 'for i in $(seq 80); do sleep 5 & done; wait'
     if [ "$status" -eq 125 ]; then

@@ -19,7 +19,10 @@ load ../session_helper
     expect 1 hf wait x
     expect 33 hf run x -E 33 --verify 'exit 9' -- true
     expect 1 hf run x --verify /no/such/verifier -- true
-    is_field x .cause "the verifier said no: exit 127"
+    is_field x .cause "the verifier could not be run: exit 127 (a command was not found)"
+    touch plain
+    expect 1 hf run x --verify ./plain -- true
+    is_field x .cause "the verifier could not be run: exit 126 (a command is not executable)"
     expect 1 hf run x --verify 'kill -SEGV $$' -- true
     says "killed by SIGSEGV"
     start=$(now_ms)
@@ -28,6 +31,51 @@ load ../session_helper
     is_field x '.outcome, .cause' $'verify-failed\nthe verifier did not end in time'
     PATH=/nowhere expect 1 "$HOLDFAST" run x --verify true -- /bin/true
     says "the verifier could not be run"
+}
+
+# tool NAME: a shell line that makes an executable script of that name
+tool() { echo "mkdir -p $(dirname "$1"); printf '#!/bin/sh\n' >$1; chmod +x $1"; }
+
+@test "verify: a first word that no shell can find is refused before the command starts; --until and --notify likewise" {
+    local line
+    for line in 'no-such-tool test' 'A=1 B=2 no-such-tool' '  no-such-tool' 'no-such-tool && true'; do
+        expect 125 hf run x --verify "$line" -- touch ran
+        says "verifier 'no-such-tool': No such file or directory"
+        expect 125 hf run x -d --verify "$line" -- touch ran
+    done
+    expect 125 hf run x --until 'no-such-tool' -- touch ran
+    says "until 'no-such-tool'"
+    expect 125 hf run x --notify 'no-such-tool' -- touch ran
+    says "notify 'no-such-tool'"
+    [ ! -e ran ]
+    expect 1 hf ps x
+    [ "$(events session_refused x)" -eq 10 ]
+    # What a run before it left is untouched.
+    expect 3 hf run x --verify true -- sh -c 'exit 3'
+    expect 125 hf run x --verify no-such-tool -- touch ran
+    is_field x .exit 3
+    expect 125 hf run x --resume --verify no-such-tool
+    is_field x .attempt 1
+}
+
+@test "verify: builtins, shell syntax, scripts that the command makes, and a PATH in its directory are accepted" {
+    local line
+    for line in true ': x' '[ -d . ]' 'if true; then :; fi' '{ true; }' '(true)' 'no-such-tool || true' 'true; true' '! no-such-tool' \
+        'test -d . && true' 'X=1 sh -c :' '"true"' '$(echo true)' 'exec true' 'sh -c true'; do
+        expect 0 hf run x --verify "$line" -- true
+    done
+    expect 0 hf run x --verify './made/tool' -- sh -c "$(tool made/tool)"
+    PATH=$PATH:bin1 expect 0 hf run x --verify new-tool -- sh -c "$(tool bin1/new-tool)"
+    PATH=$PATH:$PWD/bin2 expect 0 hf run x --verify new-tool -- sh -c "$(tool bin2/new-tool)"
+    expect 0 hf run x --env "PATH=$PATH:$PWD/bin3" --verify new-tool -- sh -c "$(tool bin3/new-tool)"
+    mkdir -p w/.git w/sub && cd w/sub
+    PATH=$PATH:$BATS_TEST_TMPDIR/w/bin expect 0 hf run x --verify new-tool -- sh -c "$(tool ../bin/new-tool)"
+    # A program that the command installs elsewhere needs the word "command".
+    PATH=$PATH:$BATS_TEST_TMPDIR/far expect 125 hf run x --verify new-tool -- sh -c "$(tool ../../far/new-tool)"
+    says "write 'command new-tool'"
+    PATH=$PATH:$BATS_TEST_TMPDIR/far expect 0 hf run x --verify 'command new-tool' -- sh -c "$(tool ../../far/new-tool)"
+    # A PATH of the session counts, and not the caller's.
+    expect 125 hf run x --env PATH=/nowhere --verify touch -- /bin/true
 }
 
 @test "verify: what it leaves behind is ended as well, before the lock is free (L7)" {

@@ -206,6 +206,48 @@ static void each_end_has_its_outcome(void **state)
 	assert_result(&w, HF_OUTCOME_ABANDONED, 125, "the supervisor was killed");
 }
 
+/* Status 126 and 127 come from the shell; each other status is the verdict of the verifier. */
+static void a_verifier_that_could_not_be_run_said_nothing(void **state)
+{
+	(void)state;
+	for (int status = 1; status < 256; status++) {
+		struct hf_watched w = { .code = CLD_EXITED, .status = status };
+		struct hf_result result = hf_judge_verifier(&w, &(struct hf_err)HF_ERR_INIT);
+
+		if (result.outcome != HF_OUTCOME_VERIFY_FAILED)
+			continue; /* by Ctrl-C */
+		assert_int_equal(strstr(result.cause, "could not be run") != NULL, status == 126 || status == 127);
+		assert_int_equal(strstr(result.cause, "said no") != NULL, status != 126 && status != 127);
+	}
+}
+
+static const char *with_memory(struct hf_watched w, int64_t oom_kills, int is_bounded)
+{
+	static struct hf_result result;
+
+	result = hf_judge_command(&w);
+	hf_judge_memory(&w, oom_kills, is_bounded, &result);
+	return result.cause;
+}
+
+static void a_death_by_the_limit_of_memory_names_it(void **state)
+{
+	const struct hf_watched killed = { .code = CLD_KILLED, .status = SIGKILL }, faulted = { .code = CLD_KILLED, .status = SIGSEGV };
+	const struct hf_watched failed = { .code = CLD_EXITED, .status = 1 }, of_shell = { .code = CLD_EXITED, .status = 128 + SIGABRT };
+	const struct hf_watched good = { .code = CLD_EXITED }, late = { .code = CLD_KILLED, .status = SIGKILL, .cause = HF_CAUSE_DEADLINE };
+
+	(void)state;
+	assert_string_equal(with_memory(killed, 1, 0), "killed by SIGKILL; it reached the memory limit (--mem)");
+	assert_string_equal(with_memory(failed, 2, 0), "exit 1; it reached the memory limit (--mem)");
+	assert_string_equal(with_memory(faulted, 0, 1), "killed by SIGSEGV; its processes have a memory limit (--mem)");
+	assert_string_equal(with_memory(of_shell, 0, 1), "exit 134; its processes have a memory limit (--mem)");
+	/* Nothing that the limit did. */
+	assert_string_equal(with_memory(killed, 0, 0), "killed by SIGKILL");
+	assert_string_equal(with_memory(failed, 0, 1), "exit 1");
+	assert_string_equal(with_memory(good, 1, 1), "exit 0");
+	assert_string_equal(with_memory(late, 1, 1), "the deadline was reached");
+}
+
 /* The longest error that there is, with the remedy at its end. */
 static void a_cause_is_told_whole_with_its_remedy(void **state)
 {
@@ -232,6 +274,8 @@ int main(void)
 		HF_TEST(no_order_of_events_goes_back_or_forgets_the_kill),
 		HF_TEST(only_exit_0_that_nothing_speaks_against_is_a_success_L14),
 		HF_TEST(each_end_has_its_outcome),
+		HF_TEST(a_verifier_that_could_not_be_run_said_nothing),
+		HF_TEST(a_death_by_the_limit_of_memory_names_it),
 		HF_TEST(a_cause_is_told_whole_with_its_remedy),
 	};
 

@@ -232,8 +232,24 @@ static void tell_outlived(struct hf_keeper *k, const struct hf_tree_names *outli
 		hf_session_event(k->sessions, HF_EV_SESSION_OUTLIVED, k->name, fields, 3);
 }
 
+/* Processes that were killed so far for the limit of the session's memory. */
+static int64_t oom_kills(const struct hf_keeper *k)
+{
+	int64_t n = k->record.limited & HF_LIMITED_MEMORY ? hf_cgroup_number(&k->tree.group, "memory.events", "oom_kill ") : 0;
+
+	return n > 0 ? n : 0;
+}
+
+/* `before`: oom_kills() at the start of the command. */
+static void judge_memory(const struct hf_keeper *k, const struct hf_watched *w, int64_t before, struct hf_result *result)
+{
+	hf_judge_memory(w, oom_kills(k) - before, k->o.mem_max && !(k->record.limited & HF_LIMITED_MEMORY), result);
+}
+
 struct hf_result hf_keeper_verify(struct hf_keeper *k)
 {
+	int64_t before = oom_kills(k);
+	struct hf_result result;
 	struct hf_watched w;
 
 	if (k->over != HF_CAUSE_NONE)
@@ -242,7 +258,9 @@ struct hf_result hf_keeper_verify(struct hf_keeper *k)
 	k->record.phase = HF_PHASE_VERIFYING;
 	(void)hf_keeper_note(k);
 	w = hf_keeper_helper(k, k->o.verify, k->o.verify_ns, 1);
-	return hf_judge_verifier(&w, &k->stage_err);
+	result = hf_judge_verifier(&w, &k->stage_err);
+	judge_memory(k, &w, before, &result);
+	return result;
 }
 
 /*
@@ -261,16 +279,14 @@ static int is_lost(struct hf_keeper *k)
 }
 
 /* The command ran; what came of it. */
-static struct hf_result finish(struct hf_keeper *k, const struct hf_watched *w)
+static struct hf_result finish(struct hf_keeper *k, const struct hf_watched *w, int64_t oom_before)
 {
 	struct hf_result result = hf_judge_command(w);
 
 	k->command_status = hf_shell_status(w);
 	if (result.outcome == HF_OUTCOME_TIMED_OUT && k->o.flags & HF_RUN_PRESERVE_STATUS && k->command_status > 0)
 		result.exit_status = k->command_status;
-	if (result.outcome == HF_OUTCOME_FAILED && k->record.limited & HF_LIMITED_MEMORY &&
-	    hf_cgroup_number(&k->tree.group, "memory.events", "oom_kill ") > 0)
-		result = hf_result_make(HF_OUTCOME_FAILED, result.exit_status, "%s; the limit of its memory was reached (--mem)", result.cause);
+	judge_memory(k, w, oom_before, &result);
 	tell_left_running(k);
 	tell_outlived(k, &w->outlived);
 	/* It would have learned that itself, had it had the caller's file (L14). */
@@ -290,6 +306,7 @@ static struct hf_result run_command(struct hf_keeper *k)
 	struct hf_limits limits = { .has_deadline = k->o.deadline_ns > 0, .idle_ns = k->o.idle_ns };
 	struct hf_watched watched;
 	struct hf_mono begun;
+	int64_t oom_before = oom_kills(k);
 	int ours = 1, tries = 0, r;
 
 	k->stage_err.code = 0;
@@ -308,7 +325,7 @@ static struct hf_result run_command(struct hf_keeper *k)
 	limits.deadline.ns = begun.ns + k->o.deadline_ns;
 	watched = hf_keeper_watch(k, &child, &limits);
 	close_terminal(k);
-	return finish(k, &watched);
+	return finish(k, &watched, oom_before);
 }
 
 /* Between the stage's begin and end. */

@@ -126,6 +126,10 @@ struct hf_result hf_judge_verifier(const struct hf_watched *w, const struct hf_e
 	}
 	if (w->cause != HF_CAUSE_NONE)
 		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, 1, "the verifier did not end in time");
+	/* The shell could not run a command: the verifier gave no verdict. */
+	if (w->code == CLD_EXITED && (w->status == HF_EXIT_NO_EXEC || w->status == HF_EXIT_NO_FILE))
+		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, 1, "the verifier could not be run: %s (%s)", how,
+				      w->status == HF_EXIT_NO_FILE ? "a command was not found" : "a command is not executable");
 	if (w->code != CLD_EXITED || w->status != 0)
 		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, 1, "the verifier said no: %s", how);
 	return hf_result_make(HF_OUTCOME_SUCCEEDED, 0, "exit 0, verified");
@@ -147,4 +151,24 @@ struct hf_result hf_judge_not_started(const char *word, int error, int ours, con
 						    : strerrordesc_np(-error));
 	return hf_result_make(HF_OUTCOME_NOT_STARTED, hf_spawn_status(-error), "%.100s: %s", word,
 			      strerrordesc_np(-error));
+}
+
+/* Signals that a process dies of when it gets no memory: by its allocator, its runtime, or in exec. */
+static int is_death_for_memory(int status)
+{
+	static const int deaths[] = { SIGSEGV, SIGABRT, SIGBUS, SIGKILL, SIGILL, SIGTRAP };
+
+	for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++)
+		if (status == HF_EXIT_SIGNAL + deaths[i])
+			return 1;
+	return 0;
+}
+
+void hf_judge_memory(const struct hf_watched *w, int64_t oom_kills, int is_bounded, struct hf_result *result)
+{
+	if (w->cause != HF_CAUSE_NONE || w->code == 0 || result->outcome == HF_OUTCOME_SUCCEEDED ||
+	    (oom_kills <= 0 && !(is_bounded && is_death_for_memory(hf_shell_status(w)))))
+		return;
+	*result = hf_result_make(result->outcome, result->exit_status, "%s; %s (--mem)", result->cause,
+				 oom_kills > 0 ? "it reached the memory limit" : "its processes have a memory limit");
 }

@@ -1,7 +1,7 @@
 /*
  * run/keeper/attempt/judge.h - what an end means: from how a process ended to an outcome, its exit status and its cause.
  *
- * Pure. This is the only place that makes a success (L14): the command exited 0, nothing asked it to
+ * Pure. Only this file makes a success (L14): the command exited 0, nothing asked it to
  * end and nobody interrupted it, and the verifier, where there is one, exited 0 as well.
  */
 #ifndef RUN_KEEPER_ATTEMPT_JUDGE_H
@@ -37,6 +37,12 @@ struct hf_result hf_judge_command(const struct hf_watched *watched);
 
 /* Of a command that succeeded. `why` (code 0: nothing) is what the stage said if it could not be run. */
 struct hf_result hf_judge_verifier(const struct hf_watched *watched, const struct hf_err *why);
+
+/*
+ * Adds --mem to the cause of a failure. `oom_kills`: processes that the kernel killed at the
+ * limit of the cgroup. `is_bounded`: the limit bounds each process, and is named when it died as without memory.
+ */
+void hf_judge_memory(const struct hf_watched *watched, int64_t oom_kills, int is_bounded, struct hf_result *result);
 
 /* It never ran. `ours`: the error was not the command's exec. `why` (code 0: nothing) is what the stage said of it. */
 struct hf_result hf_judge_not_started(const char *word, int error, int ours, const struct hf_err *why);

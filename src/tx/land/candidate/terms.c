@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hf/base/fail.h"
+#include "hf/exec/lookup.h"
 #include "hf/plan/enter/confine.h"
 #include "hf/tx/land/candidate/land.h"
 
@@ -45,7 +46,8 @@ static int check(const struct hf_landing *landing, const struct hf_land_opts *op
 			return FAIL(err, -EINVAL, "arguments", landing->name, "a variable is given as NAME=VALUE");
 	if (opts->dir && opts->dir[0] && opts->dir[0] != '/')
 		return FAIL(err, -EINVAL, "arguments", landing->name, "the directory of the verifier is to be absolute");
-	return 0;
+	return hf_lookup_line("verifier", opts->verify, opts->env ? opts->env : (const char *const *)landing->env,
+			      opts->dir && opts->dir[0] ? opts->dir : landing->dir && landing->dir[0] ? landing->dir : landing->top, err);
 }
 
 int hf_landing_take_terms(struct hf_landing *landing, const struct hf_land_opts *opts, const struct hf_plans *plans, struct hf_err *err)

@@ -206,6 +206,8 @@ static int judge(struct hf_land_work *work, int status, struct hf_err *err)
 		(void)snprintf(text, sizeof(text), "the verifier took too long and was ended");
 	else if (status > HF_EXIT_SIGNAL)
 		(void)snprintf(text, sizeof(text), "the verifier was killed by signal %d", status - HF_EXIT_SIGNAL);
+	else if (status == HF_EXIT_NO_FILE || status == HF_EXIT_NO_EXEC)
+		(void)snprintf(text, sizeof(text), "the verifier could not be run: exit %d", status);
 	else
 		(void)snprintf(text, sizeof(text), "the verifier said no: exit %d", status);
 	r = hf_landing_become(work->landings, &work->landing, HF_LAND_REJECTED, err, "%s (on top of %.12s)", text, work->head);
