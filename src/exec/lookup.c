@@ -1,4 +1,4 @@
-/* exec/lookup.c - can a shell find the program that a command line begins with? */
+/* exec/lookup.c - find the program that a command line begins with. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static int is_assignment(const char *word, size_t len)
 	return name > 0 && name < len && word[name] == '=' && (word[0] < '0' || word[0] > '9');
 }
 
-/* May the line succeed although its first program is missing: a list, a pipe, something in the background? */
+/* The line may succeed although its first program is missing: a list, a pipe, a job in the background. */
 static int is_list(const char *line)
 {
 	for (const char *at = line; *at; at++) {
@@ -50,7 +50,7 @@ static int is_list(const char *line)
 	return 0;
 }
 
-/* The first word that is a program, behind assignments. 0: there is none, or it is not plain text. */
+/* The first word behind assignments. 0: not found, or not plain text. */
 static int first_word(const char *line, char word[WORD_MAX_BYTES])
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.+:@%,=[]";

@@ -1,5 +1,5 @@
 /*
- * exec/lookup.h - can a shell find the program that a command line begins with?
+ * exec/lookup.h - find the program that a command line begins with.
  *
  * Asked before an agent works for an hour, so that a mistyped verifier is refused at once. Only a certain answer
  * counts: a line that is more than words and "&&", a path, a builtin, and a PATH with directories that the agent may
