@@ -88,8 +88,8 @@
  *   - a file with several names (hard links), because only one would be
  *     replaced.
  *
- * Ownership: hf_file_close ends a handle; call it before the locks and the journal that the
- * handle uses are freed. The handle owns the descriptors that it returns.
+ * Ownership: end a handle by hf_file_close before freeing its locks and journal. The handle
+ * owns the descriptors that it returns.
  * Threads: one thread at a time uses a handle; two threads are two contenders.
  * Fork: a child may only hf_file_close() an inherited handle, which only frees it. The child
  * has no share in the lock, and the descriptors of the lock file and the temporary file are

@@ -30,8 +30,8 @@
  *     2  its own Holdfast session is stopping, past its deadline,
  *        over, or another run has its name                        let it stop
  *     3  work mode is older than its ttl                          end work mode, let it stop
- *     4  this turn was blocked `max` times                        let it stop once, with a note
- *     5  HF_KEEP_IDLE blocks in a row without progress            let it stop, with a note
+ *     4  this turn was blocked `max` times                        let it stop once, report it
+ *     5  HF_KEEP_IDLE blocks in a row without progress            let it stop, report it
  *     6  the until command succeeds within its time               end work mode, let it stop
  *     7  otherwise                                                block, with the goal
  *
@@ -52,8 +52,7 @@
  * Settings. hf_hook_install inserts the hooks into the files from which a client reads them,
  * and hf_hook_uninstall removes them. Both edit text, so every other byte stays.
  *
- * Ownership: hf_hooks_free frees a context; call it before the state and journal of the
- * context are freed.
+ * Ownership: free a context by hf_hooks_free before its state and journal.
  * Threads: one thread at a time uses a context.
  * Fork: hf_hook_stop runs the until command and reaps it with every process that it started;
  * no other function forks. A child may only free an inherited context.
@@ -107,7 +106,7 @@ HF_API const char *hf_client_word(enum hf_client client);
 /* Returns the client of a word, or -EINVAL, also for "unknown". */
 HF_API int hf_client_of(const char *word);
 
-/* Returns the client whose hook this process is, judged by the environment of its hooks. */
+/* Returns the client whose hook this process is, judged by the environment that a client gives to them. */
 HF_API enum hf_client hf_client_here(void);
 
 struct hf_hooks; /* the work modes of one state directory */

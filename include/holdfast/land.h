@@ -91,8 +91,7 @@
  *
  * Lock order: the candidate's lock, the branch's lock, then those of plan.h.
  *
- * Ownership: hf_landings_free frees a context; call it before the plans, journal and state of
- * the context are freed.
+ * Ownership: free a context by hf_landings_free before its plans, journal and state.
  * Threads: several threads may share a context. Only a process with one thread may call
  * hf_land: it forks and reaps, and while it runs, it blocks signals and forwards them to git
  * and the verifier.

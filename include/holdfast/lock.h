@@ -91,8 +91,8 @@
  * wait_ns. A reported deadlock is proven: all its edges existed at one moment, and only a
  * timeout, a signal or a break could have ended it.
  *
- * Ownership: the _free functions free handles before the context, and the context before its
- * state and journal. Freeing a handle does not release the lock.
+ * Ownership: free handles before their context, and a context before its state and journal,
+ * by their _free functions. Freeing a handle does not release the lock.
  * Threads: several threads may share a context; one thread at a time uses a handle. No call is
  * a thread cancellation point: a cancelled thread would leave a guard or a place in the queue.
  * Fork: a child may only free what it inherited (HF_E_FORKED). It has no share in a guard: in

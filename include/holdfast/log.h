@@ -4,8 +4,7 @@
  * The output of every session is logged (run.h, Output). hf_session_log reads it, during the
  * session and after it. hf_session_attach types into the terminal of a session that has one.
  *
- * Ownership: the _free functions free handles, before the sessions with which they were
- * opened.
+ * Ownership: free handles by their _free functions before their sessions.
  * Threads: one thread at a time uses a handle. Fork: a child may only free.
  */
 #ifndef HOLDFAST_LOG_H

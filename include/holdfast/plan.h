@@ -40,7 +40,7 @@
  *
  *     CREATED      sandboxes may be added and removed; none was entered
  *     ACTIVE       a sandbox was entered (or copied); may hold changes
- *     PREPARED     a commit or an undo has frozen the set; recovery follows if it died
+ *     PREPARED     a commit or an undo has frozen the set; recovered if its process died
  *     COMMITTED    the targets have the changes
  *     ROLLED_BACK  the changes were dropped, or a commit was undone
  *     ERRORED      the owner must decide; the reason has details
@@ -101,8 +101,7 @@
  * Lock order: the plan's lock, then the targets' locks by (device, inode), then the guard of a
  * fence. A process that waits for a plan's lock does not hold a target's lock.
  *
- * Ownership: hf_plans_free frees a context; call it before the state and journal of the
- * context are freed.
+ * Ownership: free a context by hf_plans_free before its state and journal.
  * Threads: several threads may share a context.
  * Fork: hf_plan_enter forks and reaps. The watcher of its command and the census of a new
  * sandbox are separate processes that belong to init. hf_plan_add tries strategies in a child.

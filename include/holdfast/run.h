@@ -91,8 +91,7 @@
  * it loses that output and records the loss; nothing else fails. HF_RUN_LEAVE_RUNNING in the
  * foreground is logged only on request, because a pipe would end with its keeper.
  *
- * Ownership: hf_sessions_free frees a context; call it before the state and journal of the
- * context are freed.
+ * Ownership: free a context by hf_sessions_free before its state and journal.
  * Threads: one thread at a time uses a context.
  * Fork: hf_run_start starts the program holdfast-supervise and leaves no child behind: the
  * supervisor belongs to init. A process with threads may call it; the supervisor inherits
@@ -269,8 +268,8 @@ struct hf_run_opts {
 	 * "change". Its command runs in a separate process and may outlive the session, by at
 	 * most 60 s.
 	 *
-	 *   change   the first outcome of a kind in this run, and the 3rd, 9th, 27th
-	 *            repetition of an outcome
+	 *   change   a new outcome in this run, and the 3rd, 9th, 27th equal outcome in
+	 *            a row
 	 *   failure  like change, without successes
 	 *   always   every outcome
 	 *   start    the command was started, once for each run
@@ -314,20 +313,19 @@ struct hf_run_opts {
 /* The outcome of an attempt. `ps` and the journal use these words. */
 /* clang-format off */
 #define HF_OUTCOME_LIST(X)                                                                      \
-	X(NONE,          0, "none")          /* not ended */                             \
+	X(NONE,          0, "none")          /* not ended */                                    \
 	X(SUCCEEDED,     1, "succeeded")                                                        \
-	X(FAILED,        2, "failed")        /* exit status other than 0, or a signal */               \
+	X(FAILED,        2, "failed")        /* exit status other than 0, or a signal */        \
 	X(VERIFY_FAILED, 3, "verify-failed")                                                    \
 	X(TIMED_OUT,     4, "timed-out")     /* deadline or idle limit */                       \
-	X(STOPPED,       5, "stopped")       /* stopped on request */                         \
+	X(STOPPED,       5, "stopped")       /* stopped on request */                           \
 	X(LOST_LOCK,     6, "lost-lock")                                                        \
 	X(ABANDONED,     7, "abandoned")     /* its supervisor or keeper was killed */          \
 	X(NOT_STARTED,   8, "not-started")   /* the command could not be executed */            \
 	X(INTERRUPTED,   9, "interrupted")   /* SIGINT or SIGQUIT, even if the exit status is 0 */ \
-	X(GAVE_UP,      10, "gave-up")       /* a loop whose --until condition never became true */     \
+	X(GAVE_UP,      10, "gave-up")       /* a loop whose --until condition never became true */ \
 	X(CONFLICT,     11, "conflict")      /* succeeded, but its targets had changed: nothing committed (tx.h) */ \
-	X(DECLINED,     12, "declined")      /* succeeded, but the question before the commit was
-					      * answered with no: nothing committed */
+	X(DECLINED,     12, "declined")      /* succeeded, but the user declined the commit (tx.h) */
 /* clang-format on */
 
 enum hf_outcome {
@@ -341,17 +339,17 @@ enum hf_outcome {
 #define HF_SESSION_LIST(X)                                                                      \
 	X(STARTING,      1, "starting")                                                         \
 	X(RUNNING,       2, "running")                                                          \
-	X(HUNG,          3, "hung")          /* silent for long */                          \
+	X(HUNG,          3, "hung")          /* silent for long */                              \
 	X(VERIFYING,     4, "verifying")                                                        \
 	X(WAITING,       5, "waiting")       /* a loop, between two attempts */                 \
-	X(FAILING,       6, "failing")       /* a loop whose latest attempts all failed */        \
+	X(FAILING,       6, "failing")       /* a loop whose latest attempts all failed */      \
 	X(STOPPING,      7, "stopping")                                                         \
 	X(DONE,          8, "done")          /* ended: succeeded */                             \
-	X(FAILED,        9, "failed")        /* ended in any other way */                         \
+	X(FAILED,        9, "failed")        /* ended in any other way */                       \
 	X(VERIFY_FAILED, 10, "verify-failed")                                                   \
 	X(STOPPED,       11, "stopped")                                                         \
-	X(DEAD_UNREAPED, 12, "dead-unreaped") /* supervisor and keeper are gone, not reaped yet */      \
-	X(UNREADABLE,    13, "unreadable")   /* its keeper lives, but its record is damaged */       \
+	X(DEAD_UNREAPED, 12, "dead-unreaped") /* supervisor and keeper are gone, not reaped yet */ \
+	X(UNREADABLE,    13, "unreadable")   /* its keeper lives, but its record is damaged */  \
 	X(LANDING,       14, "landing")      /* command and verifier succeeded; the changes are being committed */ \
 	X(SUSPENDED,     15, "suspended")    /* a signal stopped its command or keeper, for example by Ctrl-Z */ \
 	X(QUEUED,        16, "queued")       /* waits for a place in its group */
@@ -391,8 +389,8 @@ struct hf_run_report {
 /*
  * Makes the calling process the supervisor of a new session, and returns when the session has
  * ended and its tree is empty. For programs that do nothing else: it blocks the signals that
- * it forwards, becomes a subreaper, and reaps foreign children. Only the single thread of a
- * process may call it. Standard input, output and the terminal belong to the command.
+ * it forwards, becomes a subreaper, and reaps foreign children. Call it only in a process with
+ * one thread. Standard input, output and the terminal belong to the command.
  *
  * Returns 0 with *ret_report if the session has an outcome, good or bad. Otherwise:
  *
@@ -504,7 +502,7 @@ struct hf_session_info {
 	int last_line_partial;     /* 1: that line has no newline */
 	int seen;                  /* 1: hf_session_set_seen was called for this run */
 	uint32_t max_active;       /* of its group; 0: no limit */
-	uint32_t priority;         /* its place among the waiters of the group */
+	uint32_t priority;         /* among the waiters for a place in the group */
 	struct hf_session_limits limits;
 };
 
@@ -612,7 +610,7 @@ HF_API int hf_session_remove(struct hf_sessions *sessions, const char *name, uin
  */
 struct hf_prune_opts {
 	size_t size;        /* sizeof(struct hf_prune_opts) */
-	int64_t older_ns;   /* ended longer ago than this; negative: any age */
+	int64_t older_ns;   /* ended longer ago than this; negative: do not select by age */
 	uint64_t max_bytes; /* the oldest, while all logs and kept inputs together are larger than this; 0: no limit */
 	uint32_t keep;
 	int dry_run;        /* 1: only report */

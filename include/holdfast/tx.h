@@ -40,9 +40,9 @@
  *   - The state is HF_SESSION_LANDING, and the lease is renewed.
  *   - The deadline does not apply; it limits the command alone.
  *   - A stop or an interrupt ends the commit if it can still be undone: nothing
- *     is committed, and the outcome is stopped or interrupted. Otherwise the
- *     commit is completed, and the outcome is a success. A landing that ended in
- *     this way is QUEUED (land.h), and hf_land retries it.
+ *     is committed, and the outcome is stopped or interrupted. Such a landing is
+ *     QUEUED (land.h), and hf_land retries it. Otherwise the commit is
+ *     completed, and the outcome is a success.
  *   - If supervisor, keeper or both are killed, the survivor, the next run of
  *     the name or hf_session_reap completes or undoes the commit, and records
  *     the actual result.
@@ -70,9 +70,10 @@
  *
  *   - A run lands if its only directory is in a git work tree that does not
  *     ignore it.
- *   - Plain files are committed, with a message, if an option applies to files
- *     only (several directories, clone or copy, HF_TX_MERGE, HF_TX_KEEP_ALWAYS,
- *     HF_TX_COMMIT_ASK or _NEVER), or if the kernel has no suitable overlay.
+ *   - Plain files are committed, which `say` reports, if an option applies to
+ *     files only (several directories, clone or copy, HF_TX_MERGE,
+ *     HF_TX_KEEP_ALWAYS, HF_TX_COMMIT_ASK or _NEVER), or if the kernel has no
+ *     suitable overlay.
  *   - A work tree that cannot be landed on (detached HEAD, no commit yet, no
  *     git) is refused; the error names both ways out.
  *   - A part of a work tree can be a target for files: git inside does not find
