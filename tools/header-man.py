@@ -55,23 +55,38 @@ def filled(lines):
     return [escape(line) for sentence in sentences for line in textwrap.wrap(sentence, 78, break_long_words=False, break_on_hyphens=False)]
 
 
+LABELS = re.compile(r"(?:Ownership|Threads|Fork|Crash|Signals|Descriptors|Kinds|Limits)\b[^.:]*:")
+
+
+def dash_list(lines):
+    """Items "- text", each filled."""
+    out = [".Bl -dash -compact"]
+    for item in re.split(r"^- ", "\n".join(lines), flags=re.M)[1:]:
+        out += [".It"] + filled(item.split("\n"))
+    return out + [".El"]
+
+
+def plain(lines):
+    """Filled; a line that begins with a label begins a paragraph."""
+    starts = [0] + [i for i, line in enumerate(lines) if i and LABELS.match(line)]
+    return [out for start, end in zip(starts, starts[1:] + [len(lines)]) for out in [".Pp"] + filled(lines[start:end])]
+
+
 def prose(text):
-    """Paragraphs filled, indented blocks literal."""
+    """Paragraphs filled; indented blocks are lists of "- text", or literal."""
     out = []
     for paragraph in re.split(r"\n\s*\n", text):
         lines = paragraph.split("\n")
-        literal = [line.startswith("  ") for line in lines]
-        if any(literal):
-            plain = [line for line, is_literal in zip(lines, literal) if not is_literal and not any(literal[:lines.index(line)])]
-            if plain:
-                out.append(".Pp")
-                out += filled(plain)
-            out.append(".Bd -literal -offset indent -compact")
-            out += [escape(line) for line in lines[len(plain):]]
-            out.append(".Ed")
+        first = next((i for i, line in enumerate(lines) if line.startswith("  ")), len(lines))
+        if first:
+            out += plain(lines[:first])
+        block = textwrap.dedent("\n".join(lines[first:])).split("\n")
+        if first == len(lines):
+            continue
+        if block[0].startswith("- "):
+            out += dash_list(block)
         else:
-            out.append(".Pp")
-            out += filled(lines)
+            out += [".Bd -literal -offset 4n -compact"] + [escape(line) for line in block] + [".Ed"]
     return out
 
 

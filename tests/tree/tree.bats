@@ -68,6 +68,35 @@ load helper
     done
 }
 
+@test "a section 3 page shows lists as lists, code unchanged, and a paragraph for each label" {
+    cat >"$BATS_TEST_TMPDIR/sample.h" <<'END'
+/*
+ * holdfast/sample.h - a sample.
+ *
+ * Refused:
+ *
+ *   - a path that is long enough
+ *     for two lines;
+ *   - another path.
+ *
+ *     int code = 1;
+ *
+ * Ownership: the caller.
+ * Threads: one.
+ */
+
+/* Does nothing. */
+HF_API void hf_sample(void);
+END
+    /usr/bin/python3 tools/header-man.py "$BATS_TEST_TMPDIR/sample.h" "$BATS_TEST_TMPDIR"
+    run mandoc -T ascii -O width=60 "$BATS_TEST_TMPDIR/holdfast_sample.3"
+    page=$(sed 's/.\x08//g' <<<"$output")
+    for part in $'Refused:\n     -   a path that is long enough for two lines;\n     -   another path.\n' \
+        $'\n         int code = 1;\n' $'Ownership: the caller.\n\n     Threads: one.\n' $'hf_sample(void);\n'; do
+        [[ "$page" == *"$part"* ]] || { echo "$part"; echo "$page"; return 1; }
+    done
+}
+
 @test "the table of errors in the manual, the Python exceptions and the header agree" {
     for name in $(grep -oE '^	X\([A-Z_]+' include/holdfast/err.h | cut -c4-); do
         grep -q "^.It Dv HF_E_$name$" "$BUILD/docs/man3/holdfast_err.3" || { echo "$name"; return 1; }
