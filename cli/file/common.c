@@ -318,6 +318,8 @@ int file_replace(struct file_work *work,
 	if (r == HF_E_CHANGED)
 		return file_abandon(work, HF_EXIT_NO, "a process keeps changing it without the lock "
 				    "(%u attempts; %s)", attempts, err.detail);
+	if (r == HF_E_MOVED)
+		return file_abandon(work, HF_EXIT_NO, "%s; run the command again", err.detail);
 	if (r < 0)
 		return cli_fail(work->cli, &err);
 	return print_result(work, r, (int)attempts);

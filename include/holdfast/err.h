@@ -68,6 +68,7 @@ HF_C_BEGIN
 	X(KIND,      -8042, 3, "not a file that may be replaced")                                 \
 	X(MARKERS,   -8043, 3, "the markers do not match; nothing is written")                    \
 	X(CHANGED,   -8044, 1, "changed by another process; nothing is overwritten")             \
+	X(MOVED,     -8045, 1, "moved; the path leads to another file now")                       \
 	X(NO_PLAN,   -8061, 1, "no such plan")                                                    \
 	X(NO_SANDBOX, -8062, 1, "the plan has no such sandbox")                                   \
 	X(PLAN_STATE, -8063, 1, "the plan's state does not allow that")                           \

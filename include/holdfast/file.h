@@ -58,6 +58,10 @@
  * that was read. If a version cannot be put back because a later one has its place, it becomes
  * "<leaf>.~c~" (then ".~c2~", …), with an event; hf_file_kept() returns its name.
  *
+ * The directory is pinned, so a directory that another process moves or replaces in the
+ * meantime is never half changed. Before and after the exchange the path is followed again: if
+ * it leads elsewhere, the commit is undone (HF_E_MOVED).
+ *
  * A process that saves in place, without a rename, would write into a file that has lost its
  * name. A commit therefore waits until no process has the file open for writing
  * (opts.writer_wait_ns, then HF_E_CHANGED). It then holds a read lease (fcntl(2), F_SETLEASE)
@@ -221,6 +225,8 @@ HF_API int hf_file_new_fd(const struct hf_file *file);
  *   1             replaced
  *   0             the content is unchanged; nothing was touched
  *   HF_E_CHANGED  the file is no longer the version that was read
+ *   HF_E_MOVED    the path of hf_file_open leads to another directory or file now, because
+ *                 another process moved or replaced a directory or a symbolic link of it
  *   HF_E_STALE    a token is no longer current, even if it was lost while this
  *                 process was stopped (L5)
  *   -errno        another failure

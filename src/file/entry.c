@@ -134,9 +134,10 @@ static int same_directory(int a, int b)
  * Is the pinned directory `root` or below it? By inode, upwards from the descriptor: what
  * the path looked like, and what becomes of it meanwhile, does not matter (L12).
  */
-static int check_inside(int dirfd, const char *path, const char *root, struct hf_err *err)
+static int check_inside(const struct hf_file *file, int dirfd, const char *path, struct hf_err *err)
 {
-	AUTO_FD rootfd = hf_open_at(AT_FDCWD, root, O_PATH | O_DIRECTORY, 0);
+	const char *root = file->root;
+	AUTO_FD rootfd = hf_open_at(file->basefd, root, O_PATH | O_DIRECTORY, 0);
 	AUTO_FD at = -1;
 
 	if (rootfd < 0)
@@ -163,8 +164,7 @@ static int check_inside(int dirfd, const char *path, const char *root, struct hf
 }
 
 /* Opens the parent of `path`, which is relative to `basefd`. */
-static int pin(struct hf_file *file, int basefd, const char *path, const char *root,
-	       struct hf_err *err)
+static int pin(struct hf_file *file, int basefd, const char *path, struct hf_err *err)
 {
 	AUTO_FREE char *parent = NULL;
 	AUTO_FD fd = -1;
@@ -175,8 +175,8 @@ static int pin(struct hf_file *file, int basefd, const char *path, const char *r
 	fd = hf_open_at(basefd, parent, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
 		return hf_fail_sys(err, -fd, "openat", parent);
-	if (root) {
-		r = check_inside(fd, path, root, err);
+	if (file->root) {
+		r = check_inside(file, fd, path, err);
 		if (r < 0)
 			return r;
 	}
@@ -186,7 +186,7 @@ static int pin(struct hf_file *file, int basefd, const char *path, const char *r
 }
 
 /* The leaf is a symlink to be followed: to where it points, one step. */
-static int follow(struct hf_file *file, const char *root, struct hf_err *err)
+static int follow(struct hf_file *file, struct hf_err *err)
 {
 	char target[PATH_MAX];
 	AUTO_FD before = -1;
@@ -202,10 +202,10 @@ static int follow(struct hf_file *file, const char *root, struct hf_err *err)
 	before = hf_open_at(file->dirfd, ".", O_PATH | O_DIRECTORY, 0);
 	if (before < 0)
 		return hf_fail_sys(err, -before, "openat", file->path);
-	r = pin(file, before, target, root, err);
+	r = pin(file, before, target, err);
 	if (r < 0)
 		return r;
-	if (!root && same_directory(before, file->dirfd) != 1)
+	if (!file->root && same_directory(before, file->dirfd) != 1)
 		return FAIL(err, HF_E_OUTSIDE, "path", file->path,
 			    "it is a symbolic link to another directory (%.150s); --root DIR allows it inside DIR", target);
 	if (asprintf(&shown, "%s -> %s", file->path, target) < 0)
@@ -215,7 +215,7 @@ static int follow(struct hf_file *file, const char *root, struct hf_err *err)
 	return 0;
 }
 
-static int follow_all(struct hf_file *file, const char *root, struct hf_err *err)
+static int follow_all(struct hf_file *file, struct hf_err *err)
 {
 	struct stat st;
 
@@ -225,7 +225,7 @@ static int follow_all(struct hf_file *file, const char *root, struct hf_err *err
 		if (hf_sys.fstatat(file->dirfd, file->leaf, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    !S_ISLNK(st.st_mode))
 			return 0; /* the look that comes next says what is wrong */
-		r = follow(file, root, err);
+		r = follow(file, err);
 		if (r < 0)
 			return r;
 	}
@@ -238,17 +238,53 @@ static int is_others(const struct stat *st, uid_t owner)
 	return st->st_uid != geteuid() || owner != geteuid() || st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && st->st_gid != getegid());
 }
 
+/* Fills dirfd, leaf and path. */
+static int walk(struct hf_file *file, struct hf_err *err)
+{
+	int r;
+
+	file->path = strdup(file->given);
+	if (!file->path)
+		return hf_fail_sys(err, ENOMEM, "memory", file->given);
+	r = pin(file, file->basefd, file->given, err);
+	return r == 0 && file->flags & HF_FILE_FOLLOW ? follow_all(file, err) : r;
+}
+
+int hf_entry_check_path(const struct hf_file *file, struct hf_err *err)
+{
+	struct hf_file now = { .dirfd = -1, .basefd = file->basefd, .given = file->given,
+			       .root = file->root, .flags = file->flags };
+	int same = -1, r = walk(&now, err);
+
+	if (r == 0)
+		same = strcmp(now.leaf, file->leaf) == 0 ? same_directory(now.dirfd, file->dirfd) : 0;
+	hf_auto_close(&now.dirfd);
+	free(now.path);
+	if (r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -EIO)
+		return r;
+	if (r == 0 && same < 0)
+		return hf_fail_sys(err, -same, "statx", file->path);
+	return same == 1 ? 0 : FAIL(err, HF_E_MOVED, "path", file->path,
+				    "another process moved or replaced its directory");
+}
+
 int hf_entry_resolve(struct hf_file *file, const char *path, const char *root, struct hf_err *err)
 {
 	struct stat st;
 	int r;
 
-	file->path = strdup(path);
-	if (!file->path)
+	file->given = strdup(path);
+	file->root = root ? strdup(root) : NULL;
+	if (!file->given || (root && !file->root))
 		return hf_fail_sys(err, ENOMEM, "memory", path);
-	r = pin(file, AT_FDCWD, path, root, err);
-	if (r == 0 && file->flags & HF_FILE_FOLLOW)
-		r = follow_all(file, root, err);
+	/* The program may change its working directory. */
+	file->basefd = hf_open_at(AT_FDCWD, ".", O_PATH | O_DIRECTORY, 0);
+	/* An absolute path needs no permission there. */
+	if (file->basefd == -EACCES)
+		file->basefd = AT_FDCWD;
+	if (file->basefd < 0 && file->basefd != AT_FDCWD)
+		return hf_fail_sys(err, -file->basefd, "openat", ".");
+	r = walk(file, err);
 	if (r < 0)
 		return r;
 	r = hf_stat_at(file->dirfd, "", &st);

@@ -8,6 +8,12 @@
 int hf_entry_resolve(struct hf_file *file, const char *path, const char *root, struct hf_err *err);
 
 /*
+ * Follows the path of the open again. Returns 0: it leads to the pinned directory and the same name;
+ * HF_E_MOVED; -errno when that cannot be found out.
+ */
+int hf_entry_check_path(const struct hf_file *file, struct hf_err *err);
+
+/*
  * Looks at the entry. Returns 1 a regular file, 2 a symlink that may be replaced, 0 nothing
  * there and that is fine; -ENOENT; HF_E_KIND; -errno.
  */

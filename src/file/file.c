@@ -46,6 +46,7 @@ static void free_handle(struct hf_file *file)
 	if (!file)
 		return;
 	hf_auto_close(&file->dirfd);
+	hf_auto_close(&file->basefd);
 	/* In a child the number of a flocked descriptor means nothing, and is only closed. */
 	hf_noinherit_close(&file->sidecar);
 	hf_auto_close(&file->old_fd);
@@ -53,6 +54,8 @@ static void free_handle(struct hf_file *file)
 	hf_noinherit_close(&file->lease_fd);
 	hf_lock_free(file->lock);
 	free(file->path);
+	free(file->given);
+	free(file->root);
 	free(file);
 }
 
@@ -90,7 +93,7 @@ static int open_handle(struct hf_locks *locks, const char *path, const struct hf
 
 	if (!file)
 		return hf_fail_sys(err, ENOMEM, "memory", path);
-	file->dirfd = file->sidecar = file->old_fd = file->new_fd = file->lease_fd = -1;
+	file->dirfd = file->basefd = file->sidecar = file->old_fd = file->new_fd = file->lease_fd = -1;
 	file->locks = hf_locks_kind(locks, HF_LOCK_KIND_FILE);
 	file->journal = opts->journal;
 	file->process = getpid();

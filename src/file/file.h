@@ -64,6 +64,9 @@ struct hf_file {
 	int64_t writer_left_ns;   /* of that, for the attempts of an update that are still to come */
 	int64_t writer_waited_ns; /* in the last commit */
 	int dirfd;                /* the resolved parent, pinned */
+	int basefd;               /* the working directory at the open, where the paths begin */
+	char *given;              /* the path at the open */
+	char *root;               /* NULL: none */
 	dev_t dir_dev;
 	uid_t dir_uid;
 	int is_shared;            /* other users may change it: only the lock file is common to their locks and ours */

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "hf/base/fail.h"
+#include "hf/file/entry.h"
 #include "hf/file/file.h"
 
 static int try_once(struct hf_file *file,
@@ -12,6 +13,8 @@ static int try_once(struct hf_file *file,
 
 	if (r > 0)
 		r = hf_file_commit(file, err);
+	else if (r == 0)
+		r = hf_entry_check_path(file, err);
 	hf_file_discard(file);
 	return r;
 }

@@ -230,6 +230,13 @@ class Changed(HoldfastError):
     exit_status = 1
 
 
+class Moved(HoldfastError):
+    """Moved; the path leads to another file now."""
+
+    code = -8045
+    exit_status = 1
+
+
 class NoPlan(HoldfastError):
     """No such plan."""
 
@@ -354,6 +361,7 @@ BY_CODE: Dict[int, Type[HoldfastError]] = {
     -8042: Kind,
     -8043: Markers,
     -8044: Changed,
+    -8045: Moved,
     -8061: NoPlan,
     -8062: NoSandbox,
     -8063: PlanState,

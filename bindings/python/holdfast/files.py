@@ -118,7 +118,7 @@ class SharedFile:
             return file.read()
 
     def write(self, content: bytes) -> bool:
-        """Replaces what was read, all of it or nothing. False: it is the same. Raises Changed, Stale; the old file is then in place."""
+        """Replaces what was read, all of it or nothing. False: it is the same. Raises Changed, Moved, Stale; the old file is then in place."""
         fd, err, handle = ctypes.c_int(-1), _abi.hf_err(), self._check()
         check(lib.hf_file_write(handle, byref(fd), byref(err)), err)
         try:

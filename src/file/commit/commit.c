@@ -18,6 +18,7 @@
 #include "hf/file/commit/backup.h"
 #include "hf/file/commit/commit.h"
 #include "hf/file/content.h"
+#include "hf/file/entry.h"
 #include "hf/file/commit/exchange.h"
 #include "hf/file/commit/lease.h"
 #include "hf/file/commit/meta.h"
@@ -176,8 +177,11 @@ static int is_changed_late(const struct hf_file *file)
 /* The rename has happened; is it on disk? */
 static int finish(struct hf_file *file, int backup, struct hf_err *err)
 {
-	int r;
+	int r = hf_entry_check_path(file, err);
 
+	/* Otherwise the path never led to the new content. */
+	if (r < 0 && (hf_commit_guarded(file, take_back, NULL, NULL) == 0 || r == HF_E_MOVED))
+		return r;
 	if (is_changed_late(file) && hf_commit_guarded(file, take_back, NULL, NULL) == 0)
 		return explain(file, HF_E_CHANGED, &(struct hf_err)HF_ERR_INIT, err);
 	r = hf_sync_dir(file->dirfd);
@@ -221,6 +225,9 @@ int hf_commit(struct hf_file *file, struct hf_err *err)
 	int r;
 
 	file->landing = HF_NOT_LANDED;
+	r = hf_entry_check_path(file, err);
+	if (r < 0)
+		return r;
 	if (file->old_fd >= 0) {
 		r = hf_content_equal(file->old_fd, file->new_fd);
 		if (r != 0)

@@ -25,6 +25,35 @@ ended() { ! kill -0 "$1" 2>/dev/null || grep -q ') Z' "/proc/$1/stat"; }
     nothing_left
 }
 
+@test "edit and block fail and change nothing if another process has moved or replaced the directory (L14, L8)" {
+    mkdir -p z/d && echo a >z/d/f
+    expect 1 hf file edit z/d/f -- sh -c 'cat; mv z/d z/d.old; mkdir z/d; echo other >z/d/f; echo b'
+    says "z/d/f is unchanged: another process moved or replaced its directory; run the command again"
+    [ "$(cat z/d/f z/d.old/f)" = "other
+a" ]
+    run --separate-stderr hf --json file edit z/d/f -- sh -c 'mv z/d z/gone; echo b'
+    [ "$status" -eq 1 ]
+    is_json '.changed == false and .error.exit == 1'
+    [ "$(cat z/gone/f)" = other ]
+    expect 0 hf --json journal query --event file_abandoned
+    [ "${#lines[@]}" -eq 2 ]
+    # A block waits for the lock while the directory is replaced.
+    mkdir z/d && echo a >z/d/f
+    spawn "$HOLDFAST" file with z/d/f -- sh -c 'touch held; until [ -e go ]; do sleep 0.02; done'
+    wait_until 10 test -e held
+    hf file block z/d/f id --text new 2>said &
+    waiting=$!
+    wait_until 10 bash -c '"$HOLDFAST" --json lock list --kind file | jq -e ".locks[].waiters | length == 1"'
+    mv z/d z/d2 && mkdir z/d && echo other >z/d/f
+    touch go
+    status=0
+    wait "$waiting" || status=$?
+    [ "$status" -eq 1 ]
+    grep -q "moved or replaced" said
+    [ "$(cat z/d/f z/d2/f)" = "other
+a" ]
+}
+
 @test "edit: failure, signal, no output, or a refusing validator leave the file alone, with one event each (L8)" {
     echo old >f
     expect 7 hf file edit f -- bash -c 'echo new; exit 7'
