@@ -19,63 +19,58 @@
  *     hf_lock_free(lock);
  *
  * Owner. A lock belongs to a process identity (proc.h), not to a descriptor. Fork and exec
- * neither release nor prolong it. A child cannot release it. It can be taken for another
- * process (a shell). Two threads are two contenders; threads may pass a handle to each other.
+ * neither release nor prolong it, a child cannot release it, and it can be taken for another
+ * process (a shell). Two threads are two contenders; they may pass a handle to each other.
  *
  * States of a holder:
  *
  *   - holding;
- *   - dead (gone, zombie, recycled, other boot): the next process that requests
- *     the lock replaces it immediately, with a lock_taken_over event;
- *   - expired (its lease ran out): replaced when another process requests the
- *     lock; from then on its token is refused everywhere (L5).
+ *   - dead (gone, zombie, recycled, other boot): the next request replaces it
+ *     immediately, with a lock_taken_over event;
+ *   - expired (its lease ran out): the next request replaces it, and from then
+ *     on its token is refused everywhere (L5).
  *
  * A holder that cannot be judged counts as alive (L4).
  *
  * Tokens rise strictly for each name, permanently (L2): max(last + 1, token clock in
- * microseconds). The token clock follows the wall clock and never goes back. So a token is not
- * repeated by a deleted record, an older copy that is restored, or a clock that is set back.
- * The clock is stored twice next to the records (.token, .token.copy); a damaged copy is
- * quarantined. Two cases are not detected: an older record that is restored in the second
- * after another process saw the clock ahead, and the loss of both copies together with the
- * loss of the record.
+ * microseconds). The token clock follows the wall clock and never goes back, so tokens do not
+ * repeat after a record is deleted, an older copy is restored or the clock is set back. It is
+ * stored twice next to the records (.token, .token.copy); a damaged copy is quarantined. Not
+ * detected: an older record that is restored in the second after another process saw the clock
+ * ahead; the loss of both copies together with the record.
  *
  * Waiting is first come, first served, among waiters of one priority. A waiter sleeps in one
- * poll on its own channel, on the death of the process before it (and of the owner, if it
- * waits for another process), and on its deadline. A release wakes exactly one waiter.
+ * poll on its channel, on the death of the process before it (and of the owner, if that is
+ * another process), and on its deadline. A release wakes exactly one waiter.
  *
  * Stopped waiters. Waiters that are stopped (SIGSTOP) when their turn comes delay the others
- * by at most twice HF_LOCK_TURN_NS, at any place of the queue and in any number. Then all of
- * them are skipped, and queue again when they continue. No event reports that a process was
- * stopped, so each waiter behind another reads the record every HF_LOCK_TURN_NS; the first in
- * the queue makes no system call. A waiter that is frozen in another way (a debugger, the
- * cgroup freezer, another pid namespace) looks like a running one: each such waiter delays the
- * others by one more HF_LOCK_TURN_NS. A waiter whose wake-up failed because of a file system
- * error checks again within 10 s.
+ * by at most twice HF_LOCK_TURN_NS, wherever and however many they are. Then they are skipped,
+ * and queue again when they continue. A stop causes no event, so each waiter except the first
+ * reads the record every HF_LOCK_TURN_NS; the first makes no system call. A waiter that is
+ * frozen in another way (debugger, cgroup freezer, other pid namespace) looks alive: each one
+ * delays the others by one more HF_LOCK_TURN_NS. A waiter whose wake-up failed on a file
+ * system error checks again within 10 s.
  *
- * Cancelling. A signal does not end a wait: no call returns -EINTR. To stop waiting (Ctrl-C),
- * a program passes a descriptor, cancel_fd, and makes it readable, for example the read end of
- * a pipe that its handler writes to, or a signalfd. The wait then ends with HF_E_CANCELLED,
- * without reading the descriptor. If only some signals should end the wait, the waiter calls
- * go_on, and keeps its place in the queue while go_on returns 1. hf_session_wait (run.h) has
- * only the descriptor.
+ * Cancelling. A signal does not end a wait; no call returns -EINTR. To stop waiting (Ctrl-C),
+ * pass a descriptor as cancel_fd and make it readable: a signalfd, or the read end of a pipe
+ * to which a handler writes. The wait ends with HF_E_CANCELLED; the descriptor is not read. To
+ * end it for some signals only, set go_on: while it returns 1, the waiter keeps its place.
+ * hf_session_wait (run.h) has only the descriptor.
  *
- * A process that is stopped in the microseconds in which it changes the record blocks all
- * others from the record:
+ * A process that is stopped in the microseconds in which it changes the record blocks the
+ * others:
  *
  *   - A release waits without limit: it is never lost.
- *   - An acquisition waits for wait_ns, if necessary without limit; with wait_ns
- *     0 it returns HF_E_BUSY after 10 s.
- *   - The other calls fail after 10 s with -ETIMEDOUT and have changed nothing.
+ *   - An acquisition waits for wait_ns; with 0 it returns HF_E_BUSY after 10 s.
+ *   - Other calls fail after 10 s with -ETIMEDOUT and have changed nothing.
  *
- * Deadlock. Waiters search for a deadlock after 50 ms, and then with growing pauses of at most
- * a minute. The waiter that closed the cycle gets HF_E_DEADLOCK. A cycle consists of these
- * edges:
+ * Deadlock. Waiters search for a cycle after 50 ms, and then with growing pauses of at most a
+ * minute. The waiter that closed the cycle gets HF_E_DEADLOCK. These are the edges:
  *
- *   - A waiter waits for each holder that excludes it; in a lock with slots, for
- *     all of them; and for a waiter of another mode before it in the queue.
- *   - An owner waits while its thread sleeps in hf_lock_acquire; for a process with
- *     only one thread, any wait of that process counts.
+ *   - A waiter waits for each holder that excludes it (all holders of a lock
+ *     with slots), and for a waiter of another mode before it.
+ *   - An owner waits while its thread sleeps in hf_lock_acquire; of a process
+ *     with one thread, any wait counts.
  *   - A process with one thread waits for its child while it sleeps in wait4 or
  *     waitid for that child, or for any child and all its children are stuck.
  *     This finds `lock run A` below `lock run A`.
@@ -84,25 +79,25 @@
  *   - A session keeps its name until its process tree is gone, so a process of
  *     the tree never gets it.
  *
- * Not found, because the parent may continue alone: a wait below a program with several
- * threads, or below a parent that waits for its child in poll, in sigsuspend (the `wait` of
- * dash) or through a pipe; a shell with other children in the background; a holder whose lease
- * is not renewed. Also not found: processes that /proc does not show. Such a wait lasts for
- * wait_ns. A reported deadlock is proven: all its edges existed at one moment, and only a
- * timeout, a signal or a break could have ended it.
+ * Not found, because the parent may continue alone: a wait below a program that has several
+ * threads, or that waits for its child in poll, in sigsuspend (the `wait` of dash) or through
+ * a pipe; a shell with other children in the background; a holder whose lease is not renewed.
+ * Processes that /proc does not show are not found either. Such a wait lasts for wait_ns. A
+ * reported deadlock is proven: all edges existed at one moment, and only a timeout, a signal
+ * or a break could have ended it.
  *
- * Ownership: free handles before their context, and a context before its state and journal,
- * by their _free functions. Freeing a handle does not release the lock.
- * Threads: several threads may share a context; one thread at a time uses a handle. No call is
- * a thread cancellation point: a cancelled thread would leave a guard or a place in the queue.
- * Fork: a child may only free what it inherited (HF_E_FORKED). It has no share in a guard: in
- * the child, a pthread_atfork handler replaces the descriptors that this library has flocked.
- * The same holds for journal.h and file.h, but not in the child of a raw clone() or _Fork()
- * that does not exec.
+ * Ownership: free handles before their context, and a context before its state and journal, by
+ * their _free functions. Freeing a handle does not release the lock.
+ * Threads: threads may share a context; one thread at a time uses a handle. No call is a
+ * thread cancellation point: a cancelled thread would leave a guard or a place in the queue.
+ * Fork: a child may only free inherited handles and contexts (HF_E_FORKED). It has no share in
+ * a guard: in the child, a pthread_atfork handler replaces the descriptors that this library
+ * has flocked. The same holds for journal.h and file.h, but not after a raw clone() or _Fork()
+ * without exec.
  * Crash: one write of at most one page, under a short flock guard, changes a record. A record
  * with a wrong checksum is quarantined and never used.
- * Descriptors: the next call closes the descriptors of a wait (up to 16 per context), so that
- * the new holder can start work immediately.
+ * Descriptors: the next call closes those of a wait (up to 16 per context), so that the new
+ * holder can start immediately.
  * Kinds: hf_locks_open opens the locks that users name. hf_locks_kind returns those of groups,
  * files, plans and targets, which a user's name cannot reach.
  * Limits of the local store: one machine and flock(2); 64 holders of one lock; 16,384 waiters.

@@ -20,34 +20,31 @@
  *             puts(info->outcome == HF_OUTCOME_SUCCEEDED ? "done" : info->cause);
  *     }
  *
- * Processes. Two processes supervise the command:
+ * Processes. The supervisor is the process that was started. It has the terminal, forwards
+ * signals, and returns the exit status. Its child, the keeper, is the parent of the command.
+ * It has the lock, the deadlines and the record.
  *
- *   - The supervisor is the process that was started. It has the terminal,
- *     forwards signals, and returns the exit status.
- *   - The keeper is its child and the parent of the command. It has the lock,
- *     the deadlines and the record.
- *
- * Both are subreapers, so they become the parents of all orphans of the command (daemons, new
- * sessions, children of killed parents). Each watches the other: if one is killed, the other
- * ends the tree. If both are killed, hf_session_reap ends the remaining processes by proven
- * identity; the next start of that name calls it, too. A supervisor that already had children
- * puts a third process, which only reaps, between itself and the keeper, so that their orphans
- * and the tree's do not mix. If a cgroup (v2) can be created, the tree lives in it, and is
- * killed through it, too.
+ * Both are subreapers, so orphans of the command (daemons, new sessions, children of killed
+ * parents) become their children. If one of the two is killed, the other ends the tree. If
+ * both are killed, hf_session_reap ends the remaining processes by proven identity; the next
+ * start of that name calls it, too. A supervisor that already had children puts a third
+ * process, which only reaps, between itself and the keeper, to keep their orphans apart from
+ * the tree's. If a cgroup (v2) can be created, the tree lives in it, and is killed through it,
+ * too.
  *
  * Laws. A session's lock is freed only when its tree is empty (L7). A signal goes only to a
- * process that was proven to be in the tree (L6). The intent to start is on disk before the
- * command runs, and the outcome before the lock is free. The command's identity survives the
- * death of any process before the command is reported as running.
+ * process that is proven to be in the tree (L6). The intent to start is on disk before the
+ * command runs, and the outcome before the lock is free. The command's identity is safe from
+ * the death of any process before the command is reported as running.
  *
- * Success (L14) is exit status 0 of the command in this attempt, and exit status 0 of the
- * verifier if there is one. A command that was stopped, reached a limit or was interrupted did
- * not succeed, whatever its exit status. A loop with a condition succeeds if the condition
- * became true, otherwise it gave up. A loop whose supervisor or keeper is killed is abandoned,
- * even if its last attempt succeeded.
+ * Success (L14) is exit status 0 of the command in this attempt, and of the verifier if there
+ * is one. A command that was stopped, reached a limit or was interrupted did not succeed,
+ * whatever its exit status. A loop with a condition succeeds if the condition became true,
+ * otherwise it gave up. A loop whose supervisor or keeper is killed is abandoned, even if its
+ * last attempt succeeded.
  *
  * Stopping a loop. A stop, an interrupt or a hangup during an attempt ends that attempt and
- * the loop. Between two attempts the loop ends immediately:
+ * the loop. Between two attempts the loop ends immediately, and a new outcome is notified:
  *
  *   - After a failed attempt, that failure is the outcome.
  *   - After a success without max_runs and until, the loop has succeeded,
@@ -55,15 +52,13 @@
  *   - After a success with max_runs or until, the loop was not finished: it is
  *     stopped (exit status 143) or interrupted (130).
  *
- * A new outcome is notified.
- *
  * Ending. The command gets TERM (and CONT). The rest of the tree gets TERM when the command
  * has gone, or after a third of the grace period. KILL follows at the end of the grace period.
  * The first cause stays: a stop during the grace period of a deadline ends the session sooner,
- * with the outcome timed-out; a stop after an interrupt leaves the outcome interrupted. Timing
- * does not depend on a disk: while a command runs, nothing is synced, and signals are sent
- * before anything is recorded. Processes that outlive a command that ended normally are ended
- * and reported: in the report, in the session's info and as an event.
+ * but the outcome is timed-out; a stop after an interrupt leaves the outcome interrupted. No
+ * step waits for a disk: while a command runs, nothing is synced, and signals are sent before
+ * anything is recorded. Processes that outlive a command that ended normally are ended, and
+ * reported in the report, in the session's info and as an event.
  *
  * Signals:
  *
@@ -83,13 +78,13 @@
  *   - If standard input and output are a terminal, the command has its own pty.
  *   - A single stream that is a terminal stays the command's and is not logged,
  *     so that the command finds exactly that terminal.
- *   - Otherwise each of the two streams has a pipe, or both share one if they
- *     are one file, so that their order stays.
+ *   - Otherwise each stream has a pipe. If both are one file they share it, to
+ *     keep their order.
  *
  * When the caller's reader closes, the pipe is closed, and the command gets SIGPIPE. If the
  * caller's file cannot be written, a success becomes a failure. If the log cannot be written,
- * it loses that output and records the loss; nothing else fails. HF_RUN_LEAVE_RUNNING in the
- * foreground is logged only on request, because a pipe would end with its keeper.
+ * it records the loss; nothing else fails. HF_RUN_LEAVE_RUNNING in the foreground is logged
+ * only on request, because a pipe would end with its keeper.
  *
  * Ownership: free a context by hf_sessions_free before its state and journal.
  * Threads: one thread at a time uses a context.
@@ -103,21 +98,21 @@
  * hard limit RLIMIT_LOCKS, which no kernel uses. If supervisor and keeper are both killed and
  * there is no cgroup, reaping finds a process by either mark. It does not find:
  *
- *   - a process that removed both marks: it cleared its environment and lowered
- *     that limit, or raised it as root;
+ *   - a process that cleared its environment and lowered that limit, or raised
+ *     it as root;
  *   - with a cleared environment, a process of an inner session with another
  *     state directory, of HF_RUN_LEAVE_RUNNING, or below a limit that is lower
  *     than any mark;
  *   - possibly, a process that forks and exits without a pause.
  *
- * Another user's process that takes the mark of a dead run prevents the next run of that name.
- * In a group of more than 32 places, not every place has two owners: a place with one owner is
- * free when the keeper is killed.
+ * Another user's process with the mark of a dead run prevents the next run of that name. In a
+ * group of more than 32 places, some places have only one owner, and are free when the keeper
+ * is killed.
  *
  * After HF_RUN_LEAVE_RUNNING the remaining processes belong to the reaper of the caller's
  * orphans. They are spared only when the session is over. Until then (a verifier, the next
- * attempt) every end by TERM or KILL also ends processes that earlier commands left: a stop, a
- * deadline, an idle limit, a verifier that takes too long.
+ * attempt) an end by TERM or KILL includes them: a stop, a deadline, an idle limit, a verifier
+ * that takes too long.
  */
 #ifndef HOLDFAST_RUN_H
 #define HOLDFAST_RUN_H

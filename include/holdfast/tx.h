@@ -15,30 +15,29 @@
  *     if (r == 0 && report.outcome == HF_OUTCOME_SUCCEEDED)
  *             printf("%s\n", report.cause);
  *
- * A transactional run is a session (run.h) with a plan (plan.h). Each attempt has a plan with
- * a sandbox for each directory. Command and verifier work in the sandboxes, at the
- * directories' own paths. With clone and copy they work in the copy, and their working
- * directory moves there.
+ * A transactional run is a session (run.h) with a plan (plan.h) for each attempt, which has a
+ * sandbox for each directory. Command and verifier work in the sandboxes, at the directories'
+ * own paths; with clone and copy, they and their working directory are in the copy.
  *
  * The verifier sees the targets as of its start, with the attempt's changes on top. If files
- * are committed, its output in the sandbox is committed, too, so a verifier that leaves files
- * behind should write them elsewhere. A landing excludes that output: uncommitted work of the
- * command is committed in the sandbox before the verifier runs, and that commit lands,
- * whatever the verifier writes, removes or commits after it.
+ * are committed, its output in the sandbox is, too, so a verifier that leaves files should
+ * write them elsewhere. A landing excludes that output: the command's uncommitted work is
+ * committed in the sandbox before the verifier runs, and that commit lands, whatever the
+ * verifier writes, removes or commits.
  *
- * The end. Success (L14) is exit status 0 of the command, exit status 0 of the verifier, and
- * the commit of the plan under the session's token (L5). If another holder has the name by
- * then, nothing is committed. After anything else (failure, deadline, stop, kill of the
- * supervisor, lost lock) nothing is committed, and the sandbox is kept or dropped (enum
- * hf_tx_keep). A kept sandbox is the plan HF_PLAN_OF_RUN + name. It can be inspected,
- * committed by hand, resumed or removed. The next run of the name removes it, and so does
- * hf_plan_gc after HF_PLAN_KEPT_NS. The next run never removes work that succeeded and was not
- * committed (conflict, declined, HF_TX_COMMIT_NEVER): that run is refused (HF_E_DIRTY).
+ * The end. Success (L14) is exit status 0 of the command and of the verifier, and the commit
+ * of the plan under the session's token (L5). If another holder has the name by then, nothing
+ * is committed. After anything else (failure, deadline, stop, kill of the supervisor, lost
+ * lock) nothing is committed, and the sandbox is kept or dropped (enum hf_tx_keep). A kept
+ * sandbox is the plan HF_PLAN_OF_RUN + name. It can be inspected, committed by hand, resumed
+ * or removed. The next run of the name removes it, and so does hf_plan_gc after
+ * HF_PLAN_KEPT_NS. The next run never removes work that succeeded and was not committed
+ * (conflict, declined, HF_TX_COMMIT_NEVER): that run is refused (HF_E_DIRTY).
  *
- * The commit. During the commit:
+ * During the commit:
  *
- *   - The state is HF_SESSION_LANDING, and the lease is renewed.
- *   - The deadline does not apply; it limits the command alone.
+ *   - The state is HF_SESSION_LANDING, and the lease is renewed. The deadline
+ *     does not apply.
  *   - A stop or an interrupt ends the commit if it can still be undone: nothing
  *     is committed, and the outcome is stopped or interrupted. Such a landing is
  *     QUEUED (land.h), and hf_land retries it. Otherwise the commit is
@@ -52,19 +51,17 @@
  * nothing changed, the sandbox kept. With `retry` the command then runs again in a new
  * sandbox.
  *
- * Verified again. If other files of a target changed while the verifier ran, it runs again
- * before the commit, in the same sandbox mounted again, so that the changes were verified with
- * the actual state of the target. This reads each entry of the target. A target that changes
- * each time (6 times) is a conflict "changed-while-verified" with one such path. Of a git
- * directory, HEAD and the refs count, not the index. A clone or copy shows none of the changes
- * of others, and is verified once; so are files that HF_TX_MERGE merges.
+ * Verified again. If other files of a target change while the verifier runs, it runs again
+ * before the commit, in the same sandbox mounted again, so that it has verified the actual
+ * result. This reads each entry of the target. A target that changes each time (6 times) is a
+ * conflict "changed-while-verified" with one such path. Of a git directory, HEAD and the refs
+ * count, not the index. A clone or copy, and files that HF_TX_MERGE merges, are verified once.
  *
  * Landing. Over a git work tree, the unit is the change, not the file (land.h), unless
  * hf_tx_opts.land is HF_TX_LAND_OFF. After success the change is rebased onto the current
- * branch, verified in that form, and becomes the branch. A change that the verifier then
- * refuses, or that has a textual conflict, is kept as the candidate of the session's name.
- * hf_land retries it, hf_land_drop abandons it, and until then the next run of the name is
- * refused.
+ * branch, verified in that form, and becomes the branch. If the verifier then fails, or on a
+ * textual conflict, the change is kept as the candidate of the session's name. hf_land retries
+ * it, hf_land_drop abandons it, and until then the next run of the name is refused.
  *
  * Without hf_tx_opts.land:
  *
@@ -74,23 +71,22 @@
  *     files only (several directories, clone or copy, HF_TX_MERGE,
  *     HF_TX_KEEP_ALWAYS, HF_TX_COMMIT_ASK or _NEVER), or if the kernel has no
  *     suitable overlay.
- *   - A work tree that cannot be landed on (detached HEAD, no commit yet, no
+ *   - A work tree on which nothing can land (detached HEAD, no commit yet, no
  *     git) is refused; the error names both ways out.
  *   - A part of a work tree can be a target for files: git inside does not find
- *     the repository around it. In a linked worktree it would, so a linked
- *     worktree is refused unless its git directory is an earlier target.
+ *     the repository around it. In a linked worktree it would, so that is
+ *     refused unless its git directory is an earlier target.
  *   - A resumed run keeps the kind of its sandbox.
  *
  * Confined. HF_TX_READONLY_REST works by mounts. The command cannot remount or unmount them,
- * even in its own namespaces, nor avoid them by /proc/PID/root, descriptors or hard links. If
- * the sandbox is a copy, it works by Landlock: contents and names are safe, but modes, owners
- * and times are not, and a target in a writable place is refused. Neither HF_TX_READONLY_REST
- * nor HF_TX_NO_NETWORK is a jail. They do not cover the actions of another process that the
- * command asks through a unix socket (a container service, an ssh agent), and root may write
- * to devices. `--until` and `--notify` commands are not confined.
+ * even in its own namespaces, nor avoid them by /proc/PID/root, descriptors or hard links. In
+ * a copy it works by Landlock: contents and names are safe, but modes, owners and times are
+ * not, and a target in a writable place is refused. Neither HF_TX_READONLY_REST nor
+ * HF_TX_NO_NETWORK is a jail: another process may act for the command through a unix socket (a
+ * container service, an ssh agent), and root may write to devices. `--until` and `--notify`
+ * commands are not confined.
  *
- * Loops. Each attempt commits its own changes. The sandbox of the next attempt replaces that
- * of a failed attempt.
+ * Loops. Each attempt commits its own changes. Its sandbox replaces that of a failed attempt.
  */
 #ifndef HOLDFAST_TX_H
 #define HOLDFAST_TX_H
