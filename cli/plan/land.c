@@ -48,6 +48,15 @@ static void say_step(void *arg, enum hf_land_state step, const char *text)
 	cli_say(arg, "%s: %s", hf_land_state_word(step), text);
 }
 
+static void print_paths(const char *indent, const struct hf_land_path *paths, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		printf("%s%s  ", indent, paths[i].kind);
+		cli_print_shown(paths[i].path);
+		putchar('\n');
+	}
+}
+
 static int print_report(struct cli *cli, const char *name, const struct hf_land_report *report)
 {
 	if (!cli->json) {
@@ -56,11 +65,8 @@ static int print_report(struct cli *cli, const char *name, const struct hf_land_
 		if (report->left_out)
 			cli_say(cli, "left out %u path%s that you were editing and the agent committed; the first is %s", report->left_out,
 				report->left_out == 1 ? "" : "s", report->first_left_out);
-		for (size_t i = 0; i < report->n_paths; i++) {
-			printf("%s  ", report->paths[i].kind);
-			cli_print_shown(report->paths[i].path);
-			putchar('\n');
-		}
+		print_paths("", report->paths, report->n_paths);
+		print_paths("", report->unlanded, report->n_unlanded);
 		if (report->state != HF_LAND_LANDED && report->commit[0])
 			say_kept(cli, name, report->commit);
 		return report->state == HF_LAND_LANDED ? HF_EXIT_DONE : HF_EXIT_NO;
@@ -301,11 +307,8 @@ static void explain_one(void *arg, const struct hf_land_info *info)
 		       proven ? "is part of the branch" : "is no longer part of the branch");
 	else if (info->commit[0])
 		puts("  the repository cannot be read now");
-	for (size_t i = 0; i < info->n_paths; i++) {
-		printf("  %s  ", info->paths[i].kind);
-		cli_print_shown(info->paths[i].path);
-		putchar('\n');
-	}
+	print_paths("  ", info->paths, info->n_paths);
+	print_paths("  ", info->unlanded, info->n_unlanded);
 }
 
 void land_why(struct cli *cli, const char *name, json_t *object)

@@ -61,6 +61,11 @@
  * If the agent commits such a file without having changed it ("git commit -a"), the edit does
  * not land: the agent's commits are recreated without that path, which is reported.
  *
+ * The marks skip-worktree and assume-unchanged hide no work of the agent: its edits in such a
+ * file land, the user's own edits there do not. git does not report some changes, such as a mode
+ * with core.fileMode=false. Files with such a change are listed as `unlanded`: the rest lands,
+ * and the plan is kept. If nothing else is left to land, the candidate is REJECTED.
+ *
  * Configuration. Hooks of the repository run only in the agent's sandbox. Configuration,
  * attributes and filters that the sandbox changes apply only there. Outside, git runs with the
  * real repository's configuration, without hooks, fsmonitor, pager and prompts.
@@ -285,7 +290,8 @@ struct hf_land_path {
 	/*
 	 * "content": both changed it; "dirty": the work tree has uncommitted edits in it;
 	 * "outside": the agent committed a path that it did not change, and Holdfast cannot
-	 * prove that it is a user's edit, or cannot leave it out
+	 * prove that it is a user's edit, or cannot leave it out; "kept": the file is changed
+	 * in the sandbox, and did not land
 	 */
 	const char *kind;
 };
@@ -306,6 +312,8 @@ struct hf_land_report {
 	int64_t verify_ns;        /* duration of the last verification; -1: none */
 	size_t n_paths;
 	const struct hf_land_path *paths; /* of a conflict; free it with hf_land_report_done */
+	size_t n_unlanded;
+	const struct hf_land_path *unlanded; /* files that the agent changed and that did not land ("kept"): the plan stays for them */
 	void *memory;
 };
 
@@ -339,8 +347,9 @@ HF_API int hf_land(struct hf_landings *landings, const char *name, const struct 
 HF_API int hf_land_recover(struct hf_landings *landings, const char *name, struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * Drops a candidate: removes refs/holdfast/NAME and the agent's plan. HF_E_NO_LANDING,
- * HF_E_BUSY, HF_E_IN_USE.
+ * Drops a candidate: removes refs/holdfast/NAME and the agent's plan. After a landing, removes
+ * the plan that is kept for unlanded files. HF_E_NO_LANDING, HF_E_BUSY, HF_E_IN_USE;
+ * HF_E_FINISHED: nothing is kept.
  */
 HF_API int hf_land_drop(struct hf_landings *landings, const char *name, struct hf_err *err) HF_MUST_CHECK;
 
@@ -366,6 +375,8 @@ struct hf_land_info {
 	const struct hf_land_path *paths;
 	size_t n_paths;
 	uint64_t token;     /* of the session's run that made it; 0: no session */
+	const struct hf_land_path *unlanded; /* as in hf_land_report */
+	size_t n_unlanded;
 };
 
 typedef void hf_land_fn(void *arg, const struct hf_land_info *info);

@@ -218,6 +218,7 @@ struct hf_tx_report {
 	unsigned commits;           /* number of landed commits; 0 with `committed`: nothing to land */
 	int rebased;                /* 1: onto new commits of the branch */
 	unsigned unsigned_commits;  /* signed commits that lost their signature in the rebase */
+	unsigned unlanded;          /* files that the command changed and that did not land; with `committed` the plan is kept for them */
 	int refused;                /* 1: the landing was refused, because of the verifier or the
 				     * state that the command left; see hf_run_report.cause */
 	size_t n_conflicts;         /* all conflicts */

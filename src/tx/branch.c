@@ -254,6 +254,7 @@ static enum hf_tx_step judge(struct hf_tx *tx, const struct hf_land_report *land
 	set_files(report, landed->files, landed->added, landed->deleted);
 	report->rebased = landed->rebased;
 	report->unsigned_commits = landed->unsigned_commits;
+	report->unlanded = (unsigned)landed->n_unlanded;
 	report->refused = landed->state == HF_LAND_REJECTED;
 	if (landed->state == HF_LAND_LANDED) {
 		report->committed = 1;
@@ -300,6 +301,10 @@ static enum hf_tx_step act(struct hf_tx *tx, struct hf_plans *plans, struct hf_j
 		if (landed.left_out)
 			hf_tx_say(tx, "%u path%s that a user was editing and the command committed: left out, the first: %s", landed.left_out,
 				  landed.left_out == 1 ? "" : "s", landed.first_left_out);
+		if (landed.n_unlanded && landed.state == HF_LAND_LANDED)
+			hf_tx_say(tx, "%zu changed file%s not landed, the first: %s; the sandbox is kept: 'holdfast plan diff %s' shows it, "
+				      "'holdfast land drop %s' drops it", landed.n_unlanded, landed.n_unlanded == 1 ? " has" : "s have",
+				  landed.unlanded[0].path, tx->plan, tx->name);
 		step = landed.state == HF_LAND_WORKING ? HF_TX_STEP_SEALED : judge(tx, &landed);
 		hf_land_report_done(&landed);
 	}
@@ -351,6 +356,7 @@ static void note_settled(void *arg, const struct hf_land_info *info)
 	settled->report->commits = info->commits;
 	set_files(settled->report, info->files, info->added, info->deleted);
 	settled->report->rebased = info->rebased;
+	settled->report->unlanded = (unsigned)info->n_unlanded;
 }
 
 int hf_tx_branch_settled(struct hf_state *state, struct hf_journal *journal, struct hf_plans *plans, const char *name,

@@ -172,7 +172,7 @@ static int refuse_precious(const struct hf_tx *tx, const struct looked *kept, en
 {
 	if (kept->lands)
 		return FAIL(err, HF_E_DIRTY, "plan", tx->plan,
-			    "the last run succeeded, and its work did not land; 'holdfast land %s' tries again, 'holdfast land drop %s' gives it up", tx->name,
+			    "the last run succeeded, and work of it did not land; 'holdfast land %s' tries again, 'holdfast land drop %s' gives it up", tx->name,
 			    tx->name);
 	return FAIL(err, HF_E_DIRTY, "plan", tx->plan,
 		    "the last run succeeded, and its changes were not committed; 'holdfast plan diff %s' shows them, 'holdfast plan commit %s' commits them, "

@@ -274,7 +274,7 @@ static int end(void *arg, enum hf_outcome outcome)
 		return 0;
 	end_beside(tx, outcome);
 	if (tx->shared->report.committed && tx->lands) {
-		tx->drop = 1; /* the landing has removed it */
+		tx->drop = !tx->shared->report.unlanded; /* the landing has removed it */
 	} else if (tx->shared->report.committed) {
 		tx->drop = !has_changes(&tx->shared->report) || (tx->o.keep != HF_TX_KEEP_ALWAYS && !(tx->o.flags & HF_TX_MERGE));
 	} else {

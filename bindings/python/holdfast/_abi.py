@@ -1212,6 +1212,8 @@ class hf_land_report(Structure):
         ("verify_ns", c_int64),
         ("n_paths", c_size_t),
         ("paths", POINTER(hf_land_path)),
+        ("n_unlanded", c_size_t),
+        ("unlanded", POINTER(hf_land_path)),
         ("memory", c_void_p),
     ]
 
@@ -1245,6 +1247,8 @@ class hf_land_info(Structure):
         ("paths", POINTER(hf_land_path)),
         ("n_paths", c_size_t),
         ("token", c_uint64),
+        ("unlanded", POINTER(hf_land_path)),
+        ("n_unlanded", c_size_t),
     ]
 
 
@@ -1294,6 +1298,7 @@ class hf_tx_report(Structure):
         ("commits", c_uint),
         ("rebased", c_int),
         ("unsigned_commits", c_uint),
+        ("unlanded", c_uint),
         ("refused", c_int),
         ("n_conflicts", c_size_t),
         ("n_listed", c_size_t),

@@ -230,6 +230,10 @@ def _land_conflicts(raw: Any) -> Tuple[PathConflict, ...]:
     return tuple(PathConflict("", os.fsdecode(p.path), _text(p.kind), "") for p in paths)
 
 
+def _unlanded(raw: Any) -> Tuple[str, ...]:
+    return tuple(os.fsdecode(raw.unlanded[i].path) for i in range(raw.n_unlanded))
+
+
 @dataclass(frozen=True)
 class LandReport:
     """How a landing ended: LANDED, REJECTED or CONFLICT."""
@@ -243,6 +247,7 @@ class LandReport:
     rebased: bool  #: onto commits that came meanwhile
     verify_time: Optional[float]
     conflicts: Tuple[PathConflict, ...]
+    unlanded: Tuple[str, ...]  #: files that the agent changed and that did not land; the plan is kept for them
 
     @property
     def landed(self) -> bool:
@@ -252,7 +257,7 @@ class LandReport:
     @classmethod
     def read(cls, raw: Any) -> LandReport:
         return cls(LandState(raw.state), os.fsdecode(raw.branch), os.fsdecode(raw.commit), os.fsdecode(raw.text), raw.commits, raw.files,
-                   bool(raw.rebased), seconds(raw.verify_ns), _land_conflicts(raw))
+                   bool(raw.rebased), seconds(raw.verify_ns), _land_conflicts(raw), _unlanded(raw))
 
 
 @dataclass(frozen=True)
@@ -272,8 +277,9 @@ class LandInfo:
     since: Optional[datetime]
     changed: Optional[datetime]
     conflicts: Tuple[PathConflict, ...]
+    unlanded: Tuple[str, ...]  #: as in LandReport
 
     @classmethod
     def read(cls, raw: Any) -> LandInfo:
         return cls(os.fsdecode(raw.name), LandState(raw.state), _text(raw.top), _text(raw.branch), _text(raw.base), _text(raw.tip), _text(raw.commit),
-                   _text(raw.text), bool(raw.alive), raw.place, moment(raw.since), moment(raw.changed), _land_conflicts(raw))
+                   _text(raw.text), bool(raw.alive), raw.place, moment(raw.since), moment(raw.changed), _land_conflicts(raw), _unlanded(raw))

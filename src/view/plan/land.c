@@ -54,6 +54,7 @@ json_t *hf_view_candidate(const struct hf_land_info *info)
 	hf_view_set(&object, "since", hf_view_time(info->since));
 	hf_view_set(&object, "changed", hf_view_time(info->changed));
 	hf_view_set(&object, "paths", paths_json(info->paths, info->n_paths));
+	hf_view_set(&object, "unlanded", paths_json(info->unlanded, info->n_unlanded));
 	return object;
 }
 
@@ -84,6 +85,7 @@ json_t *hf_view_land_report(const char *name, const struct hf_land_report *repor
 	hf_view_set(&object, "left_out", json_integer(report->left_out));
 	hf_view_set(&object, "verify_ms", hf_view_number(report->verify_ns, HF_MSEC));
 	hf_view_set(&object, "paths", paths_json(report->paths, report->n_paths));
+	hf_view_set(&object, "unlanded", paths_json(report->unlanded, report->n_unlanded));
 	return object;
 }
 
@@ -239,6 +241,15 @@ const char *hf_view_candidate_note(const struct hf_land_info *info)
 	return info->text;
 }
 
+static void add_paths(struct hf_buf *out, const struct hf_land_path *paths, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		hf_buf_add_text(out, "path      ");
+		hf_buf_add_shown(out, paths[i].path, strlen(paths[i].path));
+		hf_buf_add_format(out, " (%s)\n", paths[i].kind);
+	}
+}
+
 void hf_view_candidate_text(const struct hf_land_info *info, struct hf_buf *out)
 {
 	add_line(out, "name", info->name);
@@ -253,9 +264,6 @@ void hf_view_candidate_text(const struct hf_land_info *info, struct hf_buf *out)
 	add_line(out, "verify", info->verify[0] ? info->verify : "-");
 	add_line(out, "plan", info->plan[0] ? info->plan : "-");
 	add_line(out, "text", hf_view_candidate_note(info));
-	for (size_t i = 0; i < info->n_paths; i++) {
-		hf_buf_add_text(out, "path      ");
-		hf_buf_add_shown(out, info->paths[i].path, strlen(info->paths[i].path));
-		hf_buf_add_format(out, " (%s)\n", info->paths[i].kind);
-	}
+	add_paths(out, info->paths, info->n_paths);
+	add_paths(out, info->unlanded, info->n_unlanded);
 }

@@ -70,6 +70,7 @@ void hf_landing_done(struct hf_landing *landing)
 		hf_landing_free_list(field(landing, lists[i].at));
 	hf_land_paths_done(&landing->paths);
 	hf_land_paths_done(&landing->outside);
+	hf_land_paths_done(&landing->unlanded);
 }
 
 int hf_landing_set(char **text, const char *value)
@@ -176,6 +177,7 @@ json_t *hf_landing_encode(struct hf_landing *landing)
 		SET(bits[i].key, hex(*(uint64_t *)field(landing, bits[i].at)));
 	SET("paths", encode_paths(&landing->paths));
 	SET("outside", encode_paths(&landing->outside));
+	SET("unlanded", encode_paths(&landing->unlanded));
 #undef SET
 	if (bad)
 		json_decref(root);
@@ -234,7 +236,7 @@ static const char *merge_word(int i)
 
 static const char *known_kind(const char *text)
 {
-	static const char *const kinds[] = { "content", "dirty", "outside" };
+	static const char *const kinds[] = { "content", "dirty", "outside", "kept" };
 
 	EACH(i, kinds)
 		if (text && strcmp(text, kinds[i]) == 0)
@@ -330,5 +332,6 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 	    ret->git_dir[0] != '/' || (ret->checkout[0] && ret->checkout[0] != '/') || (ret->dir[0] && ret->dir[0] != '/'))
 		return "one of its paths or its branch has the wrong form";
 	why = decode_paths(json_object_get(root, "paths"), &ret->paths);
-	return why ? why : decode_paths(json_object_get(root, "outside"), &ret->outside);
+	why = why ? why : decode_paths(json_object_get(root, "outside"), &ret->outside);
+	return why ? why : decode_paths(json_object_get(root, "unlanded"), &ret->unlanded);
 }

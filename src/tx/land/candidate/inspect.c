@@ -96,7 +96,8 @@ static int look(struct hf_landings *landings, const char *name, struct hf_landin
 				       .commits = landing->commits, .files = landing->files, .added = landing->added,
 				       .deleted = landing->deleted, .rebased = landing->rebased,
 				       .verify_ns = landing->verify_ns, .since = landing->since, .changed = landing->changed,
-				       .paths = landing->paths.list, .n_paths = landing->paths.n, .token = landing->token };
+				       .paths = landing->paths.list, .n_paths = landing->paths.n, .token = landing->token,
+				       .unlanded = landing->unlanded.list, .n_unlanded = landing->unlanded.n };
 	find_place(landings, landing, info);
 	if (!info->alive && is_gone(landings, landing))
 		info->plan = "";
@@ -185,6 +186,17 @@ static int remove_work(struct hf_landings *landings, struct hf_landing *landing,
 	return 0;
 }
 
+/* It has landed, and work that did not land with it is kept. */
+static int drop_kept(struct hf_landings *landings, struct hf_landing *landing, struct hf_err *err)
+{
+	int r;
+
+	hf_land_paths_done(&landing->unlanded);
+	r = remove_work(landings, landing, err);
+	return r == 0 ? hf_landing_become(landings, landing, HF_LAND_LANDED, err, "%.12s is part of %.100s; the rest was dropped", landing->commit,
+					  hf_land_short(landing->branch)) : r;
+}
+
 int hf_land_drop(struct hf_landings *landings, const char *name, struct hf_err *err)
 {
 	AUTO(hf_landing_done) struct hf_landing landing = { 0 };
@@ -203,8 +215,11 @@ int hf_land_drop(struct hf_landings *landings, const char *name, struct hf_err *
 		r = hf_landing_load(landings, name, &landing, err);
 	if (r < 0)
 		return r;
+	if (landing.state == HF_LAND_LANDED && landing.unlanded.n)
+		return drop_kept(landings, &landing, err);
 	if (landing.state == HF_LAND_LANDED || landing.state == HF_LAND_DROPPED)
 		return FAIL(err, HF_E_FINISHED, "land", name, "it is %s", hf_land_state_word(landing.state));
+	hf_land_paths_done(&landing.unlanded);
 	r = remove_work(landings, &landing, err);
 	if (r == 0)
 		r = hf_landing_become(landings, &landing, HF_LAND_DROPPED, err, "given up");

@@ -93,7 +93,7 @@ int hf_land_prove(struct hf_land_work *work, struct hf_err *err)
 {
 	struct hf_landing *landing = &work->landing;
 	struct hf_git git = { .dir = landing->common };
-	char lost[80] = "";
+	char lost[80] = "", kept[160];
 	char now[HF_LAND_OID_MAX];
 	int r = 0;
 
@@ -107,8 +107,9 @@ int hf_land_prove(struct hf_land_work *work, struct hf_err *err)
 	if (landing->unsigned_commits)
 		(void)snprintf(lost, sizeof(lost), "; %u signed commit%s made anew, and not signed any more", landing->unsigned_commits,
 			       landing->unsigned_commits == 1 ? " was" : "s were");
-	r = hf_landing_become(work->landings, landing, HF_LAND_LANDED, err, "%s%.12s is part of %.100s%s",
-			      landing->commits ? "" : "there was nothing to land; ", landing->commit, hf_land_short(landing->branch), lost);
+	hf_land_kept_words(landing, kept, sizeof(kept));
+	r = hf_landing_become(work->landings, landing, HF_LAND_LANDED, err, "%s%.12s is part of %.100s%s%s",
+			      landing->commits ? "" : "there was nothing to land; ", landing->commit, hf_land_short(landing->branch), lost, kept);
 	if (r < 0)
 		return r;
 	struct hf_field fields[] = { HF_FIELD_TEXT("branch", hf_land_short(landing->branch)),
@@ -129,7 +130,7 @@ void hf_land_clean(struct hf_land_work *work)
 	hf_land_ref(work->landing.name, ref);
 	if (work->landing.tip[0] && !work->is_ref_gone)
 		(void)!hf_git(&git, NULL, "update-ref", "-d", ref, NULL);
-	if (work->landing.plan[0] && !work->keeps_plan && !(work->opts && work->opts->flags & HF_LAND_KEEP_PLAN))
+	if (work->landing.plan[0] && !work->keeps_plan && !work->landing.unlanded.n && !(work->opts && work->opts->flags & HF_LAND_KEEP_PLAN))
 		hf_land_remove_plan(work->landings, work->landing.plan);
 }
 

@@ -68,6 +68,7 @@ struct hf_landing {
 	unsigned left_out; /* paths that its commits changed, that a user was editing, and that were left out of them; of this landing, not on disk */
 	char first_left_out[256];
 	struct hf_land_paths paths;
+	struct hf_land_paths unlanded; /* files that the agent changed, and that neither its commits have nor git ignores: its sandbox is kept for them */
 	struct hf_land_paths outside; /* that its commits change, and its agent did not: they were seen through the sandbox */
 };
 
@@ -197,6 +198,9 @@ int hf_land_prove(struct hf_land_work *work, struct hf_err *err);
 
 /* The event of a candidate that was rejected or is in conflict; the other ends have theirs where they are proven. report.c */
 void hf_land_tell_end(struct hf_land_work *work);
+
+/* "; ..." with the work that did not land and is kept, or "". report.c */
+void hf_land_kept_words(const struct hf_landing *landing, char *out, size_t cap);
 
 /* The paths of a conflict go over to the report. -ENOMEM. */
 int hf_land_fill_report(struct hf_land_work *work, struct hf_land_report *ret, struct hf_err *err);

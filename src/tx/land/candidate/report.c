@@ -1,5 +1,6 @@
 /* tx/land/candidate/report.c - what became of a candidate: for its caller, and for the journal. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "hf/base/fail.h"
@@ -21,33 +22,49 @@ void hf_land_tell_end(struct hf_land_work *work)
 		hf_land_event(work->landings, HF_EV_LAND_CONFLICT, landing->name, conflict, 4);
 }
 
+void hf_land_kept_words(const struct hf_landing *landing, char *out, size_t cap)
+{
+	size_t n = landing->unlanded.n;
+
+	out[0] = '\0';
+	if (n)
+		(void)snprintf(out, cap, "; %zu changed file%s not landed, and the sandbox is kept: holdfast plan diff %.60s", n, n == 1 ? " has" : "s have",
+			       landing->plan);
+}
+
+/* The lists of a report. */
+struct memory {
+	struct hf_land_paths paths, unlanded;
+};
+
 void hf_land_report_done(struct hf_land_report *report)
 {
-	struct hf_land_paths *paths = report ? report->memory : NULL;
+	struct memory *memory = report ? report->memory : NULL;
 
-	if (!paths)
+	if (!memory)
 		return;
-	hf_land_paths_done(paths);
-	free(paths);
+	hf_land_paths_done(&memory->paths);
+	hf_land_paths_done(&memory->unlanded);
+	free(memory);
 	report->memory = NULL;
-	report->paths = NULL;
-	report->n_paths = 0;
+	report->paths = report->unlanded = NULL;
+	report->n_paths = report->n_unlanded = 0;
 }
 
 int hf_land_fill_report(struct hf_land_work *work, struct hf_land_report *ret, struct hf_err *err)
 {
 	struct hf_landing *landing = &work->landing;
-	struct hf_land_paths *paths = calloc(1, sizeof(*paths));
+	struct memory *memory = calloc(1, sizeof(*memory));
 
-	if (!paths)
+	if (!memory)
 		return hf_fail_sys(err, ENOMEM, "memory", landing->name);
-	*paths = landing->paths;
-	landing->paths = (struct hf_land_paths){ 0 };
+	*memory = (struct memory){ landing->paths, landing->unlanded };
+	landing->paths = landing->unlanded = (struct hf_land_paths){ 0 };
 	*ret = (struct hf_land_report){ .state = landing->state, .commits = landing->commits, .files = landing->files,
 					.added = landing->added, .deleted = landing->deleted,
 					.rebased = landing->rebased, .unsigned_commits = landing->unsigned_commits, .left_out = landing->left_out, .verify_ns = landing->verify_ns,
-					.n_paths = paths->n,
-					.paths = paths->list, .memory = paths };
+					.n_paths = memory->paths.n, .paths = memory->paths.list,
+					.n_unlanded = memory->unlanded.n, .unlanded = memory->unlanded.list, .memory = memory };
 	hf_copy_text(ret->branch, sizeof(ret->branch), hf_land_short(landing->branch));
 	hf_copy_text(ret->commit, sizeof(ret->commit), landing->state == HF_LAND_LANDED ? landing->commit : landing->tip);
 	hf_copy_text(ret->text, sizeof(ret->text), landing->text);

@@ -220,10 +220,10 @@ static int run(const struct hf_git *git, const char *const *argv, int capture, s
 			return hf_fail_sys(err, -in, "memfd_create", argv[0]);
 		command.in = in;
 	}
-	if (capture) {
-		way.err_fd = hf_git_memory(NULL, 0);
+	if (capture || git->out) {
+		way.err_fd = capture ? hf_git_memory(NULL, 0) : -1;
 		out = hf_git_memory(NULL, 0);
-		if (way.err_fd < 0 || out < 0)
+		if ((capture && way.err_fd < 0) || out < 0)
 			return hf_fail_sys(err, EMFILE, "memfd_create", argv[0]);
 		if (command.out < 0)
 			command.out = out;
@@ -237,9 +237,9 @@ static int run(const struct hf_git *git, const char *const *argv, int capture, s
 	command.envp = envp;
 	hf_command_run(&command, &result);
 	status = judge(git, &way, &result, argv[0], err);
-	if (status < 0 || !capture)
+	if (status < 0 || out < 0)
 		return status;
-	r = hf_git_read_back(out, way.err_fd, git->out, git->said);
+	r = hf_git_read_back(out, way.err_fd, git->out, capture ? git->said : NULL);
 	return r < 0 ? hf_fail_sys(err, -r, "read", argv[0]) : status;
 }
 

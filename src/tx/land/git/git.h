@@ -42,7 +42,7 @@ int hf_git(const struct hf_git *git, struct hf_err *err, ...) __attribute__((sen
 /* The same, with words in a list. */
 int hf_git_words(const struct hf_git *git, const char *const *words, struct hf_err *err);
 
-/* Another program, with the environment that git would get; for the verifier and for rm(1). Output as it is. */
+/* Runs another program with the environment that git would get. Without `out`, its output goes where ours goes; `out` gets its standard error, too. */
 int hf_git_other(const struct hf_git *git, const char *const *argv, struct hf_err *err);
 
 /* Only `before`, in a process of its own. 0 or an error with `what` as its operation. */

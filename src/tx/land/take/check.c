@@ -14,8 +14,6 @@
 #include "hf/tx/land/take/outside.h"
 #include "hf/tx/land/take/touched.h"
 
-#define S_ISGITLINK(mode) (((mode) & S_IFMT) == 0160000) /* as git calls it */
-
 static int exists(const char *dir, const char *name)
 {
 	AUTO_FREE char *path = NULL;

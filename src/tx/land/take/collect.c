@@ -135,7 +135,7 @@ static int stage_rest(struct hf_land_work *work, const struct hf_left *left, str
 	git.in = left->paths.s;
 	git.in_len = left->paths.len;
 	if (r == 0 && left->paths.len)
-		r = hf_git(&git, err, "update-index", "--add", "--remove", "-z", "--stdin", NULL);
+		r = hf_git(&git, err, HF_GIT_COMPARES, "update-index", "--add", "--remove", "-z", "--stdin", NULL);
 	if (r > 0 && work->failures++ < HF_LAND_TRIES)
 		return -EAGAIN;
 	return r > 0 ? hf_land_reject_said(work, "what it left cannot be added", &said, err) : r;
@@ -192,12 +192,21 @@ static int commit_rest(struct hf_land_work *work, struct hf_left *left, struct h
 
 /* -- the whole -------------------------------------------------------------------------- */
 
-static int nothing_to_land(struct hf_land_work *work, const struct hf_touched *touched, struct hf_err *err)
+static int nothing_to_land(struct hf_land_work *work, const struct hf_touched *touched, const struct hf_left *left, struct hf_err *err)
 {
+	const struct hf_land_paths *unlanded = &work->landing.unlanded;
 	int r = touched->n_changes ? hf_land_check_elsewhere(work, err) : 0;
+	char text[200];
 
+	if (r == 0)
+		r = hf_left_find_unlanded(work, touched, left, err);
 	if (r != 0)
 		return r;
+	if (unlanded->n) {
+		(void)snprintf(text, sizeof(text), "nothing landed; %zu changed file%s kept: %.100s%s", unlanded->n, unlanded->n == 1 ? " is" : "s are",
+			       unlanded->list[0].path, unlanded->n == 1 ? "" : ", ...");
+		return hf_land_reject(work, err, text);
+	}
 	hf_copy_text(work->landing.commit, sizeof(work->landing.commit), work->landing.base);
 	work->landing.commits = 0;
 	work->landing.files = work->landing.added = work->landing.deleted = 0;
@@ -281,7 +290,7 @@ int hf_land_collect(struct hf_land_work *work, struct hf_err *err)
 
 	/* Nothing in it differs from what is outside: no git needs to look. */
 	if (r == 0 && touched.n_changes == 0)
-		return nothing_to_land(work, &touched, err);
+		return nothing_to_land(work, &touched, &left, err);
 	if (r == 0)
 		r = hf_land_find_sealed(work, left.tip, err);
 	if (r == 0)
@@ -291,7 +300,7 @@ int hf_land_collect(struct hf_land_work *work, struct hf_err *err)
 	if (r != 0)
 		return r;
 	if (strcmp(left.tip, landing->base) == 0)
-		return nothing_to_land(work, &touched, err);
+		return nothing_to_land(work, &touched, &left, err);
 	r = hf_land_export(work, landing->plan, landing->base, left.tip, &came, &said, err);
 	if (r != 0) {
 		char what[PATH_MAX + 40];
@@ -303,5 +312,7 @@ int hf_land_collect(struct hf_land_work *work, struct hf_err *err)
 	r = count_commits(work, &came, err);
 	if (r == 0)
 		r = hf_land_check_changes(work, &touched, err);
+	if (r == 0)
+		r = hf_left_find_unlanded(work, &touched, &left, err);
 	return r != 0 ? r : keep(work, err);
 }

@@ -15,6 +15,7 @@ void hf_left_done(struct hf_left *left)
 {
 	hf_buf_done(&left->paths);
 	hf_buf_done(&left->gone);
+	hf_buf_done(&left->index);
 }
 
 /* -- what has no holder ---------------------------------------------------------------- */
@@ -128,12 +129,22 @@ int hf_left_read(struct hf_land_work *work, const struct hf_touched *touched, st
 	struct obstacles obstacles = { touched, &work->landing };
 	struct hf_git git = { .plans = work->landings->plans, .plan = work->landing.plan, .dir = work->landing.top, .out = &out,
 			      .said = &said, .before = remove_obstacles, .before_arg = &obstacles };
-	int r;
+	int r = 0;
 
 	if (touched->is_unfinished)
 		return hf_land_reject(work, err, "a merge, rebase, cherry-pick or bisect was begun and not ended");
-	r = hf_git(&git, err, "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames", "--untracked-files=all",
-		   "--ignore-submodules=untracked", NULL);
+	ret->is_read = 1;
+	hf_land_paths_done(&work->landing.unlanded);
+	if (touched->n > 0) {
+		git.out = &ret->index;
+		r = hf_git(&git, err, "ls-files", "-s", "-v", "-z", NULL);
+		if (r == 0)
+			r = hf_left_unmark(work, touched, ret, &said, err);
+		git.out = &out;
+	}
+	if (r == 0)
+		r = hf_git(&git, err, HF_GIT_COMPARES, "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames", "--untracked-files=all",
+			   "--ignore-submodules=untracked", NULL);
 	if (r != 0)
 		return r < 0 ? r : hf_land_reject_said(work, "the agent left no repository that git can read", &said, err);
 	for (const char *at = out.s; r == 0 && at < out.s + out.len; at += strlen(at) + 1)

@@ -29,7 +29,9 @@ void hf_touched_done(struct hf_touched *touched)
 		free(touched->sandboxes[i].target);
 	}
 	free(touched->sandboxes);
-	free_list(touched->paths, touched->n);
+	for (size_t i = 0; i < touched->n; i++)
+		free(touched->paths[i].path);
+	free(touched->paths);
 	free_list(touched->locks, touched->n_locks);
 	*touched = (struct hf_touched){ 0 };
 }
@@ -129,6 +131,17 @@ static int note_git(struct hf_touched *touched, const struct hf_change *change)
 	return is_lock(touched, change) ? add(&touched->locks, &touched->n_locks, ptr_take(&path)) : 0;
 }
 
+static int add_path(struct hf_touched *touched, const struct hf_change *change)
+{
+	struct hf_touched_path *grown = reallocarray(touched->paths, touched->n + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	touched->paths = grown;
+	grown[touched->n] = (struct hf_touched_path){ strdup(change->path), change->old_mode, change->new_mode, change->kind != HF_CHANGE_MODE };
+	return grown[touched->n].path ? (touched->n++, 0) : -ENOMEM;
+}
+
 static int note(void *arg, const struct hf_change *change)
 {
 	struct hf_touched *touched = arg;
@@ -142,12 +155,12 @@ static int note(void *arg, const struct hf_change *change)
 	/* A directory that was there and is there says nothing about what is in it. */
 	if (S_ISDIR(change->old_mode) && S_ISDIR(change->new_mode))
 		return 0;
-	return add(&touched->paths, &touched->n, strdup(change->path));
+	return add_path(touched, change);
 }
 
-static int by_text(const void *a, const void *b)
+static int by_path(const void *a, const void *b)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	return strcmp(((const struct hf_touched_path *)a)->path, ((const struct hf_touched_path *)b)->path);
 }
 
 int hf_touched_read(struct hf_landings *landings, const struct hf_landing *landing, const char *plan,
@@ -165,7 +178,7 @@ int hf_touched_read(struct hf_landings *landings, const struct hf_landing *landi
 	if (r < 0)
 		return r;
 	if (touched.n)
-		qsort(touched.paths, touched.n, sizeof(*touched.paths), by_text);
+		qsort(touched.paths, touched.n, sizeof(*touched.paths), by_path);
 	*ret = touched;
 	touched = (struct hf_touched){ 0 };
 	return 0;
@@ -176,9 +189,16 @@ int hf_touched_below(const struct hf_touched *touched, const char *dir)
 	size_t len = strlen(dir);
 
 	for (size_t i = 0; i < touched->n; i++)
-		if (strncmp(touched->paths[i], dir, len) == 0 && touched->paths[i][len] == '/')
+		if (strncmp(touched->paths[i].path, dir, len) == 0 && touched->paths[i].path[len] == '/')
 			return 1;
 	return 0;
+}
+
+const struct hf_touched_path *hf_touched_find(const struct hf_touched *touched, const char *path)
+{
+	struct hf_touched_path key = { .path = (char *)(uintptr_t)path };
+
+	return touched->n ? bsearch(&key, touched->paths, touched->n, sizeof(key), by_path) : NULL;
 }
 
 int hf_touched_has(const struct hf_touched *touched, const char *path)
@@ -188,7 +208,7 @@ int hf_touched_has(const struct hf_touched *touched, const char *path)
 	while (at && touched->n) {
 		char *slash;
 
-		if (bsearch(&at, touched->paths, touched->n, sizeof(*touched->paths), by_text))
+		if (hf_touched_find(touched, at))
 			return 1;
 		slash = strrchr(at, '/');
 		if (!slash)

@@ -7,10 +7,20 @@
 #ifndef TX_LAND_TAKE_TOUCHED_H
 #define TX_LAND_TAKE_TOUCHED_H
 
+#include <sys/stat.h>
+
 #include "hf/tx/land/candidate/land.h"
 
+#define S_ISGITLINK(mode) (((mode) & S_IFMT) == 0160000) /* as git calls it */
+
+struct hf_touched_path {
+	char *path; /* relative to the top of the work tree */
+	mode_t old_mode, new_mode; /* 0: it does not exist outside, or inside */
+	int is_content; /* 1: the content may differ, 0: only mode, owner or attributes */
+};
+
 struct hf_touched {
-	char **paths; /* relative to the top of the work tree; sorted */
+	struct hf_touched_path *paths; /* sorted */
 	size_t n;
 	size_t n_changes; /* all of them, those in the git directory counted; 0: the sandbox shows what is there outside */
 	int is_unfinished; /* 1: a merge, rebase, cherry-pick or bisect was begun inside, and not ended */
@@ -30,6 +40,9 @@ int hf_touched_read(struct hf_landings *landings, const struct hf_landing *landi
 /* Was `path`, or a directory that it is in, changed inside? */
 int hf_touched_has(const struct hf_touched *touched, const char *path);
 
+/* The change of exactly this path, or NULL. */
+const struct hf_touched_path *hf_touched_find(const struct hf_touched *touched, const char *path);
+
 /* Was anything in the directory changed inside? For a submodule, which git lists as one path. */
 int hf_touched_below(const struct hf_touched *touched, const char *dir);
 void hf_touched_done(struct hf_touched *touched);
@@ -39,14 +52,44 @@ int hf_touched_has_lfs(const struct hf_land_work *work, const struct hf_touched 
 
 /* What the agent left. left.c */
 struct hf_left {
+	int is_read;               /* 1: it was read; 0: a verifier ran since then */
 	char head[HF_LAND_OID_MAX]; /* HEAD, as it was found */
 	char tip[HF_LAND_OID_MAX]; /* the same; "" once there is a new commit of what was left */
 	int is_staged;             /* 1: the index differs from that */
 	struct hf_buf paths;       /* each with a NUL: changed by the agent and not in the index */
 	struct hf_buf gone;        /* the same of those that it removed */
+	struct hf_buf index;       /* the index before that: rows "TAG MODE OID STAGE", a tab, PATH and NUL */
 };
 
-#define HF_LEFT_INIT { .paths = HF_BUF_INIT, .gone = HF_BUF_INIT }
+/* For a git that compares files: settings of the user must not make it miss a change. */
+#define HF_GIT_COMPARES "-c", "core.checkStat=default", "-c", "core.trustCtime=true"
+
+#define HF_LEFT_INIT { .paths = HF_BUF_INIT, .gone = HF_BUF_INIT, .index = HF_BUF_INIT }
+
+/* A row of left->index. */
+struct hf_index_row {
+	char tag; /* 'H': unmarked; 'S', 's': skip-worktree; a small letter: assume-unchanged */
+	unsigned mode;
+	char oid[HF_LAND_OID_MAX];
+	int stage;
+	const char *path;
+};
+
+/* Reads the next row; *at begins as NULL. Return 0 after the last one. marks.c */
+int hf_index_next(const struct hf_buf *index, const char **at, struct hf_index_row *ret);
+
+/*
+ * Removes the marks skip-worktree and assume-unchanged from each path that the agent touched. A user's own edits in a marked file do not land: only the
+ * agent's are staged, by a merge, and the mark stays; if that fails the path is added to landing.unlanded. Return 0, 1 if git failed, with its words in
+ * *said, or an error. marks.c
+ */
+int hf_left_unmark(struct hf_land_work *work, const struct hf_touched *touched, const struct hf_left *left, struct hf_buf *said, struct hf_err *err);
+
+/*
+ * Adds each file that the agent changed to landing.unlanded, unless its commits have it, git ignores it, or it is equal to theirs. Call it after the commit;
+ * it does nothing if a verifier wrote into the sandbox since then. Return 0 or an error. unlanded.c
+ */
+int hf_left_find_unlanded(struct hf_land_work *work, const struct hf_touched *touched, const struct hf_left *left, struct hf_err *err);
 
 /* In the sandbox, where locks without a holder are removed first. 0; 1 it is rejected; an error. */
 int hf_left_read(struct hf_land_work *work, const struct hf_touched *touched, struct hf_left *ret, struct hf_err *err);
