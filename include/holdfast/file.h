@@ -14,9 +14,9 @@
  *     r = hf_file_commit(file, &err);                              // 1 replaced, 0 unchanged
  *     hf_file_close(file, &err);
  *
- * To change a block between two marker lines, call hf_file_block() in place of read and write.
- * hf_file_commit() is a single attempt. hf_file_update() calls a function that reads and
- * writes, commits, and starts again if an editor saved in between.
+ * For a block between two marker lines, call hf_file_block() in place of read and write.
+ * hf_file_update() repeats read, write and commit if an editor saved in between;
+ * hf_file_commit() is a single attempt.
  *
  * The lock belongs to the directory entry: the resolved parent directory (device and inode)
  * and the last part of the path as written, so all spellings of a path meet. hf_file_lock()
@@ -26,20 +26,19 @@
  *     identity, events).
  *   - Then, within the remaining time, flock(2) on the file ".<leaf>.lock" in
  *     the same directory. Tools that do not know Holdfast lock by this file
- *     (PACT, flock(1)). It is locked if it exists. It is created if
- *     HF_FILE_SIDECAR asks for it, or if other users may change the file,
- *     because their named locks are in other state directories. Other users may
- *     change it if the file or its directory belongs to another user, or is
- *     writable for all or for a group other than the process's own. The lock
- *     file is empty, has mode 0600 and is never written; only hf_hook_uninstall
- *     removes it.
+ *     (PACT, flock(1)). It is locked if it exists. It is created for
+ *     HF_FILE_SIDECAR, or if other users may change the file (it or its
+ *     directory belongs to another user, or is writable for all or for a group
+ *     other than the process's own), because their named locks are in other
+ *     state directories. It is empty, has mode 0600 and is never written; only
+ *     hf_hook_uninstall removes it.
  *
- * So all processes with one state directory exclude each other, with or without
- * HF_FILE_SIDECAR. They also exclude a tool, or a process with another state directory, whose
- * lock file exists before the lock is taken. A lock file that appears later is locked before
- * the commit: a change saved under it gives HF_E_CHANGED, and nothing is overwritten. One gap
- * remains: a tool that creates the lock file for the first time, and reads, in the
- * microseconds between that step and the exchange. HF_FILE_SIDECAR closes it.
+ * So processes with one state directory always exclude each other. They exclude a tool, or a
+ * process with another state directory, if its lock file exists before the lock is taken. A
+ * lock file that appears later is locked before the commit: a change saved under it gives
+ * HF_E_CHANGED, and nothing is overwritten. One gap remains, which HF_FILE_SIDECAR closes: a
+ * tool that first creates the lock file, and reads, in the microseconds between that step and
+ * the exchange.
  *
  * A commit replaces the whole file (L9):
  *
@@ -51,11 +50,11 @@
  *
  * A reader sees the old or the new file.
  *
- * A process that does not lock, such as an editor, is detected: a version that it saved since
- * hf_file_read() is never overwritten (HF_E_CHANGED; read and write again). The two files are
- * exchanged, and the one that comes out is checked. A version that an editor saved by rename
- * in the last microsecond is put back. The library removes only its own files and the version
- * that was read. If a version cannot be put back because a later one has its place, it becomes
+ * A version that another process, such as an editor, saved without a lock since hf_file_read()
+ * is never overwritten (HF_E_CHANGED; read and write again). The two files are exchanged, and
+ * the one that comes out is checked. A version that an editor saved by rename in the last
+ * microsecond is put back. The library removes only its own files and the version that was
+ * read. If a version cannot be put back because a later one has its place, it becomes
  * "<leaf>.~c~" (then ".~c2~", …), with an event; hf_file_kept() returns its name.
  *
  * The directory is pinned, so a directory that another process moves or replaces in the
@@ -81,8 +80,8 @@
  *     before the rename.
  *
  * States of a handle: open; locked; read; writing; back to locked by commit or discard. A
- * commit without hf_file_lock() fails open: it is equally atomic, and detects changes in the same
- * way, but does not exclude others.
+ * commit without hf_file_lock() fails open: it is atomic and detects changes, but does not
+ * exclude others.
  *
  * Refused (L12), with an event each:
  *

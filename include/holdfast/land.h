@@ -25,8 +25,8 @@
  *     hf_plans_free(plans);
  *
  * Words. A candidate is a named change that should become part of a branch. Its base is the
- * commit with which the agent began, its tip the last commit of its work. Landing verifies the
- * candidate and moves the branch; its states are below.
+ * commit with which the agent began, its tip the last commit of its work. Landing verifies it
+ * and moves the branch.
  *
  * The steps of hf_land:
  *
@@ -53,8 +53,7 @@
  *      of the branch. Only then it is `landed` (L14).
  *
  * If the branch moves in the meantime (a user commits), step 3 begins again. If a user removed
- * the candidate's base from the branch, only the candidate's own commits are put onto the
- * branch.
+ * the candidate's base from the branch, only the candidate's own commits land.
  *
  * Uncommitted edits in the work tree are never changed: a path that the candidate changes,
  * too, is a conflict `dirty`. The sandbox shows edits that a user saves while the agent works.

@@ -27,9 +27,9 @@
  *
  *   - `overlay`: the command runs in a user and a mount namespace with an
  *     overlayfs mounted over the target's own path. Its cost does not depend on
- *     the number of files. All other processes can still read and write the
- *     target. The command may or may not see their changes; the check of the
- *     commit decides.
+ *     the number of files. Other processes can still read and write the target;
+ *     the command may or may not see their changes, and the check of the commit
+ *     decides.
  *   - `clone` and `copy`: a complete copy at another path, hf_plan_path; the
  *     command must be made to work there. In a clone, files of more than 64 KiB
  *     share their blocks with the target.
@@ -48,16 +48,15 @@
  *
  * Power loss:
  *
- *   - A sandbox in use is marked on disk. When its last process has ended, the
- *     sandbox is settled: synced as a whole, then unmarked. A plan that was in
- *     use during a power failure is ERRORED, "may be torn", and only force
- *     commits it. The removal of the mark is not synced, so a power failure in
- *     the seconds after the end may leave an intact plan "torn".
+ *   - A sandbox in use is marked on disk. After its last process it is settled:
+ *     synced as a whole, then unmarked. A plan that was in use during a power
+ *     failure is ERRORED, "may be torn", and only force commits it. The removal
+ *     of the mark is not synced, so a power failure seconds later may leave an
+ *     intact plan "torn".
  *   - A clone or copy that is used without hf_plan_enter is an ordinary
- *     directory. Data written there in the seconds before a power failure may be
- *     lost, and a commit does not detect this: sync it (sync -f) first. The
- *     commit leaves out a file that lost its content if the sandbox had not
- *     changed it.
+ *     directory: a commit does not detect the loss of data written in the
+ *     seconds before a power failure. Sync it (sync -f) first. The commit leaves
+ *     out a file that lost its content if the sandbox had not changed it.
  *   - A plan is on disk at the latest when it is first settled, or when a clone
  *     or copy is added. An earlier power failure may lose a new plan, with the
  *     output of a command in an overlay that it had not left yet. hf_plan_gc
@@ -65,10 +64,10 @@
  *     in use, and are removed by hf_plan_rm with HF_PLAN_RM_DISCARD.
  *
  * Killed. No process of a command outlives its hf_plan_enter. If the caller is killed, a
- * process that stays inside with the command kills everything that it started. If that process
- * is killed, too, the plan is in use while one of the command's processes lives: every
- * function reports this, and hf_plan_recover and hf_plan_rm end them. In a copy they are found
- * by their environment (HOLDFAST_RUNS).
+ * process inside kills everything that the command started. If that process is killed, too,
+ * the plan is in use while one of the command's processes lives: every function reports this,
+ * and hf_plan_recover and hf_plan_rm end them. In a copy they are found by their environment
+ * (HOLDFAST_RUNS).
  *
  * Refused (HF_E_TARGET):
  *
@@ -94,9 +93,8 @@
  *   - The first write to a large file copies it: 1 GiB takes seconds on ext4, no
  *     time on xfs or btrfs.
  *
- * Not a jail. A command can still use everything that its user owns elsewhere. Only the ways
- * back into the targets are closed: descriptors, /proc/PID/root, unmounting, nested
- * namespaces.
+ * Not a jail. A command can use everything that its user owns elsewhere. Only the ways back
+ * into the targets are closed: descriptors, /proc/PID/root, unmounting, nested namespaces.
  *
  * Lock order: the plan's lock, then the targets' locks by (device, inode), then the guard of a
  * fence. A process that waits for a plan's lock does not hold a target's lock.
