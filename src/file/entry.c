@@ -85,7 +85,7 @@ int hf_entry_look(const struct hf_file *file, struct stat *ret_st, struct hf_err
 		if (file->flags & HF_FILE_CREATE)
 			return 0;
 		return FAIL(err, -ENOENT, "fstatat", file->path,
-			    "there is no such file; --create makes it");
+			    "no such file; --create makes it");
 	}
 	if (S_ISREG(ret_st->st_mode))
 		return 1;
@@ -109,7 +109,7 @@ static int split(const char *path, char leaf[NAME_MAX + 1], char **ret_parent, s
 		return FAIL(err, HF_E_KIND, "path", path, "it names a directory");
 	if (strlen(last) > HF_LEAF_MAX)
 		return FAIL(err, -ENAMETOOLONG, "path", path,
-			    "its last part has %zu bytes; %d at most leave room for the lock file "
+			    "its last part has %zu bytes; at most %d leave room for the lock file "
 			    "beside it",
 			    strlen(last), HF_LEAF_MAX);
 	*ret_parent = !slash	     ? strdup(".") :

@@ -75,13 +75,13 @@ static int check_opts(const char *path, const struct hf_file_opts *opts, struct 
 		return FAIL(err, -EINVAL, "arguments", path, "at most %d backups",
 			    HF_FILE_BACKUPS_MAX);
 	if (opts->flags & HF_FILE_FOLLOW && opts->flags & HF_FILE_REPLACE_SYMLINK)
-		return FAIL(err, -EINVAL, "arguments", path, "a symlink is followed, or replaced, not both");
+		return FAIL(err, -EINVAL, "arguments", path, "a symlink is either followed or replaced");
 	if (opts->mode & ~07777U || (opts->mode && !(opts->flags & HF_FILE_CREATE)))
-		return FAIL(err, -EINVAL, "arguments", path, "a mode is of a file that is made, and at most 07777");
+		return FAIL(err, -EINVAL, "arguments", path, "a mode is only for new files, and at most 07777");
 	if (opts->fence_name && (opts->fence_token == 0 || strlen(opts->fence_name) > HF_NAME_MAX ||
 				 !hf_lock_kind_word(opts->fence_kind)))
 		return FAIL(err, -EINVAL, "arguments", path,
-			    "a fence is a lock's kind, its name and a token");
+			    "a fence needs a lock's kind, its name and a token");
 	return 0;
 }
 
@@ -135,7 +135,7 @@ int hf_file_open(struct hf_locks *locks, const char *path, const struct hf_file_
 	int r;
 
 	if (!locks || !path || !path[0] || !ret_file)
-		return FAIL(err, -EINVAL, "arguments", "file", "a path is needed");
+		return FAIL(err, -EINVAL, "arguments", "file", "no path given");
 	if (opts)
 		use = *opts;
 	r = check_opts(path, &use, &why);
@@ -170,7 +170,7 @@ static int check_call(const struct hf_file *file, struct hf_err *err)
 	if (!file)
 		return FAIL(err, -EINVAL, "arguments", "file", "NULL");
 	if (file->process != getpid())
-		return FAIL(err, HF_E_FORKED, "file", file->path, "open it anew in this process");
+		return FAIL(err, HF_E_FORKED, "file", file->path, "open it again in this process");
 	return 0;
 }
 
@@ -212,7 +212,7 @@ int hf_file_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret_bl
 	if (r < 0)
 		return r;
 	if (file->token)
-		return FAIL(err, -EINVAL, "lock", file->path, "it is locked already");
+		return FAIL(err, -EINVAL, "lock", file->path, "it is already locked");
 	if (is_held_already(file))
 		return lock_inside(file, wait_ns, ret_blocker, err);
 	opts = file->wait;

@@ -146,7 +146,7 @@ int hf_hook_client_process(enum hf_client client, const char *session, struct hf
 		pid = stat.ppid;
 	}
 	if (!nearest)
-		return FAIL(err, HF_E_GONE, "client", "the client's process", "no ancestor but shells");
-	*ret_proof = "the nearest ancestor that is no shell";
+		return FAIL(err, HF_E_GONE, "client", "the client's process", "all ancestors are shells");
+	*ret_proof = "the nearest ancestor that is not a shell";
 	return hf_proc_identify(nearest, ret_id, err);
 }

@@ -195,7 +195,7 @@ int hf_hook_read(const char *text, size_t len, struct hf_hook_event **ret_event,
 		json_decref(root);
 		free(event);
 		/* Not the parser's own text, which may quote the input. */
-		return FAIL(err, HF_E_SYNTAX, "read", "the hook's input", "it is no JSON object");
+		return FAIL(err, HF_E_SYNTAX, "read", "the hook's input", "it is not a JSON object");
 	}
 	event->memory = root;
 	fill(event, root);

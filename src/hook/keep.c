@@ -40,9 +40,9 @@ static int take_options(struct hf_mode *mode, const struct hf_keep_opts *opts, s
 		return FAIL(err, -EINVAL, "keep", mode->id, "the until command has %zu bytes; at most %d fit",
 			    strlen(until), HF_KEEP_UNTIL_MAX);
 	if (opts->ttl_ns < 0)
-		return FAIL(err, -EINVAL, "keep", mode->id, "a ttl is not negative");
+		return FAIL(err, -EINVAL, "keep", mode->id, "a ttl must not be negative");
 	if (opts->until_ns < 0 || opts->until_ns > HF_KEEP_UNTIL_LONGEST_NS)
-		return FAIL(err, -EINVAL, "keep", mode->id, "the until command may take 9 minutes at most: clients end a hook after 10");
+		return FAIL(err, -EINVAL, "keep", mode->id, "the until command may take at most 9 minutes: clients end a hook after 10");
 	free(mode->cwd);
 	mode->cwd = opts->cwd ? strdup(opts->cwd) : getcwd(NULL, 0);
 	if (!mode->cwd)

@@ -155,7 +155,7 @@ static void put_away(struct hf_mode *mode)
 		return;
 	(void)snprintf(file, sizeof(file), DIRECTORY "/%s", mode->key);
 	struct hf_field fields[] = { HF_FIELD_TEXT("file", file), HF_FIELD_TEXT("moved_to", moved),
-				     HF_FIELD_TEXT("reason", "it is no record of a work mode") };
+				     HF_FIELD_TEXT("reason", "it is not a record of a work mode") };
 
 	hf_hook_tell(mode->hooks, HF_EV_RECORD_QUARANTINED, mode->id, fields, 3);
 }

@@ -258,7 +258,7 @@ int hf_hook_stop(struct hf_hooks *hooks, const char *id, const struct hf_hook_ev
 	}
 	if (hf_mode_left(&mode) == 0) {
 		allow(ret_answer, "expired");
-		return hf_mode_end(&mode, "its time is over", err);
+		return hf_mode_end(&mode, "its time has expired", err);
 	}
 	if (mode.since.ns > hf_wall_now().ns)
 		mode.since = hf_wall_now(); /* from the future: its time begins now */

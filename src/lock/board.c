@@ -13,7 +13,7 @@ static int find(struct hf_locks *locks, const char *name, const struct hf_board_
 	if (r < 0)
 		return r;
 	*ret = locks->context->store->board;
-	return *ret ? 0 : FAIL(err, -ENOTSUP, "board", name, "this store has only this machine");
+	return *ret ? 0 : FAIL(err, -ENOTSUP, "board", name, "this store serves only this machine");
 }
 
 int hf_board_is_there(struct hf_locks *locks)

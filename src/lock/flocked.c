@@ -74,11 +74,11 @@ static int refuse_busy(int fd, const char *shown, int64_t wait_ns,
 		*ret_blocker = holder;
 	if (holder.id.pid > 0)
 		return FAIL(err, code, "flock", shown,
-			    "pid %d has locked it with flock (%.120s); it is free when that process "
-			    "gives it back or ends",
+			    "pid %d has locked it with flock (%.120s); it becomes free when that process "
+			    "releases it or ends",
 			    (int)holder.id.pid, holder.evidence);
 	return FAIL(err, code, "flock", shown,
-		    "a process that cannot be seen from here has locked it with flock");
+		    "a process that is invisible from here has locked it with flock");
 }
 
 int hf_flocked(int fd, const char *shown, const struct hf_lock_opts *opts,
@@ -125,6 +125,6 @@ int hf_lock_fd(int fd, const struct hf_lock_opts *opts, struct hf_holder *ret_bl
 	if (opts->size < sizeof(*opts) || (unsigned)opts->mode > HF_LOCK_SHARED || opts->slots ||
 	    opts->ttl_ns || opts->flags || opts->owner || opts->cancel_fd < 0)
 		return FAIL(err, -EINVAL, "arguments", shown,
-			    "size, mode, wait_ns and cancel_fd are all that a flock has");
+			    "a flock accepts only size, mode, wait_ns and cancel_fd");
 	return hf_flocked(fd, shown, opts, ret_blocker, err);
 }

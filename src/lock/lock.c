@@ -46,7 +46,7 @@ static int check_lives(const struct hf_context *context, const char *name,
 
 static int fail_short(const struct hf_store *store, const char *name, struct hf_err *err)
 {
-	return FAIL(err, -EINVAL, "arguments", name, "a lease in this store lasts at least %lld ms",
+	return FAIL(err, -EINVAL, "arguments", name, "a lease in this store must last at least %lld ms",
 		    (long long)(store->min_ttl_ns / HF_MSEC));
 }
 
@@ -58,7 +58,7 @@ static int check_caps(const struct hf_store *store, const char *name, const stru
 		return FAIL(err, -ENOTSUP, "acquire", name, "this store has no slots");
 	if (use->ttl_ns == 0 && (!(store->caps & HF_STORE_SEES_DEATH) || store->caps & HF_STORE_NEEDS_LEASE))
 		return FAIL(err, -EINVAL, "arguments", name,
-			    "this store does not see the death of every owner, so each lock needs a lease");
+			    "this store cannot detect the death of every owner, so each lock needs a lease");
 	return use->ttl_ns > 0 && use->ttl_ns < store->min_ttl_ns ? fail_short(store, name, err) : 0;
 }
 
@@ -76,15 +76,15 @@ static int fill_request(struct hf_locks *locks, const char *name, const struct h
 		memcpy(&use, opts, opts->size < sizeof(use) ? opts->size : sizeof(use));
 	if (use.mode == HF_LOCK_SLOTS ? use.slots < 1 || use.slots > HF_LOCK_SLOTS_MAX
 				      : use.slots != 0)
-		return FAIL(err, -EINVAL, "arguments", name, "slots go from 1 to %d",
+		return FAIL(err, -EINVAL, "arguments", name, "slots must be from 1 to %d",
 			    HF_LOCK_SLOTS_MAX);
 	if (use.ttl_ns < 0 || use.ttl_ns > HF_LOCK_TTL_MAX)
-		return FAIL(err, -EINVAL, "arguments", name, "a lease is at most 30 days long");
+		return FAIL(err, -EINVAL, "arguments", name, "a lease may last at most 30 days");
 	if ((unsigned)use.mode > HF_LOCK_SLOTS ||
 	    use.flags & ~(unsigned)(HF_LOCK_REENTRANT | HF_LOCK_FREE_ON_EXIT))
 		return FAIL(err, -EINVAL, "arguments", name, "unknown mode or flag");
 	if (use.priority > HF_LOCK_PRIORITY_MAX || use.waiting_ns < 0)
-		return FAIL(err, -EINVAL, "arguments", name, "a priority is at most %d, and waiting_ns not negative",
+		return FAIL(err, -EINVAL, "arguments", name, "a priority must be at most %d, and waiting_ns must not be negative",
 			    HF_LOCK_PRIORITY_MAX);
 	if (use.cancel_fd < 0)
 		return FAIL(err, -EINVAL, "arguments", name, "cancel_fd is not a descriptor");
@@ -226,7 +226,7 @@ int hf_lock_renew_token(struct hf_locks *locks, const char *name, uint64_t token
 		return r;
 	store = locks->context->store;
 	if (token == 0 || ttl_ns < 0 || ttl_ns > HF_LOCK_TTL_MAX)
-		return FAIL(err, -EINVAL, "arguments", name, "a token and at most 30 days");
+		return FAIL(err, -EINVAL, "arguments", name, "a token and a length of at most 30 days are needed");
 	if (ttl_ns > 0 && ttl_ns < store->min_ttl_ns)
 		return fail_short(store, name, err);
 	return about(locks, name, store->ops->renew(store, REF(locks, name), token, ttl_ns, err), err);
@@ -296,10 +296,10 @@ int hf_lock_list_waited(struct hf_locks *locks, void (*fn)(void *arg, const stru
 
 	if (!locks || locks->context->process != getpid())
 		return FAIL(err, locks ? HF_E_FORKED : -EINVAL, "list", "locks",
-			    "open the locks anew in this process");
+			    "open the locks again in this process");
 	store = locks->context->store;
 	return store->ops->list_waited ? store->ops->list_waited(store, fn, arg, err)
-				       : FAIL(err, -ENOTSUP, "list", "locks", "this store does not tell");
+				       : FAIL(err, -ENOTSUP, "list", "locks", "this store has no such information");
 }
 
 int hf_lock_list(struct hf_locks *locks, void (*fn)(void *arg, const struct hf_lock_info *info),
@@ -309,7 +309,7 @@ int hf_lock_list(struct hf_locks *locks, void (*fn)(void *arg, const struct hf_l
 
 	if (!locks || locks->context->process != getpid())
 		return FAIL(err, locks ? HF_E_FORKED : -EINVAL, "list", "locks",
-			    "open the locks anew in this process");
+			    "open the locks again in this process");
 	store = locks->context->store;
 	return store->ops->list(store, locks->kind, fn, arg, err);
 }

@@ -88,11 +88,11 @@ int hf_locks_open_store(const char *url, struct hf_state *state, struct hf_journ
 	if (!state || !ret_locks)
 		return FAIL(err, -EINVAL, "arguments", "hf_locks_open", "NULL");
 	if (url && !colon)
-		return FAIL(err, -EINVAL, "store", url, "a store is SCHEME:..., and there are local: and etcd://");
+		return FAIL(err, -EINVAL, "store", url, "a store must be SCHEME:...; known schemes are local: and etcd://");
 	which = url ? store_of(url) : 0;
 	if (which == N_STORES)
 		return FAIL(err, -EINVAL, "store", url,
-			    "this program has no store '%.*s:'; there are local: and etcd://", (int)(colon - url), url);
+			    "unknown store '%.*s:'; known schemes are local: and etcd://", (int)(colon - url), url);
 	r = hf_proc_self(&self, err);
 	if (r < 0)
 		return r;
@@ -178,7 +178,7 @@ int hf_locks_check(struct hf_locks *locks, const char *name, struct hf_err *err)
 		return FAIL(err, -EINVAL, "arguments", "lock", "NULL");
 	if (locks->context->process != getpid())
 		return FAIL(err, HF_E_FORKED, "lock", name ? name : "lock",
-			    "open the locks anew in this process");
+			    "open the locks again in this process");
 	r = hf_name_key(name, name ? strlen(name) : 0, key, err);
 	return r < 0 ? r : 0;
 }

@@ -7,7 +7,7 @@
 static const char upper_hex[] = "0123456789ABCDEF";
 static const char nothing[] = "unknown";
 
-_Static_assert(3 * HF_NAME_MAX + 1 == HF_NAME_KEY_MAX, "every byte may become three");
+_Static_assert(3 * HF_NAME_MAX + 1 == HF_NAME_KEY_MAX, "each byte may become three bytes");
 
 /* By hand, not isalnum: the locale has no say in what is a file name. */
 static int is_plain(unsigned char c)
@@ -57,7 +57,7 @@ int hf_name_key(const char *name, size_t len, char out[HF_NAME_KEY_MAX], struct 
 			    "one byte");
 	if (len > HF_NAME_MAX)
 		return FAIL(err, HF_E_NAME, "name", shown(name, len, text),
-			    "%zu bytes long; a name has at most %d", len, HF_NAME_MAX);
+			    "%zu bytes long; a name may have at most %d", len, HF_NAME_MAX);
 	for (size_t i = 0; i < len; i++) {
 		unsigned char c = (unsigned char)name[i];
 
@@ -103,7 +103,7 @@ int hf_name_unkey(const char *key, size_t len, char out[HF_NAME_MAX + 1], struct
 			/* One name, one key: an encoded plain byte would be a second. */
 			if (is_plain(c))
 				return FAIL(err, HF_E_STORED_ID, "key", shown(key, len, text),
-					    "byte %zu: encodes a byte that stands for itself",
+					    "byte %zu: encodes a byte that needs no encoding",
 					    i - 3);
 		} else if (!is_plain(c)) {
 			return FAIL(err, HF_E_STORED_ID, "key", shown(key, len, text),

@@ -74,7 +74,7 @@ static int read_own_id(int room, const char *shown, char out[HF_HOST_ID_LEN + 1]
 		return hf_fail_sys(err, (int)-n, "read", shown);
 	return take_id(text, n, out) ? 0
 				     : FAIL(err, HF_E_FORMAT, "read", shown,
-					    "not the id of a machine; remove it, and a new one is made");
+					    "not a machine id; remove it to get a new one");
 }
 
 static int make_own_id(int room, const char *shown, struct hf_err *err)

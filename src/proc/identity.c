@@ -28,7 +28,7 @@ static int open_pidfd(int32_t pid, const char *shown, int *ret_fd, struct hf_err
 	if (*ret_fd >= 0 || errno == ENOSYS || errno == EPERM)
 		return 0;
 	if (errno == ESRCH)
-		return FAIL(err, HF_E_GONE, "pidfd_open", shown, "there is no such process");
+		return FAIL(err, HF_E_GONE, "pidfd_open", shown, "no such process");
 	if (errno == EINVAL || errno == ENOENT)
 		return FAIL(err, -EINVAL, "pidfd_open", shown, "it is a thread, not a process");
 	return FAIL_SYS(err, "pidfd_open", shown);
@@ -65,7 +65,7 @@ static int identify(const struct hf_here *here, int32_t pid, int pidfd, const ch
 	if (r == 0)
 		id.start_ticks = st.start_ticks;
 	else if (pidfd < 0 ? hf_pid_is_free(pid) : hf_pidfd_exited(pidfd) == 1)
-		return FAIL(err, HF_E_GONE, "stat", shown, "there is no such process");
+		return FAIL(err, HF_E_GONE, "stat", shown, "no such process");
 	else if (id.pidfs_inode == 0)
 		return FAIL(err, r == HF_E_GONE ? r : HF_E_UNKNOWN, "stat", shown,
 			    "/proc does not show it to you, and this kernel has no pidfs");
@@ -96,7 +96,7 @@ int hf_proc_identify(int32_t pid, struct hf_proc_id *ret_id, struct hf_err *err)
 
 	show_pid(pid, shown);
 	if (!ret_id || pid < 1)
-		return FAIL(err, -EINVAL, "arguments", shown, "a process has a pid of 1 or more");
+		return FAIL(err, -EINVAL, "arguments", shown, "a pid must be at least 1");
 	r = hf_here_read(&here, err);
 	if (r == 0)
 		r = open_pidfd(pid, shown, &pidfd, err);

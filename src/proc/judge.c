@@ -42,7 +42,7 @@ static int judge_by_start(const struct hf_proc_id *id, const struct hf_here *her
 	int r;
 
 	if (id->start_ticks == 0)
-		return say(evidence, HF_E_UNKNOWN, "pid %d: neither pidfs inode nor start time "
+		return say(evidence, HF_E_UNKNOWN, "pid %d: no pidfs inode and no start time "
 			   "was stored", (int)id->pid);
 	if (id->time_ns != here->time_ns)
 		return say(evidence, HF_E_UNKNOWN, "pid %d: its start time was read in another "
@@ -54,7 +54,7 @@ static int judge_by_start(const struct hf_proc_id *id, const struct hf_here *her
 		/* hidepid hides living processes too; only the pidfd can tell. */
 		if (pidfd >= 0 ? hf_pidfd_exited(pidfd) == 1 : hf_pid_is_free(id->pid))
 			return say(evidence, HF_E_GONE, "pid %d is gone", (int)id->pid);
-		return say(evidence, HF_E_UNKNOWN, "pid %d: hidden by /proc, and no pidfs",
+		return say(evidence, HF_E_UNKNOWN, "pid %d: hidden by /proc, and this kernel has no pidfs",
 			   (int)id->pid);
 	}
 	if (r < 0)

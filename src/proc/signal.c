@@ -71,7 +71,7 @@ static int check_target(const struct hf_proc_id *id, int pidfd, const char *show
 	r = is_self_or_ancestor(number);
 	if (r < 0)
 		return FAIL(err, HF_E_UNKNOWN, "ancestry", shown,
-			    "whether it is an ancestor of the caller cannot be found out");
+			    "cannot find out whether it is an ancestor of the caller");
 	if (r > 0)
 		return FAIL(err, HF_E_PROTECTED, "ancestry", shown,
 			    id->pid == getpid() ? "it is the calling process"

@@ -154,9 +154,9 @@ static int check_durations(const char *name, const struct hf_run_opts *o, struct
 
 	for (const struct hf_option *option = hf_options; option->key; option++)
 		if (option->kind == HF_OPTION_DURATION && hf_option_number(option, o) < least)
-			return FAIL(err, -EINVAL, "arguments", name, "a duration is negative");
+			return FAIL(err, -EINVAL, "arguments", name, "a duration must not be negative");
 	if (o->ttl_ns > HF_LOCK_TTL_MAX || (o->ttl_ns > 0 && o->ttl_ns < 100 * HF_MSEC))
-		return FAIL(err, -EINVAL, "arguments", name, "a lease goes from 100ms to 30d");
+		return FAIL(err, -EINVAL, "arguments", name, "a lease must be from 100ms to 30d");
 	return 0;
 }
 
@@ -194,34 +194,34 @@ int hf_options_check(const char *name, const struct hf_run_opts *o, struct hf_er
 	if (r < 0)
 		return r;
 	if ((!o->argv || !o->argv[0]) && !(o->flags & HF_RUN_RESUME))
-		return FAIL(err, -EINVAL, "arguments", name, "there is no command");
+		return FAIL(err, -EINVAL, "arguments", name, "no command given");
 	r = check_durations(name, o, err);
 	if (r < 0)
 		return r;
 	if (o->flags & ~flags || (unsigned)o->tree > HF_TREE_AUTO || (unsigned)o->term > HF_TERM_TREE)
-		return FAIL(err, -EINVAL, "arguments", name, "there is no such flag, tree or term");
+		return FAIL(err, -EINVAL, "arguments", name, "unknown flag, tree or term");
 	if (hf_options_notify(o->notify_on) < 0)
-		return FAIL(err, -EINVAL, "arguments", name, "notify_on is change, failure, always or start, or several of them: start,failure");
+		return FAIL(err, -EINVAL, "arguments", name, "notify_on must be change, failure, always, start, or a list such as start,failure");
 	if (o->flags & HF_RUN_LOG && o->flags & HF_RUN_NO_LOG)
-		return FAIL(err, -EINVAL, "arguments", name, "HF_RUN_LOG and HF_RUN_NO_LOG exclude each other");
+		return FAIL(err, -EINVAL, "arguments", name, "HF_RUN_LOG and HF_RUN_NO_LOG cannot be combined");
 	if (o->flags & HF_RUN_TERMINAL && o->flags & (HF_RUN_NO_LOG | HF_RUN_LEAVE_RUNNING))
 		return FAIL(err, -EINVAL, "arguments", name,
-			    "a terminal is shown from the log and ends with its keeper: no HF_RUN_NO_LOG, no HF_RUN_LEAVE_RUNNING");
+			    "a terminal needs the log and ends with its keeper, so HF_RUN_NO_LOG and HF_RUN_LEAVE_RUNNING are not possible");
 	if (o->log_max && o->log_max < HF_RUN_LOG_MIN)
-		return FAIL(err, -EINVAL, "arguments", name, "a log's limit is at least %d bytes",
+		return FAIL(err, -EINVAL, "arguments", name, "a log's limit must be at least %d bytes",
 			    HF_RUN_LOG_MIN);
 	if (o->input && o->input[0] && !hf_input_is_id(o->input, NULL))
 		return FAIL(err, -EINVAL, "arguments", name, "input is not for callers to set, but by \"\"");
 	if (o->stop_signal > (uint32_t)SIGRTMAX || o->nice > 19)
-		return FAIL(err, -EINVAL, "arguments", name, "there is no such signal, or nice is more than 19");
+		return FAIL(err, -EINVAL, "arguments", name, "unknown signal, or nice is more than 19");
 	if (o->priority > HF_LOCK_PRIORITY_MAX)
-		return FAIL(err, -EINVAL, "arguments", name, "priority is at most %d", HF_LOCK_PRIORITY_MAX);
+		return FAIL(err, -EINVAL, "arguments", name, "priority must be at most %d", HF_LOCK_PRIORITY_MAX);
 	if (o->max_active > HF_LOCK_SLOTS_MAX)
-		return FAIL(err, -EINVAL, "arguments", name, "max_active is at most %d", HF_LOCK_SLOTS_MAX);
+		return FAIL(err, -EINVAL, "arguments", name, "max_active must be at most %d", HF_LOCK_SLOTS_MAX);
 	for (size_t i = 0; o->env && o->env[i]; i++)
 		if (!hf_env_is_usable(o->env[i]))
 			return FAIL(err, -EINVAL, "arguments", name,
-				    "a variable is NAME=VALUE, and its name does not begin with HOLDFAST_");
+				    "a variable must be NAME=VALUE, and its name must not begin with HOLDFAST_");
 	return 0;
 }
 

@@ -229,15 +229,15 @@ const char *hf_options_take_rest(json_t *root, enum hf_options_form form, struct
 
 	ret->cwd = hf_json_take_word(cwd);
 	if (!(given && json_is_null(cwd)) && (!ret->cwd || (!given && ret->cwd[0] && ret->cwd[0] != '/')))
-		return "its directory is not one";
+		return "its directory is invalid";
 	ret->env = take_words(env);
 	if (!ret->env && !(given && json_is_null(env)))
-		return "its environment is not one";
+		return "its environment is invalid";
 	if (!json_is_object(options))
-		return "its options are none";
+		return "its options are invalid";
 	json_object_foreach (options, key, value)
 		if (!take_option(key, value, form, ret))
-			return "an option has a value that it cannot have";
+			return "an option has an invalid value";
 	return NULL;
 }
 

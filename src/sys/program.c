@@ -15,7 +15,7 @@
 #include "hf/sys/program.h"
 
 #ifndef HF_LIBEXECDIR
-#error "the build says where programs of this kind are installed"
+#error "the build sets the directory of such programs"
 #endif
 
 /* The object that has the code at `address`: its path, "" when it is the program itself. */
@@ -74,11 +74,11 @@ static int open_trusted(const char *path, uid_t owner, int *ret_fd, struct hf_er
 	if (r < 0)
 		return hf_fail_sys(err, -r, "stat", path);
 	if (!S_ISREG(st.st_mode) || !(st.st_mode & 0111))
-		return FAIL(err, HF_E_UNTRUSTED, "start", path, "it is not a program");
+		return FAIL(err, HF_E_UNTRUSTED, "start", path, "it is not an executable program");
 	if (st.st_uid != 0 && st.st_uid != geteuid() && st.st_uid != owner)
 		return FAIL(err, HF_E_UNTRUSTED, "start", path, "it belongs to uid %u", (unsigned)st.st_uid);
 	if (st.st_mode & 022)
-		return FAIL(err, HF_E_UNTRUSTED, "start", path, "others than its owner can change it (mode %04o)",
+		return FAIL(err, HF_E_UNTRUSTED, "start", path, "users other than its owner can change it (mode %04o)",
 			    (unsigned)st.st_mode & 07777);
 	*ret_fd = fd_take(&fd);
 	return 0;
@@ -115,7 +115,7 @@ int hf_program_open(const char *name, const char *purpose, int *ret_fd, struct h
 		if ((size_t)snprintf(path, sizeof(path), "%s/%s", directory, name) >= sizeof(path))
 			return hf_fail_sys(err, ENAMETOOLONG, "start", HF_LIBEXEC_VARIABLE);
 		r = open_trusted(path, 0, ret_fd, err);
-		return r == -ENOENT ? FAIL(err, r, "start", path, "%s says that it is there", HF_LIBEXEC_VARIABLE) : r;
+		return r == -ENOENT ? FAIL(err, r, "start", path, "%s names this place", HF_LIBEXEC_VARIABLE) : r;
 	}
 	r = open_beside(name, ret_fd, path, err);
 	if (r != -ENOENT && r != -ENOTDIR)

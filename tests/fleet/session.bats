@@ -243,6 +243,6 @@ next_is_alone() { hf h2 run -w 30s "$1" -- bash -c "$alone" x "$W/alone" true; }
     cluster isolate h1
     run hf h2 wait n
     [ "$status" -eq 125 ]
-    [[ "$output" == *"look there"* ]]
+    [[ "$output" == *"check that host"* ]]
     [ "$(of h2 n state)" = dead-unreaped ]
 }

@@ -37,7 +37,7 @@ static int keep_marker(const struct hf_file *file, const char *given, char *out,
 	if (len == 0 || len > HF_BLOCK_MARKER_MAX || memchr(given, '\n', len) ||
 	    memchr(given, '\r', len))
 		return FAIL(err, -EINVAL, "markers", file->path,
-			    "a marker is one line of 1 to %d bytes", HF_BLOCK_MARKER_MAX);
+			    "a marker must be one line of 1 to %d bytes", HF_BLOCK_MARKER_MAX);
 	memcpy(out, given, len);
 	out[len] = '\0';
 	return 0;
@@ -52,7 +52,7 @@ static int check_style(const struct hf_file *file, struct request *request, stru
 		return FAIL(err, -EINVAL, "markers", file->path,
 			    "files of this type have no comments; use 'file edit', or --start and --end");
 	if (request->style != HF_STYLE_AUTO && !hf_style_open(request->style))
-		return FAIL(err, -EINVAL, "markers", file->path, "there is no such style");
+		return FAIL(err, -EINVAL, "markers", file->path, "no such style");
 	return 0;
 }
 
@@ -64,13 +64,13 @@ static int check_request(const struct hf_file *file, const struct hf_block *bloc
 
 	if (!block || block->size < sizeof(*block) || !block->start != !block->end)
 		return FAIL(err, -EINVAL, "block", file->path,
-			    "both markers or neither, and the size must be set");
+			    "set the size, and give both markers or neither");
 	if (!block->id || block->id[0] == '\0' ||
 	    hf_style_id_length(block->id, strlen(block->id)) != strlen(block->id))
 		return FAIL(err, -EINVAL, "block", file->path,
-			    "an id has 1 to %d letters, digits, '_', '-' or '.'", HF_BLOCK_ID_MAX);
+			    "an id must have 1 to %d letters, digits, '_', '-' or '.'", HF_BLOCK_ID_MAX);
 	if (block->text && block->len > HF_BLOCK_TEXT_MAX)
-		return FAIL(err, -EINVAL, "block", file->path, "a text has at most %d MiB",
+		return FAIL(err, -EINVAL, "block", file->path, "a text must have at most %d MiB",
 			    HF_BLOCK_TEXT_MAX >> 20);
 	request.id = block->id;
 	request.text = block->text;
@@ -272,7 +272,7 @@ static int plan(const struct hf_file *file, const struct request *request,
 	if (!found->has_block) {
 		if (found->open_fence)
 			return FAIL(err, HF_E_MARKERS, "markers", file->path,
-				    "line %llu begins fenced code that does not end; a block behind it "
+				    "line %llu begins fenced code that does not end; a block after it "
 				    "would be code",
 				    (unsigned long long)found->open_fence);
 		plan_insert(request, found, newline, ret);

@@ -326,7 +326,7 @@ static int explain(const struct hf_scan *scan, const char *shown, struct hf_err 
 			    (unsigned long long)scan->starts[1], id, start);
 	if (scan->n_starts > 1)
 		return FAIL(err, HF_E_MARKERS, "markers", shown,
-			    "block '%s' is there twice: it starts in line %llu and in line %llu", id,
+			    "block '%s' exists twice: it starts in line %llu and in line %llu", id,
 			    start, (unsigned long long)scan->starts[1]);
 	if (scan->n_starts == 0)
 		return FAIL(err, HF_E_MARKERS, "markers", shown,

@@ -44,7 +44,7 @@ static int check_places(const struct hf_file *file, struct hf_err *err)
 			return hf_fail_sys(err, -r, "statx", name);
 		if (!S_ISREG(st.st_mode))
 			return FAIL(err, HF_E_KIND, "backup", name,
-				    "it stands where a backup would go and is no file");
+				    "it has the name of a backup and is not a file");
 	}
 	return 0;
 }

@@ -70,7 +70,7 @@ int hf_meta_carry(const struct hf_file *file, int from, int to, struct hf_err *e
 		if (errno != EPERM)
 			return FAIL_SYS(err, "fchown", file->path);
 		return FAIL(err, HF_E_KIND, "fchown", file->path,
-			    "it belongs to %u:%u, which a new file of yours cannot",
+			    "it belongs to %u:%u, and you cannot give a new file that owner",
 			    (unsigned)old.st_uid, (unsigned)old.st_gid);
 	}
 	r = carry_attributes(file, from, to, err);

@@ -93,7 +93,7 @@ static int for_claude(const struct hf_settings_want *want, char *const *argv, ch
 	size_t at = 1;
 
 	if (has_option(argv, "--settings"))
-		return FAIL(err, -EINVAL, "hooks", argv[0], "the command has --settings of its own, and claude takes one");
+		return FAIL(err, -EINVAL, "hooks", argv[0], "the command already has --settings, and claude accepts only one");
 	if (has_option(argv, "--bare") || has_option(argv, "--safe-mode"))
 		return FAIL(err, -EINVAL, "hooks", argv[0], "with --bare or --safe-mode claude skips hooks");
 	if (claude_settings(want, &more[1]) < 0 || !(more[0] = strdup("--settings"))) {
@@ -164,8 +164,8 @@ static int for_codex(const struct hf_settings_want *want, char *const *argv, cha
 
 	if (!has_option(argv, TRUST))
 		return FAIL(err, -EINVAL, "hooks", argv[0],
-			    "codex skips hooks of its command line in silence unless the command has " TRUST
-			    ", which also trusts those of the project: add it if you do, or use 'hook install codex'");
+			    "codex silently skips hooks of its command line unless the command has " TRUST
+			    "; this option also trusts the project's hooks; add it if you trust them, or use 'hook install codex'");
 	more = calloc(2 * json_object_size(events) + 1, sizeof(*more));
 	if (!events || !more) {
 		free(more);
@@ -193,7 +193,7 @@ static int for_copilot(struct hf_state *state, const struct hf_settings_want *wa
 	int r;
 
 	if (!state)
-		return FAIL(err, -EINVAL, "hooks", argv[0], "copilot takes hooks from a directory, which has its place in a state directory");
+		return FAIL(err, -EINVAL, "hooks", argv[0], "copilot reads hooks from a directory, which needs a state directory");
 	r = hf_hook_plugin(state, want, &more[1], err);
 	if (r < 0)
 		return r;
@@ -224,10 +224,10 @@ int hf_hook_command(struct hf_state *state, const char *program, char *const *ar
 	case HF_CLIENT_GEMINI:
 		/* It has system settings, too, but only root's count. */
 		return FAIL(err, -EINVAL, "hooks", argv[0],
-			    "gemini takes hooks from its settings alone; use 'hook install gemini': it reads them at its start, so the agent cannot take them out while it runs");
+			    "gemini reads hooks only from its settings; use 'hook install gemini' (it reads them at its start, so a running agent cannot remove them)");
 	case HF_CLIENT_UNKNOWN:
 	default:
 		return FAIL(err, -EINVAL, "hooks", argv[0],
-			    "not a client that takes hooks on its command line; the command must begin with claude, codex or copilot itself");
+			    "not a client that accepts hooks on its command line; the command must begin with claude, codex or copilot");
 	}
 }

@@ -121,7 +121,7 @@ static int read_text(int fd, const char *path, struct hf_buf *text, struct hf_er
 	if (fstat(fd, &st) < 0)
 		return FAIL_SYS(err, "fstat", path);
 	if (!S_ISREG(st.st_mode))
-		return FAIL(err, HF_E_KIND, "read", path, "it is no regular file");
+		return FAIL(err, HF_E_KIND, "read", path, "it is not a regular file");
 	if (st.st_size > HF_SETTINGS_MAX)
 		return FAIL(err, -E2BIG, "read", path, "%lld bytes", (long long)st.st_size);
 	if (hf_buf_reserve(text, (size_t)st.st_size + 4096) < 0)

@@ -44,7 +44,7 @@ static const char *directory_of(const struct hf_place *place, const struct hf_se
 		return moved;
 	}
 	if (!home || home[0] != '/') {
-		(void)FAIL(err, -EINVAL, "settings", hf_client_word(place->client), "HOME is no absolute path");
+		(void)FAIL(err, -EINVAL, "settings", hf_client_word(place->client), "HOME is not an absolute path");
 		return NULL;
 	}
 	return home;
@@ -72,7 +72,7 @@ const struct hf_place *hf_place_of(const struct hf_settings_opts *opts, struct h
 	for (size_t i = 0; i < N_PLACES; i++)
 		if (places[i].client == opts->client && places[i].scope == opts->scope)
 			return &places[i];
-	(void)FAIL(err, -EINVAL, "settings", hf_client_word(opts->client), "it has no such settings");
+	(void)FAIL(err, -EINVAL, "settings", hf_client_word(opts->client), "it has no settings of this kind");
 	return NULL;
 }
 

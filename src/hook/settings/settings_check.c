@@ -84,7 +84,7 @@ static int is_object(const char *text, size_t len, json_error_t *ret_why)
 	int is = json_is_object(root);
 
 	if (root && !is)
-		hf_copy_text(ret_why->text, sizeof(ret_why->text), "it is no object");
+		hf_copy_text(ret_why->text, sizeof(ret_why->text), "it is not an object");
 	json_decref(root);
 	return is;
 }
@@ -94,9 +94,9 @@ static int refuse(enum hf_client client, const char *path, size_t line, const ch
 {
 	if (client == HF_CLIENT_CLAUDE)
 		return FAIL(err, HF_E_FORMAT, "settings", path,
-			    "line %zu: %s: claude ignores the whole file, with every setting and hook in it, and says nothing; "
-			    "--fix takes it out", line, what);
-	return FAIL(err, HF_E_FORMAT, "settings", path, "line %zu: %s, which %s does not read; --fix takes it out", line,
+			    "line %zu: %s: claude silently ignores the whole file, with every setting and hook in it; "
+			    "--fix removes it", line, what);
+	return FAIL(err, HF_E_FORMAT, "settings", path, "line %zu: %s, which %s does not accept; --fix removes it", line,
 		    what, hf_client_word(client));
 }
 
@@ -131,7 +131,7 @@ int hf_settings_check(enum hf_client client, struct hf_buf *text, int fix, const
 		return FAIL(err, HF_E_FORMAT, "settings", path, "line %d: %s", why.line > 0 ? why.line : 1, why.text);
 	if (!fix)
 		return refuse(client, path, comment ? comment : comma,
-			      comment ? "a comment" : "a comma before the closing bracket", err);
+			      comment ? "a comment" : "a trailing comma", err);
 	hf_buf_reset(text);
 	hf_buf_add(text, own ? fixed.s : both.s, own ? fixed.len : both.len);
 	return text->err ? hf_fail_sys(err, -text->err, "read", path) : 1;

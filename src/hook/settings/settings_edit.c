@@ -87,13 +87,13 @@ static int each_handler(const struct hf_buf *text, handler_fn *fn, void *arg, co
 
 	place.open[0] = root_of(text);
 	if (place.open[0] >= text->len || text->s[place.open[0]] != '{')
-		return bad(path, "it is no object", err);
+		return bad(path, "it is not an object", err);
 	r = hf_item_find(text->s, text->len, place.open[0], "hooks", &place.item[0]);
 	if (r <= 0)
 		return r < 0 ? bad(path, "it has \"hooks\" twice", err) : 0;
 	place.open[1] = place.item[0].at;
 	if (text->s[place.open[1]] != '{')
-		return bad(path, "its \"hooks\" are no object", err);
+		return bad(path, "its \"hooks\" are not an object", err);
 	for (r = 0; r == 0 && hf_item_next(text->s, text->len, place.open[1], &place.item[1]) > 0;) {
 		place.open[2] = place.item[1].at;
 		if (text->s[place.open[2]] != '[')
@@ -209,13 +209,13 @@ static int put_event(const struct hf_settings_want *want, struct hf_buf *text, c
 	if (r == 0)
 		return hf_text_put_first(text, root, "hooks", hooks, style, 1);
 	if (r < 0 || text->s[member.at] != '{')
-		return bad(path, r < 0 ? "it has \"hooks\" twice" : "its \"hooks\" are no object", err);
+		return bad(path, r < 0 ? "it has \"hooks\" twice" : "its \"hooks\" are not an object", err);
 	root = member.at;
 	r = hf_item_find(text->s, text->len, root, event, &member);
 	if (r == 0)
 		return hf_text_put_first(text, root, event, entries, style, 2);
 	if (r < 0 || text->s[member.at] != '[')
-		return bad(path, r < 0 ? "it has an event of its hooks twice" : "an event of its hooks has no list", err);
+		return bad(path, r < 0 ? "it has an event twice in its hooks" : "an event in its hooks is not a list", err);
 	for (i = json_array_size(entries), r = 0; r == 0 && i-- > 0;) {
 		entry = json_array_get(entries, i);
 		r = hf_text_put_first(text, member.at, NULL, entry, style, 3);

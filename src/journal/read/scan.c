@@ -124,7 +124,7 @@ static int advance(struct hf_scan *scan, struct hf_err *err)
 		if (r < 0)
 			return hf_fail_sys(err, -r, "readdir", "journal");
 	}
-	return FAIL(err, -EAGAIN, "rotation", "journal", "it rotates faster than it can be read");
+	return FAIL(err, -EAGAIN, "rotation", "journal", "it rotates faster than the reader can follow");
 }
 
 /* How much of the `n` bytes and of what follows them at `at` is a hole; 0: they are to be read. */

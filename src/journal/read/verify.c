@@ -173,10 +173,10 @@ static int check_counters(struct verify *v, struct hf_err *err)
 		r = hf_counters_read(fd, &counters);
 	if (r == -ENOENT)
 		tell(v, HF_PROBLEM_COUNTERS, "counters", NULL, 0,
-		     "missing, so nothing says whether records are missing at the end");
+		     "missing, so lost records at the end cannot be detected");
 	else if (r == 0 && counters.seq < v->counted)
 		tell(v, HF_PROBLEM_COUNTERS, "counters", NULL, counters.seq,
-		     "it says that %llu was the last record, but %llu is there: it was changed, or a power cut took its last change",
+		     "it records %llu as the last record, but %llu exists: it was changed, or a power cut lost its last change",
 		     (unsigned long long)counters.seq, (unsigned long long)v->result.last);
 	return r == -ENOENT ? 0 : r;
 }
@@ -231,7 +231,7 @@ int hf_journal_verify(const struct hf_state *state,
 		     "%zu bytes of an unfinished record at the end", hf_scan_pending(&v.scan));
 	if (v.result.first > v.pruned_through + 1)
 		tell(&v, HF_PROBLEM_GAP, v.start_file, &v.start, v.result.first,
-		     "%llu record(s) missing before the first, and nothing says they were pruned",
+		     "%llu record(s) missing before the first, and no record shows that they were pruned",
 		     (unsigned long long)(v.result.first - v.pruned_through - 1));
 	if (totals.seq > v.result.last)
 		tell(&v, HF_PROBLEM_TAIL, HF_SEGMENT_ACTIVE, NULL, totals.seq,

@@ -223,7 +223,7 @@ int hf_journal_append(struct hf_journal *journal, enum hf_event event, const cha
 	if (!journal || (n_fields > 0 && !fields) || flags & ~(unsigned)HF_JOURNAL_DURABLE)
 		return FAIL(err, -EINVAL, "arguments", "hf_journal_append", "NULL or unknown flag");
 	if (journal->owner != getpid())
-		return FAIL(err, HF_E_FORKED, "append", "journal", "open it anew in this process");
+		return FAIL(err, HF_E_FORKED, "append", "journal", "open it again in this process");
 	r = append_locked(journal, event, name, fields, n_fields,
 			  flags & HF_JOURNAL_DURABLE ? &unsynced : NULL, err);
 	if (r < 0 || !(flags & HF_JOURNAL_DURABLE))

@@ -114,7 +114,7 @@ static int may_not_wait(const struct hf_etcd_attempt *a)
 static int refuse(const struct hf_etcd_attempt *a, const struct hf_etcd_state *state, struct hf_holder *ret_blocker,
 		  struct hf_err *err)
 {
-	char text[HF_HOLDER_TEXT_MAX] = "free, but others were here first";
+	char text[HF_HOLDER_TEXT_MAX] = "free, but other waiters are first";
 	struct hf_holder blocker = { 0 };
 
 	for (size_t i = 0; i < state->n_holds; i++)

@@ -157,7 +157,7 @@ static int64_t note_losses(const struct hf_etcd_attempt *a, const struct hf_etcd
 		hf_lock_event(a->etcd->journal, dead ? HF_EV_LOCK_TAKEN_OVER : HF_EV_LOCK_EXPIRED, &a->request->lock,
 			      (struct hf_field[]){ HF_FIELD_TEXT("holder", text),
 						   HF_FIELD_TEXT("reason", dead ? evidence
-										: "the lease ran out, and another process wants the lock") },
+										: "the lease expired, and another process wants the lock") },
 			      2);
 	}
 	return settle;

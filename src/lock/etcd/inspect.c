@@ -69,7 +69,7 @@ int hf_etcd_look(struct hf_store *store, const struct hf_lock_ref *lock, hf_lock
 	if (r < 0)
 		return r;
 	if (state.last_mod == 0 && state.n_places == 0 && state.n_holds == 0)
-		return FAIL(err, HF_E_NOT_HELD, "look", lock->name, "there is no such lock");
+		return FAIL(err, HF_E_NOT_HELD, "look", lock->name, "no such lock");
 	if (picture_new(&p, state.n_holds, state.n_places) < 0)
 		return hf_fail_sys(err, ENOMEM, "memory", lock->name);
 	p.info.kind = lock->kind;

@@ -43,7 +43,7 @@ int hf_lease_grant(struct hf_etcd *etcd, int64_t ttl_ns, struct hf_lease *ret, s
 		lease.ttl_ns = hf_json_number(answer.json, "TTL") * HF_SEC;
 	}
 	if (lease.ttl_ns <= 0)
-		return FAIL(err, HF_E_STORE, "lease", "etcd", "it gave a lease of no length");
+		return FAIL(err, HF_E_STORE, "lease", "etcd", "the server granted a lease without a length");
 	*ret = lease;
 	return 0;
 }

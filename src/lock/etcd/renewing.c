@@ -280,7 +280,7 @@ int hf_renewing_open(struct hf_renewing *w, struct hf_journal *journal, struct h
 	if (r == 0)
 		r = hf_locks_open_store(w->url, w->state, journal, &w->locks, err);
 	if (r == 0 && !hf_board_is_there(w->locks))
-		r = FAIL(err, -EINVAL, "store", w->url, "it has only this machine");
+		r = FAIL(err, -EINVAL, "store", w->url, "it serves only this machine");
 	if (r == 0)
 		w->etcd = hf_etcd_of(hf_locks_store(w->locks));
 	return r;

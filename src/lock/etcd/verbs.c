@@ -31,7 +31,7 @@ static int find_hold(struct hf_etcd_found *f, uint64_t token, const struct hf_pr
 	for (size_t i = 0; i < f->state.n_holds; i++)
 		if (f->state.holds[i].create != 0 && !hf_etcd_hold_is_dead(f->etcd, &f->state.holds[i], evidence))
 			return hf_etcd_found_refuse(f, HF_E_NOT_OWNER, "release", "you are not its owner", err);
-	return FAIL(err, HF_E_NOT_HELD, "release", f->lock->name, "nobody has it");
+	return FAIL(err, HF_E_NOT_HELD, "release", f->lock->name, "it has no holder");
 }
 
 /* One that this handle took and nobody changed is released without reading it. 1: done; 0: read it; or a failure. */
@@ -102,7 +102,7 @@ int hf_etcd_check(struct hf_store *store, const struct hf_lock_ref *lock, uint64
 	for (size_t i = 0; i < f.state.n_holds; i++)
 		if (f.state.holds[i].create != 0 && !hf_etcd_hold_is_dead(f.etcd, &f.state.holds[i], evidence))
 			return 0;
-	return FAIL(err, HF_E_NOT_HELD, "check", lock->name, "nobody has it");
+	return FAIL(err, HF_E_NOT_HELD, "check", lock->name, "it has no holder");
 }
 
 /* 1 when a second owner fits: each slot that is still free must be able to have one owner. */
@@ -131,10 +131,10 @@ int hf_etcd_add_owner(struct hf_store *store, const struct hf_lock_ref *lock, ui
 			return r;
 		if (hold->mode == HF_LOCK_SHARED || hold->n_owners != 1)
 			return FAIL(err, -EINVAL, "add owner", lock->name,
-				    "only an exclusive lock or a slot of one owner takes a second");
+				    "only an exclusive lock or a slot with one owner accepts a second owner");
 		if (!has_room(&f, hold))
 			return FAIL(err, -ENOSPC, "add owner", lock->name,
-				    "there is no room for a second owner of so many slots");
+				    "no room for a second owner with that many slots");
 		both = *hold;
 		second.thread = 0; /* the process as a whole, whichever thread asked */
 		both.owners[both.n_owners++] = hf_etcd_owner_here(f.etcd, &second);
@@ -209,7 +209,7 @@ int hf_etcd_take_away(struct hf_store *store, const struct hf_lock_ref *lock, co
 		int r = hf_etcd_found_read(store, lock, &f, err);
 
 		if (r == 0 && f.state.n_holds == 0)
-			r = FAIL(err, HF_E_NOT_HELD, "break", lock->name, "nobody has it");
+			r = FAIL(err, HF_E_NOT_HELD, "break", lock->name, "it has no holder");
 		if (r < 0)
 			return r;
 		r = remove_all(&f, err);

@@ -75,7 +75,7 @@ int hf_attempt_enqueue(struct hf_etcd_attempt *a, int64_t ttl_ns, struct hf_err 
 	else if (hf_kv_read(hf_answer_response(&answer, 0, "response_range"), 0, &kv))
 		a->mine.create = kv.create;
 	else
-		return FAIL(err, HF_E_STORE, "wait", a->request->lock.name, "the place in the queue is not there");
+		return FAIL(err, HF_E_STORE, "wait", a->request->lock.name, "the place in the queue has disappeared");
 	a->queued = 1;
 	a->next_keep = hf_mono_in(a->place_lease.ttl_ns / 3);
 	return 0;

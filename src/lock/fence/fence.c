@@ -147,7 +147,7 @@ static int try_take(const struct hf_fences *fences, struct hf_journal *journal, 
 	if (r == -ENOENT && !create)
 		return 1;
 	if (r == HF_E_UNTRUSTED)
-		return put_away(fences, journal, dirfd, file, "not a regular file of this user's", err);
+		return put_away(fences, journal, dirfd, file, "not a regular file owned by this user", err);
 	if (r < 0) {
 		if (err)
 			*err = why;

@@ -60,7 +60,7 @@ static int check_claims(struct hf_locks *locks, const struct hf_lock_claim *clai
 	for (size_t i = 0; i < n && r == 0; i++) {
 		r = hf_locks_check(locks, claims[i].name, err);
 		if (r == 0 && (claims[i].token == 0 || (unsigned)claims[i].kind >= HF_LOCK_KINDS))
-			r = FAIL(err, -EINVAL, "arguments", claims[i].name, "a kind and a token");
+			r = FAIL(err, -EINVAL, "arguments", claims[i].name, "a kind and a token are needed");
 	}
 	return r;
 }
@@ -98,7 +98,7 @@ static int refuse(struct hf_context *context, const struct proof *proof, struct 
 	struct hf_field fields[] = { HF_FIELD_TEXT("action", "guarded action"),
 				     HF_FIELD_TEXT("reason", why) };
 
-	(void)snprintf(why, sizeof(why), "a later token, %llu, has acted here already",
+	(void)snprintf(why, sizeof(why), "a later token, %llu, has already acted here",
 		       (unsigned long long)proof->fence.admitted);
 	hf_lock_event(context->journal, HF_EV_LOCK_REFUSED, &proof->lock, fields, 2);
 	return FAIL(err, HF_E_STALE, "guarded action", proof->lock.name, "%s", why);
@@ -136,7 +136,7 @@ int hf_lock_guarded_many(struct hf_locks *locks, const struct hf_lock_claim *cla
 
 	if (!locks || !action || (n > 0 && !claims) || n > HF_LOCK_CLAIMS_MAX)
 		return FAIL(err, -EINVAL, "arguments", "hf_lock_guarded_many",
-			    "an action and at most %d claims", HF_LOCK_CLAIMS_MAX);
+			    "an action and at most %d claims are needed", HF_LOCK_CLAIMS_MAX);
 	proofs.context = locks->context;
 	r = check_claims(locks, claims, n, err);
 	if (r == 0 && n > 0)

@@ -78,7 +78,7 @@ static int grant_again(struct hf_guard *guard, struct hf_lock_holder *holder, st
 	int r;
 
 	if (holder->count >= UINT16_MAX)
-		return FAIL(err, -EOVERFLOW, "acquire", a->request->lock.name, "taken too often");
+		return FAIL(err, -EOVERFLOW, "acquire", a->request->lock.name, "acquired too many times");
 	holder->count++;
 	r = hf_guard_write(guard, err);
 	if (r == 0)
@@ -221,7 +221,7 @@ static void tell_blocker(struct hf_guard *guard, struct hf_attempt *a, struct hf
 		hf_holder_show(a->locks, &guard->record, &guard->record.holders[0], &blocker);
 		hf_holder_text(&blocker, text, cap);
 	} else {
-		(void)snprintf(text, cap, "free, but others were here first");
+		(void)snprintf(text, cap, "free, but other waiters are first");
 	}
 	if (ret)
 		*ret = blocker;
@@ -342,7 +342,7 @@ int hf_local_acquire(struct hf_store *store, const struct hf_lock_request *reque
 	int r;
 
 	if (request->owner.id.start_ticks > HF_LOCK_START_MAX)
-		return FAIL(err, -EINVAL, "owner", request->lock.name, "no process starts that late");
+		return FAIL(err, -EINVAL, "owner", request->lock.name, "the start time is in the future");
 	hf_local_close_now(a.locks);
 	a.watch[HF_WATCH_CHANNEL] = (struct pollfd){ .fd = -1, .events = POLLIN };
 	a.watch[HF_WATCH_CANCEL] = (struct pollfd){ .fd = request->cancel_fd > 0 ? request->cancel_fd

@@ -95,7 +95,7 @@ int hf_local_forget(struct hf_store *store, const struct hf_lock_ref *lock, cons
 	int r = hf_guard_take(locks, lock, makes_file(how), hf_mono_in(locks->guard_wait_ns), &guard, err);
 
 	if (r == -ENOENT)
-		return FAIL(err, HF_E_NOT_HELD, "forget", lock->name, "there is no such lock");
+		return FAIL(err, HF_E_NOT_HELD, "forget", lock->name, "no such lock");
 	if (r < 0)
 		return r;
 	r = forget(&guard, how, err);

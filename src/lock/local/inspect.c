@@ -77,7 +77,7 @@ static int look(struct hf_local *locks, const struct hf_lock_ref *lock, int64_t 
 	int r = hf_guard_take(locks, lock, 0, hf_mono_in(wait_ns), &guard, err);
 
 	if (r == -ENOENT)
-		return FAIL(err, HF_E_NOT_HELD, "look", lock->name, "there is no such lock");
+		return FAIL(err, HF_E_NOT_HELD, "look", lock->name, "no such lock");
 	return r < 0 ? r : show(&guard, fn, arg, err);
 }
 

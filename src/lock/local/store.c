@@ -164,7 +164,7 @@ int hf_local_open(const struct hf_store_args *args, struct hf_store **ret_store,
 
 	if (args->url[0])
 		return FAIL(err, -EINVAL, "store", args->url,
-			    "local: has nothing behind it; its files are in the state directory");
+			    "local: takes no address; its files are in the state directory");
 	locks = calloc(1, sizeof(*locks));
 	if (!locks)
 		return hf_fail_sys(err, ENOMEM, "memory", "locks");

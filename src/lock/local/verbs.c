@@ -14,7 +14,7 @@
 
 static int fail_to_take(const char *name, int r, struct hf_err *err)
 {
-	return r == -ENOENT ? FAIL(err, HF_E_NOT_HELD, "lock", name, "nobody has it") : r;
+	return r == -ENOENT ? FAIL(err, HF_E_NOT_HELD, "lock", name, "it has no holder") : r;
 }
 
 /* Takes the guard; a lock that never existed is not held. */
@@ -75,7 +75,7 @@ static int find_holder(struct hf_guard *guard, const char *action, uint64_t toke
 		if (verdict == 0 || verdict == HF_E_UNKNOWN)
 			return refuse(guard, HF_E_NOT_OWNER, action, "you are not its owner", err);
 	}
-	return FAIL(err, HF_E_NOT_HELD, action, guard->name, "nobody has it");
+	return FAIL(err, HF_E_NOT_HELD, action, guard->name, "it has no holder");
 }
 
 /* Releases the hold of index `index`. The caller finishes the guard. */
@@ -149,7 +149,7 @@ static int renew(struct hf_guard *guard, uint64_t token, int64_t ttl_ns, struct 
 	if (ttl_ns > 0)
 		ttl_ms = (uint32_t)((ttl_ns + HF_MSEC - 1) / HF_MSEC);
 	if (ttl_ms == 0)
-		return FAIL(err, -EINVAL, "renew", guard->name, "it has no lease; say how long");
+		return FAIL(err, -EINVAL, "renew", guard->name, "it has no lease; give a length");
 	end = hf_lease_end(guard->locks, ttl_ms);
 	for (uint32_t i = 0; i < guard->record.n_holders; i++)
 		if (guard->record.holders[i].token == token) {
@@ -211,16 +211,16 @@ static int add_owner(struct hf_guard *guard, uint64_t token, const struct hf_own
 	if (index < 0)
 		return index;
 	if (owner->id.start_ticks > HF_LOCK_START_MAX)
-		return FAIL(err, -EINVAL, "add owner", guard->name, "no process starts that late");
+		return FAIL(err, -EINVAL, "add owner", guard->name, "the start time is in the future");
 	first = &record->holders[index];
 	if (first->flags & HF_HOLDER_SHARED || hf_record_shares_token(record, (uint32_t)index))
 		return FAIL(err, -EINVAL, "add owner", guard->name,
-			    "only an exclusive lock or a slot of one owner takes a second");
+			    "only an exclusive lock or a slot with one owner accepts a second owner");
 	/* Each holder that may still come needs its place in the record, too. */
 	free_slots = record->slots > 0 ? record->slots - hf_record_holds(record) : 0;
 	if (record->n_holders + free_slots >= HF_LOCK_SLOTS_MAX)
 		return FAIL(err, -ENOSPC, "add owner", guard->name,
-			    "there is no room for a second owner of so many slots");
+			    "no room for a second owner with that many slots");
 	memmove(first + 2, first + 1, (record->n_holders - (uint32_t)index - 1) * sizeof(*first));
 	first->flags &= ~(unsigned)HF_HOLDER_JOINT;
 	first[1] = first[0];
@@ -284,7 +284,7 @@ int hf_local_check(struct hf_store *store, const struct hf_lock_ref *lock, uint6
 		if (verdict == 0 || verdict == HF_E_UNKNOWN)
 			return 0;
 	}
-	return FAIL(err, HF_E_NOT_HELD, "check", lock->name, "nobody has it");
+	return FAIL(err, HF_E_NOT_HELD, "check", lock->name, "it has no holder");
 }
 
 /* A lock that is kept as it is: its guard. */
@@ -330,7 +330,7 @@ static int take_away(struct hf_guard *guard, const char *reason, struct hf_err *
 	int r, count = 0;
 
 	if (guard->record.n_holders == 0)
-		return FAIL(err, HF_E_NOT_HELD, "break", guard->name, "nobody has it");
+		return FAIL(err, HF_E_NOT_HELD, "break", guard->name, "it has no holder");
 	/* As in a release by another process; before a token may be taken back. */
 	hf_queue_nudge(guard, 0);
 	for (uint32_t i = 0; i < guard->record.n_holders; i++) {

@@ -198,7 +198,7 @@ static int undo(struct hf_work *work, struct hf_apply *apply, int r, struct hf_e
 		(void)hf_work_sync(work);
 	if (back < 0)
 		return FAIL(err, r, "undo", work->record.name,
-			    "and undoing it failed (%s); 'holdfast plan recover' goes on with that",
+			    "and undoing it failed (%s); 'holdfast plan recover' continues",
 			    strerrordesc_np(back > -4096 ? -back : EIO));
 	return r;
 }
@@ -244,7 +244,7 @@ int hf_carry_out(struct hf_work *work, hf_op_recheck_fn *recheck, void *arg,
 		*ret_stuck = apply.stuck;
 		return undo(work, &apply,
 			    r == HF_E_CHANGED ? FAIL(err, r, "apply", apply.stuck->path,
-						     "it changed while the commit was under way")
+						     "it changed during the commit")
 					      : hf_apply_failed(&work->intent, apply.stuck, r, err),
 			    err);
 	}

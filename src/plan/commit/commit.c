@@ -52,7 +52,7 @@ static int check_state(const struct hf_work *work, const struct hf_plan_commit_o
 	}
 	if (record->torn && !(opts->flags & HF_PLAN_COMMIT_TORN))
 		return FAIL(err, HF_E_TORN, "commit", record->name,
-			    "look at 'holdfast plan diff %s', then commit with --force, or roll back", record->name);
+			    "check 'holdfast plan diff %s', then commit with --force, or roll back", record->name);
 	return 0;
 }
 

@@ -90,7 +90,7 @@ void hf_work_conclude(struct hf_work *work, int told)
 	int commit = work->intent.purpose == HF_INTENT_COMMIT;
 
 	if (hf_plan_become(&work->record, commit ? HF_PLAN_COMMITTED : HF_PLAN_ROLLED_BACK,
-			   commit ? NULL : "the commit was taken back", NULL) < 0 ||
+			   commit ? NULL : "the commit was undone", NULL) < 0 ||
 	    hf_plan_save(work->plans, &work->record, work->token, HF_PLAN_SAVE_OVER_SYNCED, NULL) < 0)
 		return;
 	if (!told)
@@ -169,8 +169,8 @@ int hf_work_withdraw(struct hf_work *work, size_t n_left, struct hf_err *err)
 		return hf_fail_sys(err, -r, "syncfs", work->record.name);
 	if (n_left) {
 		(void)snprintf(reason, sizeof(reason),
-			       "%zu entries were changed by others while an interrupted commit was "
-			       "undone; they were left alone", n_left);
+			       "other processes changed %zu entries while an interrupted commit was "
+			       "undone; these were not restored", n_left);
 		state = HF_PLAN_ERRORED;
 	} else if (work->record.torn && state == HF_PLAN_ACTIVE) {
 		state = HF_PLAN_ERRORED;

@@ -234,7 +234,7 @@ static int take_back(struct hf_work *work, const struct hf_plan_commit_opts *opt
 
 	if (work->record.state != HF_PLAN_COMMITTED)
 		return FAIL(err, HF_E_PLAN_STATE, "undo", work->record.name,
-			    "it is %s; only a commit can be taken back",
+			    "it is %s; only a commit can be undone",
 			    hf_plan_state_word(work->record.state));
 	/* Read under the locks: no other commit removes the old versions meanwhile. */
 	r = hf_work_lock_targets(work, err);
@@ -283,7 +283,7 @@ int hf_plan_undo(struct hf_plans *plans, const char *plan, const struct hf_plan_
 int hf_plan_rollback(struct hf_plans *plans, const char *plan, int64_t wait_ns, struct hf_err *err)
 {
 	AUTO(hf_work_done) struct hf_work work = HF_WORK_INIT;
-	struct hf_field fields[] = { HF_FIELD_TEXT("reason", "it was asked for") };
+	struct hf_field fields[] = { HF_FIELD_TEXT("reason", "on request") };
 	int r = hf_work_begin(&work, plans, plan, wait_ns, err);
 
 	if (r < 0)

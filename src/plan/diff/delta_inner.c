@@ -103,7 +103,7 @@ int hf_delta_inside(struct hf_delta_walk *walk, int fd, struct hf_buf *path)
 			return r;
 		if (marks.foreign)
 			return FAIL(walk->err, HF_E_FORMAT, "read", path->s,
-				    "it was not made by a sandbox of ours (redirect, metacopy)");
+				    "no Holdfast sandbox made it (redirect, metacopy)");
 		if (marks.whiteout)
 			r = leave(walk, fd, e->name, path);
 		if (r == 0 && e->type == DT_DIR) {

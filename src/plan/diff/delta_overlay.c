@@ -309,7 +309,7 @@ static int take_entry(const struct pair *pair, struct entry *e)
 		return fail(pair, r, "llistxattr");
 	if (e->marks.foreign)
 		return FAIL(pair->walk->err, HF_E_FORMAT, "read", pair->path->s,
-			    "it was not made by a sandbox of ours (redirect, metacopy)");
+			    "no Holdfast sandbox made it (redirect, metacopy)");
 	if (hf_ignored(pair->walk->ignore, pair->path->s, type == S_IFDIR))
 		return 0;
 	if (is_whiteout(pair, e))

@@ -282,7 +282,7 @@ int hf_plan_diff(struct hf_plans *plans, const char *plan, const struct hf_plan_
 	int r;
 
 	if (!fn || (opts && opts->size != sizeof(*opts)))
-		return FAIL(err, -EINVAL, "arguments", plan ? plan : "plan", "a function, size of the options");
+		return FAIL(err, -EINVAL, "arguments", plan ? plan : "plan", "a function and a valid size are needed");
 	r = hf_work_begin(&work, plans, plan, opts ? opts->wait_ns : 0, err);
 	/* One that is over has no changes: its stages hold old versions. */
 	if (r < 0 || work.record.state == HF_PLAN_COMMITTED || work.record.state == HF_PLAN_ROLLED_BACK ||

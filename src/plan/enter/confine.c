@@ -46,10 +46,10 @@ static int add_given(struct hf_inside *inside, char *const *given, struct hf_err
 		char *path = realpath(given[i], NULL);
 
 		if (!path)
-			return FAIL(err, HF_E_NO_CONFINE, "realpath", given[i], "it is to stay writable: %s", strerrordesc_np(errno));
+			return FAIL(err, HF_E_NO_CONFINE, "realpath", given[i], "it should stay writable: %s", strerrordesc_np(errno));
 		if (inside->n_places == HF_PLACES_MAX) {
 			free(path);
-			return FAIL(err, HF_E_NO_CONFINE, "arguments", given[i], "too many places are to stay writable");
+			return FAIL(err, HF_E_NO_CONFINE, "arguments", given[i], "too many writable places");
 		}
 		add_place(inside, path);
 	}

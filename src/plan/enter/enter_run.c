@@ -118,7 +118,7 @@ static int was_killed(struct command *command, struct hf_err *err)
 	       hf_plan_in_use(plans, &command->enter->record, NULL) == 1 && hf_mono_left(until) > 0)
 		hf_pause(2 * HF_MSEC);
 	return FAIL(err, -ECHILD, "plan", plan, "the process that watches its command was killed, and the command with it%s",
-		    r < 0 ? "; 'holdfast plan recover' ends what that started" : "");
+		    r < 0 ? "; 'holdfast plan recover' ends the processes that it started" : "");
 }
 
 /* Runs it. Returns 0 when it is over, with *ret filled. */

@@ -40,7 +40,7 @@ static void note_told(struct hf_enter *enter)
 	if (told.without.step[0])
 		(void)snprintf(enter->why, sizeof(enter->why), "%s: %s", told.without.step,
 			       told.without.sys == EBUSY ?
-				       "another filter listens already, as in a sandbox in a sandbox" :
+				       "another filter already listens, as in a sandbox within a sandbox" :
 				       strerrordesc_np(told.without.sys));
 }
 

@@ -126,7 +126,7 @@ int hf_git_check(const struct hf_plan_record *record, const struct hf_target *ta
 								     NULL;
 	if (outside)
 		return FAIL(err, HF_E_TARGET, "target", target->path,
-			    "git commands in it write to %.100s, outside of the sandbox; give the repository's top instead, or that "
+			    "git commands in it write to %.100s, outside the sandbox; give the repository's top instead, or that "
 			    "directory first ('plan add' allows it with --git-outside)", outside);
 	return 0;
 }

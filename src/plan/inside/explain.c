@@ -60,7 +60,7 @@ static const char *confine_remedy(const struct hf_inside_fail *fail)
 	if (is_step(fail, "landlock"))
 		return "a read-only rest needs a mount namespace (--strategy overlay), or Landlock of Linux 6.2";
 	if (strcmp(fail->subject, "user namespace") == 0)
-		return "a network of its own needs a user namespace";
+		return "a separate network needs a user namespace";
 	return "";
 }
 
@@ -84,7 +84,7 @@ void hf_inside_explain(const struct hf_inside_fail *fail, char why[HF_PLAN_WHY_M
 			 "NFS, FUSE): put HOLDFAST_DIR on a volume, /dev/shm or /run/user/UID";
 	else if (fail->sys == EINVAL && is_step(fail, "fsconfig create") && is_overlay(fail->subject))
 		/* The kernel writes that into its log only. */
-		advice = "it is inside overlays already, and the kernel's stacking depth is two: leave a "
+		advice = "it is already inside overlays, and the kernel's stacking depth is two: leave a "
 			 "sandbox first, or use --strategy copy";
 	else if (fail->confine)
 		advice = confine_remedy(fail);
@@ -101,7 +101,7 @@ void hf_inside_explain(const struct hf_inside_fail *fail, char why[HF_PLAN_WHY_M
 				 "mounting is forbidden here (container, or Linux before 5.11); --strategy "
 				 "copy works without";
 	else if (fail->sys == ESTALE)
-		advice = "something was replaced meanwhile; look at the target and try again";
+		advice = "something was replaced in the meantime; check the target and try again";
 	hf_copy_text(remedy, HF_PLAN_WHY_MAX, advice);
 }
 
@@ -111,7 +111,7 @@ static int stdio_error(const struct hf_inside_fail *fail, const char *subject, s
 	if (is_step(fail, HF_STEP_STDIO_DIRECTORY))
 		return FAIL(err, HF_E_STDIO, "stdio", subject, "it is a directory");
 	if (is_step(fail, HF_STEP_STDIO_WRITABLE))
-		return FAIL(err, HF_E_STDIO, "stdio", subject, "use a file outside of the target, or a pipe (| cat >FILE), not %.120s",
+		return FAIL(err, HF_E_STDIO, "stdio", subject, "use a file outside the target, or a pipe (| cat >FILE), not %.120s",
 			    fail->subject);
 	return FAIL(err, fail->confine ? HF_E_NO_CONFINE : HF_E_STDIO, "stdio", subject,
 		    "use a pipe (cat FILE |): in the sandbox %.120s cannot be opened (%s)", fail->subject, strerrordesc_np(fail->sys));

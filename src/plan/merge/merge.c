@@ -48,7 +48,7 @@ int hf_unmerged(struct hf_delta *d, const char *why)
 
 const char *hf_merge_git_why(int status)
 {
-	return status == -ENOENT	  ? "git, which merges, is not installed" :
+	return status == -ENOENT	  ? "git is not installed, and the merge needs it" :
 	       status == -ECHILD	  ? "SIGCHLD is ignored, so git's answer is lost" :
 	       status == -ETIMEDOUT ? "git took too long" :
 					  "git cannot merge it (binary, or too large)";
@@ -60,13 +60,13 @@ const char *hf_merge_git_why(int status)
 static const char *not_mergeable(const struct hf_delta *d)
 {
 	if (d->op != HF_OP_EXCHANGE || !S_ISREG(d->old.mode) || !S_ISREG(d->new.mode))
-		return "one side has no regular file there";
+		return "it is not a regular file on one side";
 	if (hf_git_dir_of(d->path))
 		return "it belongs to git";
 	if (d->old.mode != d->new.mode || d->old.uid != d->new.uid || d->old.gid != d->new.gid)
 		return "mode or owner differ";
 	if (d->new.nlink != 1)
-		return "it has several names in the sandbox";
+		return "it has several hard links in the sandbox";
 	return d->old.size > MERGE_MAX || d->new.size > MERGE_MAX ? "it is larger than 32 MiB" : NULL;
 }
 
@@ -324,7 +324,7 @@ static int run_merge(struct hf_candidate *c, const struct places *p)
 		return hf_unmerged(c->delta, hf_merge_git_why(r));
 	r = dress(c, p, out, &st);
 	if (r == -EPERM || r == -EACCES)
-		return hf_unmerged(c->delta, "its owner or attributes cannot be kept");
+		return hf_unmerged(c->delta, "its owner or attributes cannot be preserved");
 	return r < 0 ? r : use_result(c, &st);
 }
 
@@ -355,7 +355,7 @@ static int merge_one(struct merge *m, struct hf_candidate *c)
 	if (r > 0)
 		r = copy_side(p.ours, p.leaf, &c->delta->new, c->dir, OURS);
 	if (r == 0)
-		return hf_unmerged(c->delta, "it cannot be read, or is just changing");
+		return hf_unmerged(c->delta, "it cannot be read, or is changing");
 	return r < 0 ? r : run_merge(c, &p);
 }
 

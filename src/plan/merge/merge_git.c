@@ -48,7 +48,7 @@ static int ask_git(struct hf_candidate *c, char *const *argv, struct hf_buf *ret
 	if (r < 0)
 		return r;
 	if (r != 0 || complaints.st_size != 0 || out.st_size <= 0 || out.st_size > 2 * PATH_MAX)
-		return hf_unmerged(c->delta, "git does not know what it was when the sandbox began");
+		return hf_unmerged(c->delta, "git does not know its content at the sandbox's start");
 	hf_buf_reset(ret);
 	r = hf_buf_reserve(ret, (size_t)out.st_size + 1);
 	if (r < 0)
@@ -97,7 +97,7 @@ static int head_at_t0(struct hf_candidate *c, char ret[HF_OID_MAX + 1])
 	int same, r;
 
 	if (!has_reflog(c->unit))
-		return hf_unmerged(c->delta, "no version that both sides began with is known");
+		return hf_unmerged(c->delta, "the common base version is unknown");
 	same = hf_unit_unchanged(c->unit, REFLOG);
 	if (same < 0)
 		return same;
@@ -110,14 +110,14 @@ static int head_at_t0(struct hf_candidate *c, char ret[HF_OID_MAX + 1])
 		return r;
 	/* The repository's top, which must be the target, and the id, each with its line's end. */
 	if (said.len < 42 || said.s[said.len - 1] != '\n')
-		return hf_unmerged(c->delta, "git's answer makes no sense");
+		return hf_unmerged(c->delta, "git gave an unexpected answer");
 	said.s[--said.len] = '\0';
 	oid = strrchr(said.s, '\n');
 	if (!oid || !is_oid(oid + 1, said.len - (size_t)(oid + 1 - said.s)) ||
 	    strlen(target) != (size_t)(oid - said.s) || memcmp(target, said.s, (size_t)(oid - said.s)) != 0)
 		return hf_unmerged(c->delta, "the target is not the top of its git repository");
 	if (!same && !is_older(c->unit, oid + 1))
-		return hf_unmerged(c->delta, "HEAD has moved, and what it was is not certain");
+		return hf_unmerged(c->delta, "HEAD has moved, and its earlier commit is not certain");
 	hf_copy_text(ret, HF_OID_MAX + 1, oid + 1);
 	return 1;
 }
@@ -139,7 +139,7 @@ static int blob_of(struct hf_candidate *c, char *commit, char ret[HF_OID_MAX + 1
 	if ((strncmp(said.s, files[0], strlen(files[0])) != 0 &&
 	     strncmp(said.s, files[1], strlen(files[1])) != 0) ||
 	    !tab || !is_oid(oid, (size_t)(tab - oid)) || strcmp(tab + 1, c->delta->path) != 0)
-		return hf_unmerged(c->delta, "it was no regular file when the sandbox began");
+		return hf_unmerged(c->delta, "it was not a regular file at the sandbox's start");
 	(void)snprintf(ret, HF_OID_MAX + 1, "%.*s", (int)(tab - oid), oid);
 	return 1;
 }

@@ -39,7 +39,7 @@ int hf_plan_committed(struct hf_plans *plans, const char *plan, int64_t wait_ns,
 		return r;
 	/* Only of those is it certain. An undo that died was recovered above. */
 	if (record.state == HF_PLAN_PREPARED)
-		return FAIL(err, HF_E_PLAN_STATE, "plan", plan, "it is still being committed");
+		return FAIL(err, HF_E_PLAN_STATE, "plan", plan, "its commit is still in progress");
 	if (record.state != HF_PLAN_COMMITTED)
 		return 0;
 	if (hf_plan_dir(plans, plan, 0, &plan_fd, NULL) == 0)

@@ -139,7 +139,7 @@ struct reader {
 static int take(struct reader *in, void *row, size_t len)
 {
 	if (in->why || (size_t)(in->end - in->at) < len) {
-		in->why = in->why ? in->why : "it ends too early";
+		in->why = in->why ? in->why : "it is truncated";
 		return 0;
 	}
 	memcpy(row, in->at, len);
@@ -156,7 +156,7 @@ static const char *take_bytes(struct reader *in, size_t *ret_len)
 	if (!take(in, &len, sizeof(len)))
 		return "";
 	if ((size_t)(in->end - in->at) <= len || in->at[len] != '\0') {
-		in->why = "a string of it is cut";
+		in->why = "a string is truncated";
 		return "";
 	}
 	bytes = in->at;
@@ -172,7 +172,7 @@ static const char *take_text(struct reader *in)
 	const char *text = take_bytes(in, &len);
 
 	if (memchr(text, '\0', len)) {
-		in->why = "a string of it has a NUL";
+		in->why = "a string has a NUL";
 		return "";
 	}
 	return text;
@@ -193,7 +193,7 @@ static int take_fences(struct reader *in, struct hf_intent *ret)
 		(void)take(in, &row, sizeof(row));
 		ret->fences[i] = (struct hf_intent_fence){ take_text(in), row.token };
 		if (!in->why && (row.token == 0 || !ret->fences[i].name[0]))
-			return bad(in, "a fence of it has no name or token");
+			return bad(in, "a fence has no name or token");
 	}
 	return !in->why;
 }
@@ -212,9 +212,9 @@ static int take_targets(struct reader *in, struct hf_intent *ret)
 		t->sandbox = take_text(in);
 		t->path = take_text(in);
 		if (!in->why && (!t->sandbox[0] || row.in_target > 1))
-			return bad(in, "a target of it makes no sense");
+			return bad(in, "a target is invalid");
 		if (!in->why && !hf_dirtree_target_ok(t->path))
-			return bad(in, "a target of it is no absolute path without detours");
+			return bad(in, "a target is not a plain absolute path");
 	}
 	return !in->why;
 }
@@ -281,12 +281,12 @@ static int take_op(struct reader *in, size_t n_targets, struct hf_op *op)
 	if (in->why)
 		return 0;
 	if (op->target >= n_targets || op->flags > 7)
-		return bad(in, "an operation of it has no target");
+		return bad(in, "an operation has no target");
 	if (!paths_fit(op))
-		return bad(in, "a path of it leaves its directory");
+		return bad(in, "a path leaves its directory");
 	if (!sides_fit(op))
-		return bad(in, "an operation of it makes no sense");
-	return hf_attrs_ok(op->attrs, op->attrs_len) ? 1 : bad(in, "attributes of it make no sense");
+		return bad(in, "an operation is invalid");
+	return hf_attrs_ok(op->attrs, op->attrs_len) ? 1 : bad(in, "attributes are invalid");
 }
 
 static const char *check_head(const struct head *head, const char *bytes, size_t len)
@@ -294,19 +294,19 @@ static const char *check_head(const struct head *head, const char *bytes, size_t
 	if (memcmp(head->magic, magic, sizeof(magic)) != 0)
 		return "it is not an intent";
 	if (head->version != HF_INTENT_VERSION)
-		return "it was written by another version";
+		return "another version wrote it";
 	if (head->bytes != len - sizeof(*head) ||
 	    head->sum != sum_of(*head, bytes + sizeof(*head), len - sizeof(*head)))
 		return "its checksum is wrong";
 	if (head->phase > HF_INTENT_APPLIED || head->purpose < HF_INTENT_COMMIT ||
 	    head->purpose > HF_INTENT_TAKE_BACK || head->token == 0)
-		return "its head makes no sense";
+		return "its head is invalid";
 	if (head->n_fences > HF_FENCES_MAX || head->n_targets > HF_PLAN_SANDBOXES_MAX ||
 	    head->n_ops > HF_INTENT_OPS_MAX || head->n_ops > len / sizeof(struct op_row))
-		return "it has more parts than it can have";
+		return "it has too many parts";
 	if (memchr(head->boot_id, '\0', sizeof(head->boot_id)) == NULL ||
 	    strlen(head->boot_id) > HF_BOOT_ID_LEN)
-		return "its boot id has the wrong form";
+		return "its boot id is invalid";
 	return NULL;
 }
 
@@ -341,7 +341,7 @@ int hf_intent_decode(const char *bytes, size_t len, struct hf_intent *ret, const
 	for (size_t i = 0; i < found.n_ops && !in.why; i++)
 		(void)take_op(&in, found.n_targets, &found.ops[i]);
 	if (!in.why && in.at != in.end)
-		in.why = "something stands behind it";
+		in.why = "it is followed by more data";
 	if (in.why) {
 		*ret_why = in.why;
 		return HF_E_FORMAT;

@@ -52,7 +52,7 @@ int hf_intent_load(int plan_fd, const char *name, struct hf_intent *ret, const c
 	size_t n;
 	int r;
 
-	*ret_why = "not a file of ours";
+	*ret_why = "not a Holdfast file";
 	r = hf_open_private(plan_fd, name, O_RDONLY, name, &fd, &st, err);
 	if (r == HF_E_UNTRUSTED || r == -ELOOP)
 		return HF_E_FORMAT;

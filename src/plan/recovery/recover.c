@@ -75,7 +75,7 @@ static int without_intent(struct hf_work *work, struct hf_err *err)
 	if (undone < 0 || done < 0)
 		return hf_fail_sys(err, undone < 0 ? -undone : -done, "fstatat", work->record.name);
 	if (undone)
-		r = save_state(work, HF_PLAN_ROLLED_BACK, "the commit was taken back", err);
+		r = save_state(work, HF_PLAN_ROLLED_BACK, "the commit was undone", err);
 	else if (done)
 		r = save_state(work, HF_PLAN_COMMITTED, NULL, err);
 	else
@@ -83,7 +83,7 @@ static int without_intent(struct hf_work *work, struct hf_err *err)
 	if (r < 0)
 		return r;
 	tell(work, undone ? "taken-back" : done ? "committed" : "unchanged",
-	     undone || done ? "it was done, its record was not" : "it died before anything was promised");
+	     undone || done ? "the commit was done, but not its record" : "it died before the commit was decided");
 	return 1;
 }
 
@@ -195,7 +195,7 @@ static int go_forward(struct hf_work *work, struct hf_err *err)
 	if (r < 0)
 		return hf_fail_sys(err, -r, "syncfs", work->record.name);
 	tell(work, work->intent.purpose == HF_INTENT_COMMIT ? "committed" : "taken-back",
-	     "it died before it was done");
+	     "it died before the end");
 	hf_work_conclude(work, 1);
 	return 0;
 }
@@ -227,7 +227,7 @@ static int promise_or_drop(struct hf_work *work, struct hf_err *err)
 	if (r == 1)
 		return go_forward(work, err);
 	if (!same_boot || !has_all_stages(work))
-		return go_back_and_tell(work, 0, "it died before anything was promised", err);
+		return go_back_and_tell(work, 0, "it died before the commit was decided", err);
 	r = hf_work_sync(work);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "syncfs", work->record.name);
@@ -257,7 +257,7 @@ static int finish(struct hf_work *work, struct hf_err *err)
 	case HF_INTENT_PREPARED:
 		return promise_or_drop(work, err);
 	case HF_INTENT_UNDOING:
-		return go_back_and_tell(work, 1, "its undoing was interrupted", err);
+		return go_back_and_tell(work, 1, "the undo was interrupted", err);
 	case HF_INTENT_APPLY:
 	case HF_INTENT_APPLIED:
 	default:

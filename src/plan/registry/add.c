@@ -27,20 +27,20 @@ int hf_plan_new(struct hf_plans *plans, const char *plan, const struct hf_plan_n
 		return r;
 	if (opts && (opts->size < sizeof(*opts) ||
 		     (opts->session && strlen(opts->session) > HF_NAME_MAX)))
-		return FAIL(err, -EINVAL, "arguments", plan, "size is not set, or not a session's name");
+		return FAIL(err, -EINVAL, "arguments", plan, "size is not set, or invalid session name");
 	if (hf_plan_is_of_run(plan) && !(opts && opts->session))
-		return FAIL(err, HF_E_NAME, "plan", plan, "names that begin with '%s' are those of sessions", HF_PLAN_OF_RUN);
+		return FAIL(err, HF_E_NAME, "plan", plan, "names that begin with '%s' belong to sessions", HF_PLAN_OF_RUN);
 	r = hf_plan_lock(plans, plan, 0, &lock, err);
 	if (r < 0)
 		return r;
 	r = hf_plan_load(plans, plan, &old, &ignored);
 	if (r == 0)
-		return FAIL(err, HF_E_PLAN_STATE, "plan", plan, "there is one of that name, and it is %s",
+		return FAIL(err, HF_E_PLAN_STATE, "plan", plan, "a plan with this name exists, and it is %s",
 			    hf_plan_state_word(old.state));
 	/* What is left of another must not be taken for work of this one, nor be lost. */
 	if (r == HF_E_NO_PLAN && hf_plan_is_headless(plans, plan))
 		return FAIL(err, HF_E_PLAN_STATE, "plan", plan,
-			    "there was one of that name whose record is lost; its sandboxes are in %s/plans: "
+			    "a plan with this name lost its record; its sandboxes are in %s/plans: "
 			    "'holdfast plan rm --discard' removes them", hf_state_path(plans->state));
 	if (r != HF_E_NO_PLAN) {
 		if (err)
@@ -84,10 +84,10 @@ static int check_set(const struct addition *a, struct hf_err *err)
 		return FAIL(err, HF_E_PLAN_STATE, "plan", record->name,
 			    "it is %s: no sandbox can be added", hf_plan_state_word(record->state));
 	if (record->n_sandboxes == HF_PLAN_SANDBOXES_MAX)
-		return FAIL(err, HF_E_PLAN_STATE, "plan", record->name, "it has %d sandboxes already",
+		return FAIL(err, HF_E_PLAN_STATE, "plan", record->name, "it already has %d sandboxes",
 			    HF_PLAN_SANDBOXES_MAX);
 	if (hf_plan_sandbox(record, a->s.name))
-		return FAIL(err, HF_E_PLAN_STATE, "sandbox", a->s.name, "the plan has one of that name");
+		return FAIL(err, HF_E_PLAN_STATE, "sandbox", a->s.name, "the plan has a sandbox with this name");
 	return 0;
 }
 
@@ -100,7 +100,7 @@ static int check_target(const struct addition *a, struct hf_err *err)
 		if (a->record->sandboxes[i].target.dev == target->dev &&
 		    a->record->sandboxes[i].target.ino == target->ino)
 			return FAIL(err, HF_E_PLAN_STATE, "target", target->path,
-				    "sandbox '%.80s' of the plan has it already",
+				    "sandbox '%.80s' of the plan already has it",
 				    a->record->sandboxes[i].name);
 	r = hf_target_check(a->plans, target, err);
 	if (r == 0 && !(a->flags & HF_PLAN_ADD_GIT_OUTSIDE))
@@ -196,7 +196,7 @@ static int add_locked(struct addition *a, const char *dir, uint64_t token, struc
 		r = hf_plan_in_use(a->plans, a->record, err);
 	if (r == 1)
 		return FAIL(err, HF_E_IN_USE, "plan", a->record->name,
-			    "its command still runs; add sandboxes before it is entered, or after it has ended");
+			    "its command still runs; add sandboxes before its start or after its end");
 	if (r == 0)
 		r = hf_target_resolve(dir, &a->s.target, err);
 	if (r == 0)
@@ -304,7 +304,7 @@ int hf_plan_path(struct hf_plans *plans, const char *plan, const char *sandbox, 
 		return r;
 	s = sandbox ? hf_plan_sandbox(&record, sandbox) : NULL;
 	if (!s)
-		return FAIL(err, HF_E_NO_SANDBOX, "sandbox", sandbox ? sandbox : "", "plan '%.80s' has none of that name",
+		return FAIL(err, HF_E_NO_SANDBOX, "sandbox", sandbox ? sandbox : "", "plan '%.80s' has no sandbox with this name",
 			    plan);
 	if (s->strategy == HF_STRATEGY_OVERLAY)
 		hf_buf_add_text(&path, s->target.path);

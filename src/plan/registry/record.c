@@ -112,7 +112,7 @@ static void take_name(struct hf_object *reader, const char *key, char out[HF_NAM
 	const char *text = hf_object_take_string(reader, key, HF_NAME_KEY_MAX);
 
 	if (!reader->why && hf_name_unkey(text, strlen(text), out, NULL) != (int)strlen(out))
-		hf_object_wrong(reader, "a key is not one");
+		hf_object_wrong(reader, "a key is invalid");
 }
 
 static void take_boot_id(struct hf_object *reader, const char *key, char out[HF_BOOT_ID_LEN + 1],
@@ -123,7 +123,7 @@ static void take_boot_id(struct hf_object *reader, const char *key, char out[HF_
 	if (reader->why || (may_be_empty && !text[0]))
 		return;
 	if (!hf_boot_id_valid(text, strlen(text)))
-		hf_object_wrong(reader, "a boot id is not one");
+		hf_object_wrong(reader, "a boot id is invalid");
 	else
 		hf_copy_text(out, HF_BOOT_ID_LEN + 1, text);
 }
@@ -154,7 +154,7 @@ static char *take_path(struct hf_object *reader, const char *key)
 		high = hex_digit(text[1]);
 		low = high < 0 ? -1 : hex_digit(text[2]);
 		if (low < 0 || high * 16 + low == 0) {
-			hf_object_wrong(reader, "a path is not encoded as it should be");
+			hf_object_wrong(reader, "a path has an invalid encoding");
 			break;
 		}
 		path[n] = (char)(high * 16 + low);
@@ -174,7 +174,7 @@ static void take_state(struct hf_object *reader, enum hf_plan_state *ret)
 	if (state > 0)
 		*ret = (enum hf_plan_state)state;
 	if (*ret == 0)
-		hf_object_wrong(reader, "there is no such state");
+		hf_object_wrong(reader, "unknown state");
 }
 
 static void finish(struct hf_object *reader, struct hf_object *part)
@@ -195,11 +195,11 @@ static void read_sandbox(struct hf_object *reader, json_t *object, struct hf_san
 		return;
 	}
 	if (hf_object_take_number(&part, "v", 1) != 1)
-		hf_object_wrong(&part, "not a version that is known");
+		hf_object_wrong(&part, "unknown version");
 	take_name(&part, "key", s->name);
 	strategy = hf_strategy_of(hf_object_take_string(&part, "strategy", 16));
 	if (strategy <= HF_STRATEGY_AUTO)
-		hf_object_wrong(&part, "there is no such strategy");
+		hf_object_wrong(&part, "unknown strategy");
 	else
 		s->strategy = (enum hf_strategy)strategy;
 	hf_object_take_text(&part, "why", s->why, sizeof(s->why));
@@ -237,14 +237,14 @@ static void read_sandboxes(struct hf_object *reader, struct hf_plan_record *r)
 		r->n_sandboxes = i + 1;
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(r->sandboxes[k].name, r->sandboxes[i].name) == 0)
-				hf_object_wrong(reader, "two sandboxes have one name");
+				hf_object_wrong(reader, "two sandboxes have the same name");
 	}
 }
 
 static void read_all(struct hf_object *reader, struct hf_plan_record *r)
 {
 	if (hf_object_take_number(reader, "v", 1) != 1)
-		hf_object_wrong(reader, "not a version that is known");
+		hf_object_wrong(reader, "unknown version");
 	take_name(reader, "key", r->name);
 	r->token = (uint64_t)hf_object_take_number(reader, "token", INT64_MAX);
 	take_state(reader, &r->state);

@@ -49,7 +49,7 @@ static int quarantine(struct hf_plans *plans, int dirfd, const char *plan, const
 		return r;
 	hf_plan_event(plans, HF_EV_RECORD_QUARANTINED, plan, fields, 3);
 	return FAIL(err, HF_E_FORMAT, "plan", plan,
-		    "its record was put away: %s; its sandboxes are still there", why);
+		    "its record was quarantined: %s; its sandboxes still exist", why);
 }
 
 static int read_record(int dirfd, const char *name, const char *plan, struct hf_plan_record *ret,
@@ -61,7 +61,7 @@ static int read_record(int dirfd, const char *name, const char *plan, struct hf_
 	size_t n;
 	int r;
 
-	*ret_why = "not a file of ours";
+	*ret_why = "not a Holdfast file";
 	r = hf_open_private(dirfd, name, O_RDONLY, plan, &fd, &st, err);
 	if (r < 0)
 		return r;
@@ -72,7 +72,7 @@ static int read_record(int dirfd, const char *name, const char *plan, struct hf_
 	r = hf_plan_decode(text, n, ret, ret_why);
 	if (r == 0 && strcmp(ret->name, plan) != 0) {
 		hf_plan_record_done(ret);
-		*ret_why = "it is the record of another plan";
+		*ret_why = "the record belongs to another plan";
 		r = HF_E_FORMAT;
 	}
 	return r == -ENOMEM ? hf_fail_sys(err, ENOMEM, "memory", plan) : r;
@@ -140,8 +140,8 @@ int hf_plan_load(struct hf_plans *plans, const char *plan, struct hf_plan_record
 	}
 	if (r == -ENOENT)
 		return FAIL(err, HF_E_NO_PLAN, "plan", plan,
-			    "its record is lost; 'holdfast plan gc' says what is left of it");
-	return r < 0 ? FAIL(err, r, "plan", plan, "its record is missing, and the one before cannot be read") : r;
+			    "its record is lost; 'holdfast plan gc --dry-run' shows what is left");
+	return r < 0 ? FAIL(err, r, "plan", plan, "its record is missing, and the previous record cannot be read") : r;
 }
 
 struct save {

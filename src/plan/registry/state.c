@@ -59,7 +59,7 @@ int hf_plan_become(struct hf_plan_record *record, enum hf_plan_state to, const c
 {
 	if (!hf_plan_may_become(record->state, to))
 		return FAIL(err, HF_E_PLAN_STATE, "plan", record->name,
-			    "it is %s, and cannot become %s%s%.120s", hf_plan_state_word(record->state),
+			    "it is %s and cannot become %s%s%.120s", hf_plan_state_word(record->state),
 			    hf_plan_state_word(to), record->reason[0] ? "; " : "", record->reason);
 	record->state = to;
 	hf_copy_text(record->reason, sizeof(record->reason), reason ? reason : "");

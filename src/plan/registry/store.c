@@ -55,7 +55,7 @@ int hf_plans_check(const struct hf_plans *plans, const char *plan, struct hf_err
 		return FAIL(err, -EINVAL, "arguments", "plan", "NULL");
 	if (plans->process != getpid())
 		return FAIL(err, HF_E_FORKED, "plan", plan ? plan : "plan",
-			    "open the plans anew in this process");
+			    "open the plans again in this process");
 	r = hf_name_key(plan, plan ? strlen(plan) : 0, key, err);
 	return r < 0 ? r : 0;
 }
@@ -98,7 +98,7 @@ int hf_plan_dir(struct hf_plans *plans, const char *plan, int create, int *ret_f
 	else if (r >= 0)
 		r = hf_private_subdir(plans->dirfd, key, key, create, ret_fd, err);
 	if (r == -ENOENT)
-		return FAIL(err, HF_E_NO_PLAN, "plan", plan, "'holdfast plan new' makes one");
+		return FAIL(err, HF_E_NO_PLAN, "plan", plan, "'holdfast plan new' makes it");
 	return r;
 }
 

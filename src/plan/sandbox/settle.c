@@ -10,7 +10,7 @@
 static int become_torn(struct hf_plans *plans, struct hf_plan_record *record, uint64_t token,
 		       struct hf_err *err)
 {
-	static const char reason[] = "it was in use when power failed, so it may be torn; look at 'plan "
+	static const char reason[] = "it was in use when power failed, so it may be torn; check 'plan "
 				     "diff', then commit with --force or roll back";
 	struct hf_field fields[] = { HF_FIELD_TEXT("reason", reason) };
 	int r;

@@ -201,6 +201,6 @@ int hf_strays_end(struct hf_plans *plans, const struct hf_plan_record *record, s
 	if (r < 0)
 		return hf_fail_sys(err, -r, "readdir", "/proc");
 	if (r > 0)
-		return FAIL(err, HF_E_IN_USE, "plan", record->name, "process %d is inside, and cannot be ended from here", r);
+		return FAIL(err, HF_E_IN_USE, "plan", record->name, "process %d is inside and cannot be ended from here", r);
 	return count;
 }

@@ -265,7 +265,7 @@ int hf_plan_check_unused(struct hf_plans *plans, const struct hf_plan_record *re
 	if (r == 0)
 		r = look(plans, plan_fd, record, &pid, err);
 	if (r == LOOK_LOCKED)
-		return FAIL(err, HF_E_IN_USE, "plan", record->name, "its command, or something that it left, still runs");
+		return FAIL(err, HF_E_IN_USE, "plan", record->name, "its command, or a process that it left, is still running");
 	if (r == LOOK_STRAYS)
 		return FAIL(err, HF_E_IN_USE, "plan", record->name,
 			    "process %d has outlived the 'plan enter' that started it; 'holdfast plan recover' ends it", pid);

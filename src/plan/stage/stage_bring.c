@@ -58,7 +58,7 @@ int hf_stage_open(struct hf_stage *s)
 	r = hf_dirtree_look(unit->target_fd, name, &st);
 	if (r > 0 && (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()))
 		return FAIL(s->err, HF_E_TARGET, "stage", unit->sandbox->target.path,
-			    "%s stands where the new versions are gathered, and is not ours", name);
+			    "%s has the name of the directory for new versions, and is not Holdfast's", name);
 	if (r > 0)
 		r = hf_tree_remove(unit->target_fd, name);
 	if (r < 0)

@@ -33,9 +33,9 @@ static int open_layer(struct hf_plans *plans, struct hf_plan_record *record, con
 	int r;
 
 	if (!s)
-		return FAIL(err, HF_E_NO_SANDBOX, "sandbox", sandbox, "plan '%.80s' has none of that name", record->name);
+		return FAIL(err, HF_E_NO_SANDBOX, "sandbox", sandbox, "plan '%.80s' has no sandbox with this name", record->name);
 	if (s->strategy != HF_STRATEGY_OVERLAY || s->entered)
-		return FAIL(err, HF_E_PLAN_STATE, "sandbox", sandbox, "files are pinned in an overlay before it is entered");
+		return FAIL(err, HF_E_PLAN_STATE, "sandbox", sandbox, "files can be pinned only in an overlay that was not entered yet");
 	r = hf_target_open(&s->target, &pins->target, err);
 	if (r == 0)
 		r = hf_plan_dir(plans, record->name, 0, &plan_fd, err);

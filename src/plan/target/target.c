@@ -131,10 +131,10 @@ int hf_target_open(const struct hf_target *target, int *ret_fd, struct hf_err *e
 		fd = -ELOOP;
 	if (fd == -ENOENT || fd == -ENOTDIR)
 		return FAIL(err, HF_E_TARGET, "openat2", target->path,
-			    "the directory that was added is gone");
+			    "the added directory is gone");
 	if (fd == -ELOOP)
 		return FAIL(err, HF_E_TARGET, "openat2", target->path,
-			    "a symbolic link stands there or above it now; it is not followed");
+			    "it or a parent is a symbolic link now, which is not followed");
 	if (fd < 0)
 		return hf_fail_sys(err, -fd, "openat2", target->path);
 	r = identify(fd, target->path, &now, err);
@@ -144,11 +144,11 @@ int hf_target_open(const struct hf_target *target, int *ret_fd, struct hf_err *e
 		return r;
 	if (now.fs_type != target->fs_type && now.fs_type == OVERLAYFS_SUPER_MAGIC)
 		return FAIL(err, HF_E_TARGET, "statx", target->path,
-			    "it is seen through a sandbox here; do this outside of 'plan enter'");
+			    "it is seen through a sandbox here; do this outside 'plan enter'");
 	if (now.ino != target->ino || now.fs_type != target->fs_type ||
 	    (now.dev != target->dev && strcmp(boot_id, target->boot_id) == 0))
 		return FAIL(err, HF_E_TARGET, "statx", target->path,
-			    "another directory stands there now than when it was added");
+			    "the directory was replaced by another one since it was added");
 	*ret_fd = fd_take(&fd);
 	return 0;
 }
@@ -242,8 +242,8 @@ int hf_target_check(const struct hf_plans *plans, const struct hf_target *target
 		return hf_fail_sys(err, -r, "mountinfo", target->path);
 	if (r == 1)
 		return FAIL(err, HF_E_TARGET, "target", target->path,
-			    "%.120s is mounted below it and a sandbox would hide that; unmount it, or add "
-			    "directories beside it", mount);
+			    "%.120s is mounted below it, and a sandbox would hide that; unmount it, or add "
+			    "directories next to it", mount);
 	return 0;
 }
 

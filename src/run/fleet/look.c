@@ -87,7 +87,7 @@ static int look(struct hf_locks *locks, const char *name, struct hf_board_entry 
 
 	if (r < 0)
 		return r;
-	return read_entry(entry, ret) == 0 ? 0 : FAIL(err, HF_E_NO_SESSION, "session", name, "the store knows none of that name");
+	return read_entry(entry, ret) == 0 ? 0 : FAIL(err, HF_E_NO_SESSION, "session", name, "the store knows no session with this name");
 }
 
 int hf_fleet_look(struct hf_locks *locks, const char *name, struct hf_fleet_session *ret, struct hf_err *err)
@@ -147,7 +147,7 @@ int hf_fleet_wait(struct hf_locks *locks, struct hf_fleet_session *session, int6
 		if (r < 0 && (r != HF_E_STORE || left == 0))
 			return r;
 		if (r == 0 && now.token != session->token)
-			return FAIL(err, HF_E_STALE, "wait", session->name, "another run has that name by now: its token is %llu",
+			return FAIL(err, HF_E_STALE, "wait", session->name, "another run has the name now: its token is %llu",
 				    (unsigned long long)now.token);
 		if (r == 0 && (now.outcome != HF_OUTCOME_NONE || now.state == HF_SESSION_DEAD_UNREAPED)) {
 			*session = now;

@@ -38,7 +38,7 @@ int hf_keeper_check_depth(struct hf_keeper *k, struct hf_err *err)
 	if (depth < k->o.max_depth)
 		return 0;
 	(void)FAIL(err, HF_E_LIMIT, "depth", k->name,
-		   "this would be session %llu within sessions, and the most is %u (--max-depth)",
+		   "this would be session %llu within sessions, and the limit is %u (--max-depth)",
 		   (unsigned long long)depth + 1, k->o.max_depth);
 	return hf_keeper_refuse(k, err);
 }
@@ -65,6 +65,6 @@ int hf_keeper_take_lock(struct hf_keeper *k, struct hf_holder *ret_blocker, stru
 	hf_renewal_begin(&k->renewal, k->lock, k->o.ttl_ns);
 	r = hf_lock_add_owner(k->lock, &k->record.supervisor, err);
 	if (r == 0 && hf_keeper_is_orphan(k))
-		r = FAIL(err, HF_E_GONE, "supervisor", k->name, "it is gone already");
+		r = FAIL(err, HF_E_GONE, "supervisor", k->name, "it is already gone");
 	return r;
 }

@@ -76,7 +76,7 @@ static int set_up(struct hf_keeper *k, struct hf_state *state, struct hf_err *er
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* Opened first, still our parent after: it is the one. */
 	if (hf_keeper_is_orphan(k))
-		return FAIL(err, HF_E_GONE, "supervisor", k->name, "it is gone already");
+		return FAIL(err, HF_E_GONE, "supervisor", k->name, "it is already gone");
 	/* Supervision works without its journal. */
 	if (hf_journal_open(state, NULL, &journal, NULL) < 0)
 		journal = NULL;

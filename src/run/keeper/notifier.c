@@ -127,7 +127,7 @@ static void run_notice(const struct notifier *n, const struct hf_notice *notice)
 		hf_command_run(&command, &result);
 	status = status_of(&result);
 	if (left == 0)
-		hf_copy_text(said, sizeof(said), "not told: the notices before it took too long");
+		hf_copy_text(said, sizeof(said), "not sent: earlier notices took too long");
 	else if (status != 0 && out >= 0)
 		read_said(out, said);
 	tell_event(&n->sessions, n->name, notice, status, said);
@@ -237,7 +237,7 @@ void hf_notifier_tell(struct hf_keeper *k, const struct hf_notice *notice)
 	}
 	if (r < 0)
 		tell_event(k->sessions, k->name, notice, HF_EXIT_AROUND,
-			   r == -EAGAIN ? "not told: too many notices wait" : strerrordesc_np(-r));
+			   r == -EAGAIN ? "not sent: too many notices are waiting" : strerrordesc_np(-r));
 }
 
 void hf_notifier_leave(struct hf_keeper *k)

@@ -137,7 +137,7 @@ int hf_keeper_take_slot(struct hf_keeper *k, struct hf_err *err)
 		r = 0;
 	if (r == HF_E_MODE)
 		(void)FAIL(err, HF_E_LIMIT, "group", k->name,
-			   "the group '%s' runs with another --max-active now", k->o.group);
+			   "the group '%s' has another --max-active now", k->o.group);
 	else if (r == HF_E_BUSY || r == HF_E_TIMEOUT)
 		(void)FAIL(err, HF_E_LIMIT, "group", k->name, "%u of %u sessions of the group '%s' are active (--max-active)%s",
 			   k->o.max_active, k->o.max_active, k->o.group,
@@ -153,5 +153,5 @@ void hf_keeper_report_given_up(const struct hf_keeper *k, struct hf_run_report *
 
 	report->outcome = k->interrupted ? HF_OUTCOME_INTERRUPTED : HF_OUTCOME_STOPPED;
 	report->exit_status = HF_EXIT_SIGNAL + sig;
-	hf_copy_text(report->cause, sizeof(report->cause), "it was asked to stop while it waited for its turn");
+	hf_copy_text(report->cause, sizeof(report->cause), "it was stopped while it waited for its turn");
 }

@@ -76,12 +76,12 @@ static int merge_env(struct hf_keeper *k)
 static int may_resume(struct hf_keeper *k, const struct hf_session_record *old, struct hf_err *err)
 {
 	if (old->token == 0)
-		return FAIL(err, HF_E_NO_SESSION, "resume", k->name, "there is nothing to resume");
+		return FAIL(err, HF_E_NO_SESSION, "resume", k->name, "nothing to resume");
 	if (hf_session_check_run(old, k->given.resume_token, "resume", err) < 0)
 		return err->code;
 	if (old->outcome == HF_OUTCOME_SUCCEEDED)
 		return FAIL(err, HF_E_FINISHED, "resume", k->name,
-			    "attempt %u succeeded; run it anew without --resume", old->attempt);
+			    "attempt %u succeeded; run it again without --resume", old->attempt);
 	return 0;
 }
 
@@ -98,7 +98,7 @@ static int load(struct hf_keeper *k, const struct hf_session_record *old, const 
 	if (r == 0 && !k->stored.has_options)
 		*ret_why = " (its options were not stored)";
 	if (r == HF_E_FORMAT && has_command) {
-		*ret_why = " (its stored options are lost; only what is given now counts)";
+		*ret_why = " (its stored options are lost; only the options given now apply)";
 		return 0;
 	}
 	return r;
@@ -123,7 +123,7 @@ static void describe(struct hf_keeper *k, const char *why)
 	char here[PATH_MAX];
 
 	hf_buf_add_format(&text, "attempt %u in %s", k->record.attempt + 1,
-			  getcwd(here, sizeof(here)) ? here : "a directory that is gone");
+			  getcwd(here, sizeof(here)) ? here : "a deleted directory");
 	hf_options_describe(&k->given, &text);
 	if (k->given.stage && k->stage && k->stage->describe)
 		k->stage->describe(k->stage->arg, k->given.stage, &text);
@@ -141,7 +141,7 @@ int hf_keeper_enter_directory(struct hf_keeper *k, struct hf_err *err)
 		return 0;
 	}
 	(void)FAIL(err, HF_E_NO_DIRECTORY, "directory",
-		   k->given.cwd[0] ? k->given.cwd : "the directory that it ran in",
+		   k->given.cwd[0] ? k->given.cwd : "its directory",
 		   "%s; give another with --cwd", strerrordesc_np(errno));
 	return hf_keeper_refuse(k, err);
 }
@@ -154,7 +154,7 @@ static int merge_stage(struct hf_keeper *k, struct hf_err *err)
 	if (k->stage && k->stage->merge)
 		r = k->stage->merge(k->stage->arg, k->given.stage, k->stored.o.stage, &k->stage_text, err);
 	else if (k->stored.o.stage)
-		r = FAIL(err, -EINVAL, "resume", k->name, "it ran in a sandbox; resume it by hf_tx_supervise or hf_tx_start");
+		r = FAIL(err, -EINVAL, "resume", k->name, "it ran in a sandbox; resume it with hf_tx_supervise or hf_tx_start");
 	if (r == 0 && k->stage_text)
 		k->given.stage = k->stage_text;
 	return r;

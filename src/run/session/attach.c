@@ -70,7 +70,7 @@ static int connect_to(struct hf_sessions *sessions, const char *name, int *ret_f
 	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return fail_connect(name, &record, errno, err);
 	if (!is_keeper(fd, &record))
-		return FAIL(err, HF_E_UNTRUSTED, "attach", name, "what listens there is not its keeper");
+		return FAIL(err, HF_E_UNTRUSTED, "attach", name, "another process than its keeper listens there");
 	*ret_fd = fd_take(&fd);
 	return 0;
 }
@@ -84,7 +84,7 @@ int hf_session_attach(struct hf_sessions *sessions, const char *name, const stru
 
 	if (!sessions || !name || !opts || opts->size != sizeof(*opts) || opts->rows > UINT16_MAX ||
 	    opts->columns > UINT16_MAX || !ret_attach)
-		return FAIL(err, -EINVAL, "arguments", "hf_session_attach", "NULL, another size, or a window that is too large");
+		return FAIL(err, -EINVAL, "arguments", "hf_session_attach", "NULL, a wrong size, or a window that is too large");
 	r = connect_to(sessions, name, &fd, err);
 	if (r < 0)
 		return hf_err_wrap(err, r, "session", name);

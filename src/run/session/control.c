@@ -226,7 +226,7 @@ static int ask(struct hf_sessions *sessions, const struct hf_session_record *rec
 	/* Said of the session, and not of a pid that nobody has heard of. */
 	if (r == HF_E_PROTECTED && is_inside(sessions, record))
 		r = FAIL(err, HF_E_PROTECTED, "stop", record->name,
-			 "it is the session that this command runs in, and cannot stop itself; let its command exit, or stop it from outside");
+			 "this command runs in that session, which cannot stop itself; let its command exit, or stop it from outside");
 	if (r < 0)
 		return r;
 	if (hf_sys.pidfd_queue(pidfd, SIGTERM, ms > INT_MAX ? INT_MAX : (int)ms) < 0)

@@ -30,7 +30,7 @@ int hf_session_each(struct hf_sessions *sessions, int kept, int (*fn)(void *arg,
 
 	if (!sessions || sessions->process != getpid())
 		return FAIL(err, sessions ? HF_E_FORKED : -EINVAL, "list", "sessions",
-			    "open the sessions anew in this process");
+			    "open the sessions again in this process");
 	if (sessions->dirfd >= 0)
 		r = hf_names_read(sessions->dirfd, &names);
 	if (r < 0)
@@ -95,6 +95,6 @@ int hf_session_list_recent(struct hf_sessions *sessions, int64_t age_ns, hf_sess
 	struct list list = { .sessions = sessions, .age_ns = age_ns < DAY_NS ? age_ns : DAY_NS, .fn = fn, .arg = arg };
 
 	if (!fn || !sessions || sessions->process != getpid())
-		return FAIL(err, fn && sessions ? HF_E_FORKED : -EINVAL, "list", "sessions", "open the sessions anew in this process");
+		return FAIL(err, fn && sessions ? HF_E_FORKED : -EINVAL, "list", "sessions", "open the sessions again in this process");
 	return hf_recent_each(sessions, list_recent_one, &list, err);
 }

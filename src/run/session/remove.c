@@ -74,7 +74,7 @@ static int take_away(void *arg)
 		r = hf_session_check_run(&record, removal->token, "rm", removal->err);
 		if (r == 0 && record.phase != HF_PHASE_ENDED)
 			r = FAIL(removal->err, HF_E_BUSY, "rm", removal->name,
-				 "its supervisor and keeper are gone, but it was not reaped: 'holdfast reap' does that");
+				 "its supervisor and keeper died; 'holdfast reap' cleans up");
 	} else if (r == HF_E_NO_SESSION || r == HF_E_FORMAT) {
 		AUTO_FD dirfd = -1;
 
@@ -103,7 +103,7 @@ static int remove_one(struct hf_sessions *sessions, const char *name, uint64_t t
 		return r;
 	r = hf_lock_forget_as(sessions->locks, name, &how, err);
 	if (r == HF_E_BUSY && !removal.moved[0] && err && strcmp(err->op, "forget") == 0)
-		(void)FAIL(err, HF_E_BUSY, "rm", name, "it runs, or another process has or awaits the name: 'holdfast stop' ends it");
+		(void)FAIL(err, HF_E_BUSY, "rm", name, "it is running, or another process has or waits for the name; 'holdfast stop' ends it");
 	if (removal.moved[0])
 		delete_removed(sessions, removal.moved);
 	return r < 0 ? r : 0;

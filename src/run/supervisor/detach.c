@@ -127,13 +127,13 @@ static int check_hello(int socket, struct hf_mono until, struct hf_err *err)
 	int r = receive(socket, &hello, sizeof(hello), until);
 
 	if (r == HF_E_TIMEOUT)
-		return FAIL(err, r, "start", HF_SUPERVISE_PROGRAM, "it did not answer in time; is it another program?");
+		return FAIL(err, r, "start", HF_SUPERVISE_PROGRAM, "it did not answer in time; it may be another program");
 	if (r <= 0 || memcmp(hello.magic, HF_HELLO_MAGIC, sizeof(HF_HELLO_MAGIC)) != 0)
 		return FAIL(err, -ENOEXEC, "start", HF_SUPERVISE_PROGRAM, "it ended at once, or is another program");
 	hello.version[sizeof(hello.version) - 1] = '\0';
 	if (strcmp(hello.version, hf_version()) != 0 || hello.news_size != sizeof(struct hf_link_news))
 		return FAIL(err, HF_E_FORMAT, "start", HF_SUPERVISE_PROGRAM,
-			    "it is of version %s, and this is %s; install both from one build", hello.version, hf_version());
+			    "it has version %s, and this is %s; install both from the same build", hello.version, hf_version());
 	return 0;
 }
 

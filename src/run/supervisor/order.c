@@ -38,20 +38,20 @@ static const char *decode(json_t *root, struct hf_order *ret)
 	json_t *token = json_object_get(root, "resume_token");
 
 	if (!json_is_object(root) || json_integer_value(json_object_get(root, "v")) != 1)
-		return "not of a version that is known";
+		return "unknown version";
 	if (json_object_size(root) != 10 || !json_is_boolean(resume) || !json_is_integer(wait) || !json_is_integer(token) ||
 	    json_integer_value(token) < 0)
-		return "it has fields that nobody wrote, or lacks some";
+		return "it has unknown fields, or lacks some";
 	ret->name = hf_json_take_word(json_object_get(root, "name"));
 	ret->state_path = hf_json_take_word(json_object_get(root, "state"));
 	if (!ret->name || !ret->state_path)
-		return "its name or its state directory is not one";
+		return "its name or its state directory is invalid";
 	ret->o.size = sizeof(ret->o);
 	ret->o.wait_ns = json_integer_value(wait);
 	ret->o.resume_token = (uint64_t)json_integer_value(token);
 	ret->o.flags = json_is_true(resume) ? HF_RUN_RESUME : 0;
 	if (!hf_options_take_argv(root, HF_OPTIONS_GIVEN, &ret->o))
-		return "its command is not one";
+		return "its command is invalid";
 	return hf_options_take_rest(root, HF_OPTIONS_GIVEN, &ret->o);
 }
 

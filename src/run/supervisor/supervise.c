@@ -277,7 +277,7 @@ static void fill_aborted(struct hf_supervisor *s)
 	s->last.result = 0;
 	report->outcome = interrupted ? HF_OUTCOME_INTERRUPTED : HF_OUTCOME_STOPPED;
 	report->exit_status = HF_EXIT_SIGNAL + s->aborted;
-	hf_copy_text(report->cause, sizeof(report->cause), "it was asked to stop while it waited for its turn");
+	hf_copy_text(report->cause, sizeof(report->cause), "it was stopped while it waited for its turn");
 }
 
 static int supervise(struct hf_supervisor *s, const struct hf_start *start)

@@ -42,7 +42,7 @@ static int check_empty(const struct hf_state *state, struct hf_err *err)
 			break;
 		r = FAIL(err, HF_E_UNTRUSTED, "readdir", state->path,
 			 "it has content ('%.40s') but no FORMAT file, so it is not a state "
-			 "directory; name an empty or missing one",
+			 "directory; name an empty or new one",
 			 entry->d_name);
 	}
 	return r;
@@ -71,7 +71,7 @@ static int check_case(const struct hf_state *state, struct hf_err *err)
 
 	if (hf_sys.fstatat(state->dirfd, "format", &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return FAIL(err, HF_E_UNTRUSTED, "fstatat", state->path,
-			    "the directory does not tell upper from lower case");
+			    "the directory does not distinguish upper and lower case");
 	return 0;
 }
 
@@ -100,7 +100,7 @@ int hf_state_check_format(const struct hf_state *state, int create, struct hf_er
 	end = n > 9 ? memchr(text, '\n', (size_t)n) : NULL;
 	if (!end || memcmp(text, "holdfast ", 9) != 0 ||
 	    hf_parse_u64_canonical(text + 9, (size_t)(end - text - 9), UINT32_MAX, &version) < 0)
-		return FAIL(err, HF_E_FORMAT, "read", shown, "not a format that any version wrote");
+		return FAIL(err, HF_E_FORMAT, "read", shown, "not a known format");
 	if (version > HF_STATE_FORMAT)
 		return FAIL(err, HF_E_FORMAT, "read", shown, "version %u; this program reads version %d",
 			    (unsigned)version, HF_STATE_FORMAT);
@@ -108,7 +108,7 @@ int hf_state_check_format(const struct hf_state *state, int create, struct hf_er
 		    version == HF_STATE_FORMAT
 			    ? "version %u with requirements this program does not know"
 			    : "version %u, an older layout that this program does not read; "
-			      "end what runs there with the program that made it, then move "
-			      "the directory away, and a new one is made",
+			      "stop its sessions with the program that made it, then move the "
+			      "directory away, and a new one is made",
 		    (unsigned)version);
 }

@@ -18,7 +18,7 @@ static int check_directory(int fd, const char *shown, struct hf_err *err)
 		return FAIL_SYS(err, "fstat", shown);
 	if (st.st_uid != geteuid())
 		return FAIL(err, HF_E_UNTRUSTED, "fstat", shown,
-			    "owned by uid %u, but you are uid %u; use a directory of your own",
+			    "owned by uid %u, but you are uid %u; use your own directory",
 			    (unsigned)st.st_uid, (unsigned)geteuid());
 	if (st.st_mode & 077)
 		return FAIL(err, HF_E_UNTRUSTED, "fstat", shown,
@@ -44,7 +44,7 @@ int hf_private_dir(int dirfd, const char *name, const char *shown, int *ret_fd, 
 	if (fd == -ELOOP || (fd == -ENOTDIR && hf_sys.fstatat(dirfd, name, &st,
 							      AT_SYMLINK_NOFOLLOW) == 0))
 		return FAIL(err, HF_E_UNTRUSTED, "openat", shown,
-			    "not a directory of its own (a symbolic link or a file)");
+			    "not a directory (a symbolic link or a file)");
 	if (fd < 0)
 		return hf_fail_sys(err, -fd, "openat", shown);
 	r = check_directory(fd, shown, err);

@@ -133,7 +133,7 @@ int hf_state_make(struct hf_buf *path, size_t own, struct hf_err *err)
 		path->s[i] = '\0';
 		r = make_one(path, parent, own);
 		if (r < 0 && r != -EEXIST)
-			return FAIL(err, r, "mkdir", path->s, "no state directory can be made there; name another with --dir or HOLDFAST_DIR");
+			return FAIL(err, r, "mkdir", path->s, "cannot make a state directory there; name another with --dir or HOLDFAST_DIR");
 		path->s[i] = kept;
 		parent = i;
 	}
@@ -170,7 +170,7 @@ int hf_state_try(const char *given, struct hf_err *err)
 		r = -errno;
 	path.s[own] = '\0';
 	return r < 0 ? FAIL(err, r, "mkdir", path.s,
-			    "nothing can be made here; make room or give yourself write permission, or "
+			    "cannot write here; free space or give yourself write permission, or "
 			    "name another directory with --dir, HOLDFAST_DIR or HOME")
 		     : 0;
 }

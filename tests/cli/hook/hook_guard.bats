@@ -66,7 +66,7 @@ E' sh "$HOLDFAST"
     hf -q journal emit note text=x
     sh -c '"$1" hook session-start <"$2"; true' sh "$HOLDFAST" "$BATS_TEST_DIRNAME/recorded/claude-code/SessionStart.json"
     run hf journal query --json --event client_started
-    is_json '.proof == "the nearest ancestor that is no shell"'
+    is_json '.proof == "the nearest ancestor that is not a shell"'
     mkdir -p home/.claude/sessions
     start=$(sed 's/.*) //' "/proc/$$/stat" | cut -d' ' -f20)
     id=$(jq -r .session_id "$BATS_TEST_DIRNAME/recorded/claude-code/SessionStart.json")

@@ -107,7 +107,7 @@ there_and_back() {
     printf '{\n  "model": "x",\n  "b": [1, 2],\n  "c": "a, // b,}"\n}\n' | cmp - "$S"
     printf '{"a":1,}' >"$S"
     expect 3 hf hook install claude
-    says "line 1: a comma before the closing bracket"
+    says "line 1: a trailing comma"
     # What --fix does not understand it leaves alone.
     for text in '{"a":' 'no' '[]' '{"a":1}}' '{"hooks":[]}' '{"hooks":{},"hooks":{}}' '{"hooks":{"Stop":{}}}'; do
         printf %s "$text" >"$S"
@@ -173,7 +173,7 @@ J
     [ -e .claude/settings.local.json ]
     echo '{"disableAllHooks":true}' >"$S"
     expect 0 hf hook install claude --user
-    says "switches all hooks off"
+    says "disables all hooks"
     run hf --json hook status claude
     jq -se 'map(.scope + ":" + .state) == ["user:installed","project:absent","local:installed"] and .[0].disabled' <<<"$output"
     expect 2 hf hook install codex --local

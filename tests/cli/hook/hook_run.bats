@@ -68,7 +68,7 @@ setup() {
     RC=3 expect 3 hf run a --resume
     cmp arg.4 first
     expect 2 hf run a --resume --hooks
-    says "the hooks that it had"
+    says "keeps its hooks"
     hf run a --resume --hooks -- claude -p two
     [ "$(cat arg.2)" = two ]
     cmp arg.4 first

@@ -141,7 +141,7 @@ behind_a_stopped_one() {
     [ "${#lines[@]}" -eq 1 ]
     expect 0 hf lock release build --pid $$
     expect 1 hf lock release build --pid $$
-    says "nobody has it"
+    says "it has no holder"
 }
 
 @test "release by token; a stale token is refused and the successor untouched (L3, L5)" {

@@ -132,7 +132,7 @@ sys.exit(subprocess.call([os.environ["HOLDFAST"], "lock", "run", "S", "--", "tou
     touch go
     wait_until 15 test -s status
     [ "$(cat status)" -eq 1 ]
-    grep -q "behind pid $spawned_pid, which waits for 'A', held by pid " said
+    grep -q "after pid $spawned_pid, which waits for 'A', held by pid " said
     wait_until 15 test -e written
     # Without the writer they are no hindrance to each other.
     expect 0 nested -s -- lock run A -s -- true

@@ -55,7 +55,7 @@ all_ends() {
     wait "$wrapper" || status=$?
     [ "$status" -eq 137 ]
     nobody_lives "$tree"
-    grep -q "the process that watches the command was killed" said
+    grep -q "the watcher of the command was killed" said
     all_ends
 }
 

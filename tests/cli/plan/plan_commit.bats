@@ -302,7 +302,7 @@ open("go").read()' &
     run hf plan undo p
     echo "$output"
     [ "$status" -eq 1 ]
-    [[ "$output" == *"only a commit can be taken back"* ]]
+    [[ "$output" == *"only a commit can be undone"* ]]
     [ ! -e "$T/gone" ]
     hf plan undo q
     [ "$(tree "$T")" = "$before" ]

@@ -311,7 +311,7 @@ makes_its_plan() {
     expect 125 hp plan enter q --in T --in no-such-directory -- true
     status=0; hp plan enter q --in T -- true >T/out 2>said || status=$?
     [ "$status" -ne 0 ]
-    grep -q 'outside of the target' said
+    grep -q 'outside the target' said
     expect 1 hp plan show q
     says "no such plan"
     expect 127 hp plan enter q --in T -- "$ROOM/no-such-command"

@@ -232,5 +232,5 @@ landed() { [ "$(ls -A "$T" | tr '\n' ' ')$(cat "$T/a")" = 'a n A' ]; }
     run inside '"$1" plan diff p' "$program"
     echo "$output"
     [ "$status" -eq 3 ]
-    [[ "$output" == *"seen through a sandbox here; do this outside of 'plan enter'"* ]]
+    [[ "$output" == *"seen through a sandbox here; do this outside 'plan enter'"* ]]
 }

@@ -180,7 +180,7 @@ no_markers() { ! grep -rE '^(<<<<<<<|=======|>>>>>>>)' "$ROOM/T" --include='*.tx
     run hp plan commit p --merge
     echo "$output"
     [ "$status" -eq 1 ]
-    [[ "$output" == *"not merged: HEAD has moved, and what it was is not certain"* ]]
+    [[ "$output" == *"not merged: HEAD has moved, and its earlier commit is not certain"* ]]
 }
 
 @test "--merge: without git, and without a base, that is said and nothing is changed" {
@@ -198,12 +198,12 @@ no_markers() { ! grep -rE '^(<<<<<<<|=======|>>>>>>>)' "$ROOM/T" --include='*.tx
     PATH="$ROOM/bin" run hp plan commit p --merge
     echo "$output"
     [ "$status" -eq 1 ]
-    [[ "$output" == *"not merged: git, which merges, is not installed"* ]]
+    [[ "$output" == *"not merged: git is not installed, and the merge needs it"* ]]
     [ "$(tree T)" = "$before" ]
     hp -q plan rm other
     run hp plan commit p --merge
     [ "$status" -eq 1 ]
-    [[ "$output" == *"not merged: no version that both sides began with is known"* ]]
+    [[ "$output" == *"not merged: the common base version is unknown"* ]]
     [ "$(tree T)" = "$before" ]
 }
 

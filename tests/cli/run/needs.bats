@@ -106,7 +106,7 @@ later() {
     expect 3 hf -q --json stop x --token "$old"
     is_json '.error.code == "stale-token" and .error.exit == 3'
     expect 3 hf kill x --token "$old"
-    says "another run has that name by now: its token is $new"
+    says "another run has the name now: its token is $new"
     expect 3 hf seen x --token "$old"
     is_field x '.state, .seen' $'running\nfalse'
     expect 0 hf seen x --token "$new"

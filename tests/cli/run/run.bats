@@ -155,7 +155,7 @@ load ../session_helper
     status=0
     wait "$waiter" || status=$?
     [ "$status" -eq 130 ]
-    grep -q "asked to stop while it waited" said
+    grep -q "stopped while it waited" said
     wait_until 10 waiting 0
     [ ! -e never ]
     is_field x .state running

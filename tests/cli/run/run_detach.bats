@@ -102,11 +102,11 @@ logged() { hf logs "$1" | grep -q "$2"; }
     for mode in 0775 0757; do
         chmod "$mode" libexec/holdfast-supervise
         expect 3 hf run x2 --detach -- true
-        says "others than its owner can change it"
+        says "users other than its owner can change it"
     done
     chmod 0644 libexec/holdfast-supervise
     expect 3 hf run x2 --detach -- true
-    says "not a program"
+    says "not an executable program"
     rm libexec/holdfast-supervise
     mkfifo libexec/holdfast-supervise
     expect 3 hf run x2 --detach -- true
@@ -138,7 +138,7 @@ got() { [ "$(cat got 2>/dev/null)" = "$1" ]; }
     done
     rm got
     MAGIC='hf-supervise 1' VERSION=9.9.9 expect 3 hf run x --detach -- true
-    says "it is of version 9.9.9, and this is $version"
+    says "it has version 9.9.9, and this is $version"
     wait_until 5 got nothing
     rm got
     # The counter-check: one that says the right things is believed, and gets it.

@@ -200,7 +200,7 @@ is_taken() { ! grep -qsE '^(SigPnd|ShdPnd):.*[1-9a-f]' "/proc/$1/status"; }
     wait "$spawned_pid" || status=$?
     [ "$status" -eq 143 ]
     [ ! -e ran ]
-    is_field x '.outcome, .exit, .cause' $'stopped\n143\nit was asked to stop before it was started'
+    is_field x '.outcome, .exit, .cause' $'stopped\n143\nit was asked to stop before its start'
     expect 1 hf lock check x
 }
 

@@ -273,7 +273,7 @@ no_plan() { [ -z "$(hf -q plan list --json | jq -r '.plans[].name')" ] || { hf p
     expect 2 hf run x --in T --commit ask --detach -- true
     expect 2 hf run "$(printf 'x%.0s' {1..80})" --in T -- true
     expect 2 hf plan new run:mine
-    says "those of sessions"
+    says "belong to sessions"
 }
 
 @test "run --in: the plan of a running session is not committed by hand" {

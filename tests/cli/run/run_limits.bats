@@ -49,7 +49,7 @@ load ../session_helper
 @test "--pids is refused where nothing can count them, else more processes than that cannot be" {
     run hf run x --pids 40 -- sh -c 'for i in $(seq 80); do sleep 5 & done; wait'
     if [ "$status" -eq 125 ]; then
-        says "there is no cgroup here that counts processes, and no other limit binds root (--pids)"
+        says "no cgroup here can count processes, and no other limit applies to root (--pids)"
         expect 1 hf ps x
     else
         [ "$status" -ne 0 ]

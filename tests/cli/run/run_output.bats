@@ -164,7 +164,7 @@ load ../session_helper
 @test "idle: silence ends it with 124, output keeps it alive; in front and in the background" {
     expect 124 hf run x --idle 300ms -- bash -c 'echo here; sleep 60'
     says here
-    is_field x '.outcome + ": " + .cause' "timed-out: there was no output for too long"
+    is_field x '.outcome + ": " + .cause' "timed-out: no output for too long"
     expect 0 hf run x --idle 1s -- bash -c 'for i in {1..12}; do echo $i; sleep 0.1; done'
     [ "${#lines[@]}" -eq 12 ]
     expect 0 hf run x --idle 300ms --detach -- bash -c 'echo here; sleep 60'

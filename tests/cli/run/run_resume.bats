@@ -282,7 +282,7 @@ $REMEMBERED_IN" | paste -sd' ') $(paste -sd' ' <<<"$OF_THE_CALL") "
     says "attempt 2"
     expect 3 hf run depth --max-depth 1 -- bash -c 'exit 3'
     HOLDFAST_DEPTH=1 expect 1 hf run depth --resume
-    says "the most is 1"
+    says "the limit is 1"
 }
 
 @test "resume: the stored lease and group are the supervisor's, too, when the keeper is killed" {
@@ -415,19 +415,19 @@ stored() { echo "$HOLDFAST_DIR/sessions/x/command.json"; }
     is_field x .attempt 1
     # Then the command has to be given; that nothing else is known is said.
     expect 3 hf run x --resume
-    says "nothing is stored of it"
+    says "its command is not stored"
     expect 0 hf run x --resume -- true
     says "its stored options are lost"
     is_field x '.attempt, .state' $'2\ndone'
 }
 
-@test "resume: options that are right in themselves but not what it ran with are refused (L14)" {
+@test "resume: options that are right in themselves but not the one that it ran are refused (L14)" {
     expect 1 hf run x --verify 'exit 1' -- true
     # As after a power cut that kept the older file, or by a user that edits the verifier away.
     jq -c 'del(.options.verify)' "$(stored)" >edited
     cat edited >"$(stored)"
     expect 3 hf run x --resume
-    says "not what it ran with"
+    says "not the one that it ran"
     is_field x '.outcome, .attempt' $'verify-failed\n1'
     [ -e "$(stored)" ]
     [ "$(events session_refused x)" -eq 1 ]

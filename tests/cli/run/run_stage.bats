@@ -65,7 +65,7 @@ are() { [ "$(calls)" = "$1" ] || { echo "calls: $(calls)"; return 1; }; }
     [ ! -e ran ]
     rm "$STAGED"
     expect 125 staged --fail end x -- true
-    is_field x '.outcome, .cause' $'failed\nwhat it made was not kept: No space left on device'
+    is_field x '.outcome, .cause' $'failed\nits work was not kept: No space left on device'
     rm "$STAGED"
     expect 3 staged --fail end x -- bash -c 'exit 3'
     is_field x .outcome failed

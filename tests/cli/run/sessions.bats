@@ -348,7 +348,7 @@ keeper_has_a_child() {
 
 @test "a session cannot stop itself from inside: refused with 3, and it goes on" {
     expect 5 hf run x -- bash -c '"$0" stop x; [ $? -eq 3 ] && exit 5' "$HOLDFAST"
-    says "it is the session that this command runs in, and cannot stop itself"
+    says "this command runs in that session, which cannot stop itself"
     is_field x '.outcome, .exit' $'failed\n5'
     [ "$(events session_refused x)" -eq 1 ]
 }

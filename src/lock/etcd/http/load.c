@@ -15,7 +15,7 @@ static const struct hf_http_module *loaded;
 #ifdef HF_STATIC
 static int load(struct hf_err *err)
 {
-	return FAIL(err, -ENOTSUP, "load", HF_HTTP_MODULE, "a static holdfast cannot load it; use one that is not");
+	return FAIL(err, -ENOTSUP, "load", HF_HTTP_MODULE, "a static holdfast cannot load it; use a dynamic build");
 }
 #else
 static int load(struct hf_err *err)
@@ -24,7 +24,7 @@ static int load(struct hf_err *err)
 	AUTO_FD fd = -1;
 	char path[40];
 	void *handle;
-	int r = hf_program_open(HF_HTTP_MODULE, "a store etcds: needs this module, which is built where libcurl is",
+	int r = hf_program_open(HF_HTTP_MODULE, "a store etcds: needs this module, which is built only with libcurl",
 				&fd, err);
 
 	if (r < 0)

@@ -148,12 +148,12 @@ static void keep_idle(struct hf_http *http, const char *server, int *fd)
 static const char *why(int r)
 {
 	if (r == -EPROTO)
-		return "what came is no answer of HTTP";
+		return "the answer is not HTTP";
 	if (r == -ECONNRESET)
 		return "the connection was closed before the answer";
 	if (r == -ETIMEDOUT)
 		return "no answer in time";
-	return r == -EHOSTUNREACH ? "there is no such server" : strerrordesc_np(-r);
+	return r == -EHOSTUNREACH ? "no such server" : strerrordesc_np(-r);
 }
 
 static enum hf_http_result post(struct hf_http *http, const struct hf_http_request *request, struct hf_http_answer *ret)

@@ -52,10 +52,10 @@ json_t *hf_answer_response(const struct hf_answer *answer, size_t n, const char 
 int hf_etcd_refused(const struct hf_answer *answer, const char *op, const char *subject, struct hf_err *err)
 {
 	if (answer->code == HF_GRPC_EXHAUSTED)
-		return FAIL(err, -ENOSPC, op, subject, "etcd takes no more: %.120s; not done", answer->text);
+		return FAIL(err, -ENOSPC, op, subject, "etcd accepts no more data: %.120s; not done", answer->text);
 	if (answer->code == HF_GRPC_DENIED || answer->code == HF_GRPC_UNAUTHENTICATED)
-		return FAIL(err, -EACCES, op, subject, "etcd says: %.150s", answer->text);
-	return FAIL(err, HF_E_STORE, op, subject, "etcd says: %.150s; not done", answer->text);
+		return FAIL(err, -EACCES, op, subject, "etcd reports: %.150s", answer->text);
+	return FAIL(err, HF_E_STORE, op, subject, "etcd reports: %.150s; not done", answer->text);
 }
 
 /* -- reading an answer ---------------------------------------------------------------- */
@@ -138,7 +138,7 @@ static int try_once(struct hf_etcd *etcd, unsigned endpoint, const char *path, c
 	(void)snprintf(url, sizeof(url), "%s%s", etcd->config.endpoints[endpoint], path);
 	result = etcd->module->post(etcd->http, &request, &got);
 	if (result == HF_HTTP_TOO_LARGE)
-		return FAIL(err, HF_E_STORE, "etcd", etcd->config.endpoints[endpoint], "its answer is too large to be one");
+		return FAIL(err, HF_E_STORE, "etcd", etcd->config.endpoints[endpoint], "its answer is too large");
 	if (result != HF_HTTP_DONE) {
 		(void)FAIL(err, HF_E_STORE, "etcd", etcd->config.endpoints[endpoint], "%.200s", got.error);
 		return result == HF_HTTP_NOT_SENT ? 1 : 2;
@@ -192,7 +192,7 @@ static int log_in(struct hf_etcd *etcd, unsigned endpoint, struct hf_err *err)
 		return r;
 	token = json_string_value(json_object_get(answer.json, "token"));
 	if (answer.code != HF_GRPC_OK || !token || strlen(token) >= HF_ETCD_TOKEN_MAX)
-		return FAIL(err, -EACCES, "log in", etcd->config.user, "etcd says: %.150s",
+		return FAIL(err, -EACCES, "log in", etcd->config.user, "etcd reports: %.150s",
 			    answer.text[0] ? answer.text : "no token");
 	(void)pthread_mutex_lock(&etcd->mutex);
 	hf_copy_text(etcd->token, sizeof(etcd->token), token);
@@ -254,7 +254,7 @@ int hf_etcd_call(struct hf_etcd *etcd, const char *path, const struct hf_buf *bo
 	last = why;
 	if (r > 0)
 		(void)FAIL(&why, HF_E_STORE, last.op, last.subject, "%.150s%s", last.detail,
-			   ret->repeated ? "; it is not known whether it was done" : "");
+			   ret->repeated ? "; the result is unknown" : "");
 	if (err)
 		*err = why;
 	return why.code;

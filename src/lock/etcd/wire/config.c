@@ -11,7 +11,7 @@
 #include "hf/lock/etcd/wire/config.h"
 #include "hf/sys/io.h"
 
-#define FORM "a store is etcd://HOST:PORT,…/PREFIX?ttl=30s; local: has no server"
+#define FORM "a store must be etcd://HOST:PORT,…/PREFIX?ttl=30s; local: has no server"
 
 static int is_host_char(char c)
 {
@@ -33,9 +33,9 @@ static int add_endpoint(struct hf_etcd_config *config, const char *text, size_t 
 			    "user and password are not part of the URL; HOLDFAST_ETCD_USER and HOLDFAST_ETCD_PASSWORD_FILE name them");
 	for (size_t i = 0; i < len; i++)
 		if (!text[i] || !is_host_char(text[i]))
-			return FAIL(err, -EINVAL, "store", "etcd", "'%.*s' is no server; " FORM, (int)len, text);
+			return FAIL(err, -EINVAL, "store", "etcd", "'%.*s' is not a server; " FORM, (int)len, text);
 	if (len == 0)
-		return FAIL(err, -EINVAL, "store", "etcd", "a server is missing; " FORM);
+		return FAIL(err, -EINVAL, "store", "etcd", "no server given; " FORM);
 	/* [::1] has colons of its own. */
 	if (text[0] == '[') {
 		const char *end = memchr(text, ']', len);
@@ -75,7 +75,7 @@ static int read_prefix(struct hf_etcd_config *config, const char *text, size_t l
 		len--;
 	for (size_t i = 0; i < len; i++)
 		if ((unsigned char)text[i] <= ' ' || text[i] == 0x7f || text[i] == '%')
-			return FAIL(err, -EINVAL, "store", "etcd", "the prefix '%.*s' has a byte that keys do not have",
+			return FAIL(err, -EINVAL, "store", "etcd", "the prefix '%.*s' has a byte that keys cannot have",
 				    (int)len, text);
 	n = snprintf(config->prefix, sizeof(config->prefix), "/%.*s/1/", (int)(len ? len : 8), len ? text : "holdfast");
 	return n > 0 && (size_t)n < sizeof(config->prefix)
@@ -103,12 +103,12 @@ static int read_option(struct hf_etcd_config *config, const char *text, size_t l
 			continue;
 		if (!equal || hf_parse_duration(equal + 1, len - key - 1, &ns) < 0 || ns < table[i].min ||
 		    ns > table[i].max)
-			return FAIL(err, -EINVAL, "store", "etcd", "%s goes from %lld ms to %lld s", table[i].key,
+			return FAIL(err, -EINVAL, "store", "etcd", "%s must be from %lld ms to %lld s", table[i].key,
 				    (long long)(table[i].min / HF_MSEC), (long long)(table[i].max / HF_SEC));
 		*table[i].to = ns;
 		return 0;
 	}
-	return FAIL(err, -EINVAL, "store", "etcd", "'%.*s' is no option; there are ttl, call-timeout and connect-timeout",
+	return FAIL(err, -EINVAL, "store", "etcd", "'%.*s' is not an option; use ttl, call-timeout or connect-timeout",
 		    (int)key, text);
 }
 
@@ -149,7 +149,7 @@ static int read_password(struct hf_etcd_config *config, struct hf_err *err)
 		return r < 0 || !config->user[0]
 			       ? r
 			       : FAIL(err, -EINVAL, "store", "HOLDFAST_ETCD_USER",
-				      "HOLDFAST_ETCD_PASSWORD_FILE is to name the file with the password");
+				      "HOLDFAST_ETCD_PASSWORD_FILE must name the file with the password");
 	r = hf_open_as_it_is(AT_FDCWD, path, O_RDONLY, path, &fd, NULL, err);
 	if (r < 0)
 		return r;

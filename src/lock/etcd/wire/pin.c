@@ -52,7 +52,7 @@ static int write_pin(struct hf_etcd *etcd, const char *cluster, struct hf_err *e
 static int refuse(const struct hf_etcd *etcd, const char *known, const char *cluster, struct hf_err *err)
 {
 	return FAIL(err, HF_E_UNTRUSTED, "cluster", etcd->config.endpoints[0],
-		    "its cluster id is %s, not %s: made anew, restored, or the servers of two clusters; "
+		    "its cluster id is %s, not %s: it was created again or restored, or the URL names servers of two clusters; "
 		    "'holdfast doctor --accept-cluster' accepts it",
 		    cluster, known);
 }

@@ -232,7 +232,7 @@ int hf_queue_join(struct hf_guard *guard, struct hf_lock_entry *entry, struct hf
 	       place_is_taken(guard, guard->record.next)) {
 		guard->record.next++;
 		if (++passed == HF_LOCK_QUEUE_MAX)
-			return FAIL(err, -EAGAIN, "queue", guard->name, "%d waiters are the most",
+			return FAIL(err, -EAGAIN, "queue", guard->name, "at most %d waiters are possible",
 				    HF_LOCK_QUEUE_MAX);
 	}
 	/* Like tokens, so that waiters of a record that was deleted are never taken for these. */

@@ -172,7 +172,7 @@ static int put_away(const struct hf_guard *guard, const char *why, struct hf_err
 static int read_record(struct hf_guard *guard, const struct stat *st, struct hf_err *err)
 {
 	uint64_t size = (uint64_t)st->st_size;
-	const char *why = "larger than any of ours";
+	const char *why = "too large for a lock record";
 	/* With one holder and a waiter, which is nearly always, the first part is all of it. */
 	size_t part = USUAL_RECORD;
 	int r;
@@ -285,7 +285,7 @@ static int guard_fill(struct hf_guard *guard, int create, uint64_t token, struct
 			if (guard->fd >= 0 ? !is_current(guard, &st) : hf_local_is_private(&file))
 				continue;
 			r = guard->fd < 0 ? hf_local_put_away_unopened(&file, guard->cancel_fd, deadline, err)
-					  : put_away(guard, "not a regular file of this user's", err);
+					  : put_away(guard, "not a regular file owned by this user", err);
 			if (r < 0)
 				return r;
 			continue;

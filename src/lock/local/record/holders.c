@@ -159,7 +159,7 @@ int hf_record_reap(struct hf_guard *guard, int expired_too)
 			if (!hf_queue_take_back(guard, holder->ticket, holder->token) &&
 			    !hf_record_shares_token(record, i))
 				hf_guard_note_loss(guard, HF_EV_LOCK_EXPIRED, holder,
-						   "the lease ran out and another process wants the lock");
+						   "the lease expired, and another process wants the lock");
 		} else {
 			i++;
 			continue;

@@ -64,5 +64,5 @@ int hf_local_put_away_unopened(const struct hf_local_file *file, int cancel_fd, 
 	if (r < 0)
 		return hf_fail_sys(err, -r, "flock", "locks");
 	return hf_local_is_private(file) ? 0
-					 : hf_local_put_away(file, "not a regular file of this user's", err);
+					 : hf_local_put_away(file, "not a regular file owned by this user", err);
 }

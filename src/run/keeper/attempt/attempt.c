@@ -44,7 +44,7 @@ int hf_keeper_note(struct hf_keeper *k)
 
 /* -- starting -------------------------------------------------------------------- */
 
-#define BEFORE_START " before it was started"
+#define BEFORE_START " before its start"
 
 /* A supervisor that was stopped does not take the pty now; the command need not wait for that. */
 #define TERMINAL_NS (2 * HF_SEC)
@@ -349,7 +349,7 @@ static struct hf_result run_staged(struct hf_keeper *k)
 		result = hf_judge_cause(HF_CAUSE_LOST, 0, "");
 	r = stage->end(stage->arg, result.outcome);
 	if (r < 0 && result.outcome == HF_OUTCOME_SUCCEEDED)
-		return hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "what it made was not kept: %s",
+		return hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "its work was not kept: %s",
 				      strerrordesc_np(-r));
 	return result;
 }

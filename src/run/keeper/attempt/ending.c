@@ -15,12 +15,12 @@ const char *hf_cause_text(enum hf_cause cause)
 	static const char *const texts[] = {
 		[HF_CAUSE_NONE] = "the command had exited",
 		[HF_CAUSE_DEADLINE] = "the deadline was reached",
-		[HF_CAUSE_IDLE] = "there was no output for too long",
+		[HF_CAUSE_IDLE] = "no output for too long",
 		[HF_CAUSE_INTERRUPT] = "it was interrupted",
 		[HF_CAUSE_STOP] = "it was asked to stop",
 		[HF_CAUSE_HANGUP] = "the terminal was closed",
 		[HF_CAUSE_LOST] = "the lock was lost",
-		[HF_CAUSE_CUT_OFF] = "its name in the store was lost, or its lease could not be renewed",
+		[HF_CAUSE_CUT_OFF] = "its name in the store was lost, or its lease was not renewed",
 		[HF_CAUSE_SUPERVISOR] = "the supervisor was killed",
 	};
 

@@ -117,7 +117,7 @@ struct hf_result hf_judge_verifier(const struct hf_watched *w, const struct hf_e
 	if (w->cause > HF_CAUSE_IDLE)
 		return hf_judge_command(w);
 	if (w->interrupted)
-		return hf_judge_cause(HF_CAUSE_INTERRUPT, w->interrupted, " while it was verified");
+		return hf_judge_cause(HF_CAUSE_INTERRUPT, w->interrupted, " during the verification");
 	if (w->code == 0) {
 		if (why->code)
 			(void)hf_err_format(why, text, sizeof(text));

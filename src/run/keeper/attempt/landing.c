@@ -71,7 +71,7 @@ static int fork_landing(struct hf_keeper *k, void (*act)(void *arg, char *const 
 
 static struct hf_result fail(int error)
 {
-	return hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "what it made was not committed: %s", strerrordesc_np(error));
+	return hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "its work was not committed: %s", strerrordesc_np(error));
 }
 
 /* The first cause stays, as of a command (judge.c). */
@@ -136,11 +136,11 @@ static struct hf_result land_once(struct hf_keeper *k, const struct hf_result *v
 
 	*ret_again = 0;
 	if (k->over != HF_CAUSE_NONE)
-		return hf_judge_cause(k->over, k->interrupted, " before it was committed");
+		return hf_judge_cause(k->over, k->interrupted, " before the commit");
 	kind = stage->is_landing ? stage->is_landing(stage->arg) : 0;
 	/* Our own clock may have stood still, and another machine may have the name: the store is asked before anything is changed (L5). */
 	if (kind != HF_STAGE_EMPTY && hf_keeper_await_proof(k))
-		return hf_judge_cause(k->over, k->interrupted, " before it was committed");
+		return hf_judge_cause(k->over, k->interrupted, " before the commit");
 	memset(&k->record.leader, 0, sizeof(k->record.leader));
 	k->record.phase = HF_PHASE_LANDING;
 	r = kind == 1 ? hf_keeper_save(k) : hf_keeper_note(k);

@@ -54,7 +54,7 @@ int hf_keeper_limit(struct hf_keeper *k, const struct hf_cgroup *own, struct hf_
 	if (k->o.pids_max == 0 || by_group(k, own, "pids", "pids.max", value, HF_LIMITED_PIDS))
 		return 0;
 	if (geteuid() == 0)
-		return FAIL(err, -ENOTSUP, "limit", k->name, "there is no cgroup here that counts processes, and no other limit binds root (--pids)");
+		return FAIL(err, -ENOTSUP, "limit", k->name, "no cgroup here can count processes, and no other limit applies to root (--pids)");
 	k->limits.nproc = k->o.pids_max;
 	return 0;
 }

@@ -83,7 +83,7 @@ static int find_run(struct hf_log *log, struct hf_sessions *sessions, unsigned n
 	if (all.n > 0 && is_known && !record.logged) {
 		if (number == 0)
 			return FAIL(err, -ENOENT, "log", name,
-				    "its last run was not logged; an earlier one was");
+				    "its last run was not logged, but an earlier run was");
 		number--;
 	}
 	/* The last run put out nothing yet: it has no file, and what is there is of runs before. */
@@ -102,7 +102,7 @@ static int find_run(struct hf_log *log, struct hf_sessions *sessions, unsigned n
 			return 0;
 		}
 	}
-	return FAIL(err, -ENOENT, "log", name, "there is no log");
+	return FAIL(err, -ENOENT, "log", name, "no log exists");
 }
 
 /* Goes to the part that `at` is in, or the first after it; what lies between was dropped. */
@@ -153,7 +153,7 @@ static int open_log(struct hf_sessions *sessions, const char *name, unsigned num
 	if (r < 0)
 		return r;
 	if (number > 1)
-		return FAIL(err, -EINVAL, "log", name, "there are the present log (0) and one before (1)");
+		return FAIL(err, -EINVAL, "log", name, "log 0 is the present log, log 1 the previous one");
 	log = calloc(1, sizeof(*log));
 	if (!log)
 		return hf_fail_sys(err, ENOMEM, "memory", name);

@@ -26,7 +26,7 @@
 #define SUM_CHARS 16
 #define NOT_KEPT  "0000000000000000" /* in the place of the checksum */
 
-#define AGAIN     "; give them again with --resume, by a pipe or file"
+#define AGAIN     "; give them again with --resume, through a pipe or file"
 
 #define NAME_MAX_INPUT (sizeof(INPUT) + HF_INPUT_ID_MAX)
 
@@ -127,7 +127,7 @@ int hf_input_open(int dirfd, const char *id, int *ret_fd, struct hf_err *err)
 	int r;
 
 	if (!hf_input_is_id(id, &wanted))
-		return FAIL(err, HF_E_FORMAT, "input", id, "not the name of one");
+		return FAIL(err, HF_E_FORMAT, "input", id, "not a valid name");
 	if (strncmp(id, NOT_KEPT, SUM_CHARS) == 0)
 		return FAIL(err, HF_E_FORMAT, "input", "standard input", "%" PRIu64 " bytes were too many to be kept" AGAIN, wanted);
 	r = read_kept(dirfd, id, &bytes, &len, err);

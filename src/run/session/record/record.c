@@ -143,7 +143,7 @@ static void take_process(struct hf_object *reader, const char *key, struct hf_pr
 	if (!json_is_string(value) ||
 	    hf_proc_parse(json_string_value(value), json_string_length(value), ret, NULL) < 0 ||
 	    ret->pid <= 1)
-		hf_object_wrong(reader, "a process is not an identity");
+		hf_object_wrong(reader, "a process identity is invalid");
 }
 
 /* A limit mark, or 0 where there is none. */
@@ -168,7 +168,7 @@ static void take_phase(struct hf_object *reader, enum hf_phase *ret)
 		if (phase_words[i] && strcmp(phase_words[i], word) == 0)
 			*ret = (enum hf_phase)i;
 	if (*ret == 0)
-		hf_object_wrong(reader, "there is no such phase");
+		hf_object_wrong(reader, "unknown phase");
 }
 
 static void take_outcome(struct hf_object *reader, enum hf_outcome *ret)
@@ -178,7 +178,7 @@ static void take_outcome(struct hf_object *reader, enum hf_outcome *ret)
 	hf_object_take_text(reader, "outcome", word, sizeof(word));
 	*ret = hf_outcome_of(word);
 	if (*ret == HF_OUTCOME_NONE && strcmp(word, hf_outcome_word(HF_OUTCOME_NONE)) != 0)
-		hf_object_wrong(reader, "there is no such outcome");
+		hf_object_wrong(reader, "unknown outcome");
 }
 
 /* It is killed by its inode; the path only finds it, and does not wander. */
@@ -204,10 +204,10 @@ static void read_all(struct hf_object *reader, struct hf_session_record *r)
 	char key[HF_NAME_KEY_MAX] = "";
 
 	if (hf_object_take_number(reader, "v", 1) != 1)
-		hf_object_wrong(reader, "not a version that is known");
+		hf_object_wrong(reader, "unknown version");
 	hf_object_take_text(reader, "key", key, sizeof(key));
 	if (!reader->why && hf_name_unkey(key, strlen(key), r->name, NULL) != (int)strlen(r->name))
-		reader->why = "its key is not one";
+		reader->why = "its key is invalid";
 	r->token = (uint64_t)hf_object_take_number(reader, "token", INT64_MAX);
 	take_phase(reader, &r->phase);
 	r->attempt = (uint32_t)hf_object_take_number(reader, "attempt", UINT32_MAX);
@@ -254,7 +254,7 @@ static void read_all(struct hf_object *reader, struct hf_session_record *r)
 		r->options = (uint64_t)hf_object_take_number(reader, "options", INT64_MAX);
 	(void)hf_object_take(reader, "x");
 	if (!reader->why && reader->used != json_object_size(reader->root))
-		reader->why = "it has fields that nobody wrote";
+		reader->why = "it has unknown fields";
 	if (!reader->why && (r->token == 0 || r->keeper.pid == 0 || r->supervisor.pid == 0))
 		reader->why = "it lacks a token or its processes";
 }

@@ -101,7 +101,7 @@ static int check_call(const struct hf_sessions *sessions, const char *name,
 		return FAIL(err, -EINVAL, "arguments", "session", "NULL");
 	if (sessions->process != getpid())
 		return FAIL(err, HF_E_FORKED, "session", name ? name : "session",
-			    "open the sessions anew in this process");
+			    "open the sessions again in this process");
 	r = hf_name_key(name, name ? strlen(name) : 0, key, err);
 	return r < 0 ? r : 0;
 }
@@ -116,7 +116,7 @@ int hf_session_dir(struct hf_sessions *sessions, const char *name, int create, i
 		r = sessions->dirfd < 0 ? (create ? hf_fail_sys(err, EROFS, "mkdir", "sessions") : -ENOENT)
 					: hf_private_subdir(sessions->dirfd, key, key, create, ret_fd, err);
 	if (r == -ENOENT)
-		return FAIL(err, HF_E_NO_SESSION, "session", name, "none was run under that name, or it was forgotten (rm, prune, run --rm)");
+		return FAIL(err, HF_E_NO_SESSION, "session", name, "no session had this name, or it was forgotten (rm, prune, run --rm)");
 	return r;
 }
 
@@ -161,7 +161,7 @@ static int quarantine(struct hf_sessions *sessions, int dirfd, const char *name,
 		return r;
 	/* For the next look, while its keeper lives; without it that one says "starting". */
 	(void)hf_open_private(dirfd, HF_SESSION_PUT_AWAY, O_WRONLY | O_CREAT, HF_SESSION_PUT_AWAY, &note, NULL, NULL);
-	return FAIL(err, HF_E_FORMAT, "session", name, "its record was put away: %s", why);
+	return FAIL(err, HF_E_FORMAT, "session", name, "its record was quarantined: %s", why);
 }
 
 /*
@@ -279,7 +279,7 @@ static int read_record(int dirfd, const char *name, struct hf_session_record *re
 	struct stat st;
 	int r;
 
-	*ret_why = "not a regular file of this user's";
+	*ret_why = "not a regular file owned by this user";
 	r = hf_open_private(dirfd, HF_SESSION_RECORD, O_RDONLY, name, &fd, &st, err);
 	if (r < 0)
 		return r;
@@ -288,7 +288,7 @@ static int read_record(int dirfd, const char *name, struct hf_session_record *re
 		return HF_E_FORMAT;
 	r = decode_file(fd, &st, ret, ret_why);
 	if (r == 0 && strcmp(ret->name, name) != 0) {
-		*ret_why = "it is the record of another session";
+		*ret_why = "the record belongs to another session";
 		r = HF_E_FORMAT;
 	}
 	return r < 0 && r != HF_E_NO_SESSION && r != HF_E_FORMAT ? hf_fail_sys(err, -r, "pread", name) : r;
@@ -365,7 +365,7 @@ int hf_session_check_run(const struct hf_session_record *record, uint64_t token,
 {
 	return token == 0 || record->token == token
 		       ? 0
-		       : FAIL(err, HF_E_STALE, action, record->name, "another run has that name by now: its token is %llu",
+		       : FAIL(err, HF_E_STALE, action, record->name, "another run has the name now: its token is %llu",
 			      (unsigned long long)record->token);
 }
 

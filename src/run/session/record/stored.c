@@ -128,11 +128,11 @@ static const char *decode(json_t *root, const char *name, struct hf_stored *stor
 	const char *why;
 
 	if (!json_is_object(root) || (version != 1 && version != 2))
-		return "not of a version that is known";
+		return "unknown version";
 	if (json_object_size(root) != used)
-		return "it has fields that nobody wrote, or lacks some";
+		return "it has unknown fields, or lacks some";
 	if (!hf_options_take_argv(root, HF_OPTIONS_STORED, &stored->o))
-		return "its command is not one";
+		return "its command is invalid";
 	/* Before there were options: the words of the command are all. */
 	if (version == 1)
 		return NULL;
@@ -141,7 +141,7 @@ static const char *decode(json_t *root, const char *name, struct hf_stored *stor
 	if (why)
 		return why;
 	stored->o.flags |= HF_RUN_RESUME;
-	return hf_options_check(name, &stored->o, NULL) < 0 ? "its options cannot be" : NULL;
+	return hf_options_check(name, &stored->o, NULL) < 0 ? "its options are invalid" : NULL;
 }
 
 static const char *parse_stored(const char *text, size_t len, const char *name, struct hf_stored *ret)
@@ -160,7 +160,7 @@ static const char *read_stored(int fd, const struct stat *st, const char *name, 
 	ssize_t n;
 
 	if (st->st_size <= 0 || (size_t)st->st_size > HF_OPTIONS_JSON_MAX)
-		return "its size is not one";
+		return "its size is invalid";
 	text = malloc((size_t)st->st_size);
 	n = text ? hf_pread_all(fd, text, (size_t)st->st_size, 0) : -1;
 	return n <= 0 ? "it cannot be read" : parse_stored(text, (size_t)n, name, ret);
@@ -186,7 +186,7 @@ static int quarantine(struct hf_sessions *sessions, int dirfd, const char *name,
 
 	return r < 0 ? r
 		     : FAIL(err, HF_E_FORMAT, "resume", name,
-			    "what was stored of it was put away: %s; give command and options again, behind --", why);
+			    "its stored command was quarantined: %s; give command and options again, after --", why);
 }
 
 int hf_stored_load(struct hf_sessions *sessions, const char *name, uint64_t sum, int put_away, struct hf_stored *ret,
@@ -210,12 +210,12 @@ int hf_stored_load(struct hf_sessions *sessions, const char *name, uint64_t sum,
 		return 0;
 	if (opened == -ENOENT)
 		return FAIL(err, HF_E_FORMAT, "resume", name,
-			    "nothing is stored of it; give command and options again, behind --");
+			    "its command is not stored; give command and options again, after --");
 	if (opened == 0 && !why)
 		return FAIL(err, HF_E_FORMAT, "resume", name,
-			    "what is stored is not what it ran with; give command and options again, behind --");
+			    "its stored command is not the one that it ran; give command and options again, after --");
 	if (opened < 0)
-		why = "not a regular file of this user's";
+		why = "not a regular file owned by this user";
 	return put_away ? quarantine(sessions, dirfd, name, why, err)
 			: FAIL(err, HF_E_FORMAT, "resume", name, "%s", why);
 }

@@ -311,12 +311,12 @@ static int say_survivor(const struct hf_hunt *hunt, const char *name, struct hf_
 
 	if (hunt->is_shared)
 		return FAIL(err, HF_E_REMAINS, "reap", name,
-			    "pid %d may still be part of the run before, or of another session that has the same mark; "
+			    "pid %d may still belong to the previous run, or to another session with the same mark; "
 			    "nothing is killed or started until it has ended", (int)hunt->survivor);
 	if (hunt->refused > 0 && hf_status_read_uid(hunt->survivor, &uid) == 0)
 		return FAIL(err, HF_E_REMAINS, "reap", name,
-			    "%u processes may still be part of the run before, and it is not for this user to "
-			    "end them: pid %d of uid %u; nothing is started beside them",
+			    "%u processes may still belong to the previous run, and this user cannot end them: "
+			    "pid %d of uid %u; nothing is started next to them",
 			    hunt->living, (int)hunt->survivor, (unsigned)uid);
 	return FAIL(err, HF_E_REMAINS, "reap", name, "%u processes did not end, pid %d among them",
 		    hunt->living, (int)hunt->survivor);
@@ -350,7 +350,7 @@ int hf_remains_end(struct hf_sessions *sessions, const char *name,
 	free(hunt.others);
 	if (r == HF_E_PROTECTED)
 		return FAIL(err, HF_E_REMAINS, "reap", name,
-			    "you are part of that run yourself; do it from outside");
+			    "you are inside that run; do this from outside");
 	if (r < 0)
 		return hf_fail_sys(err, -r, "/proc", name);
 	return hunt.living > 0 ? say_survivor(&hunt, name, err) : (int)hunt.killed;

@@ -70,7 +70,7 @@ int hf_remains_settle(struct hf_sessions *sessions, const char *name, uint64_t t
 		struct hf_field fields[] = {
 			HF_FIELD_INT("killed", killed),
 			HF_FIELD_TEXT("reason", known ? "its supervisor and keeper are gone, or lost the lock"
-						      : "its record was not to be read"),
+						      : "its record could not be read"),
 			HF_FIELD_INT("token", (int64_t)old.token) };
 
 		hf_session_event(sessions, HF_EV_SESSION_REAPED, name, fields, known ? 3 : 2);
