@@ -96,8 +96,8 @@
  * without exec.
  * Crash: one write of at most one page, under a short flock guard, changes a record. A record
  * with a wrong checksum is quarantined and never used.
- * Descriptors: the next call closes those of a wait (up to 16 per context), so that the new
- * holder can start immediately.
+ * Descriptors: a release needs no free descriptor; each context reserves one. The next call
+ * closes those of a wait (up to 16 per context), so that the new holder can start immediately.
  * Kinds: hf_locks_open opens the locks that users name. hf_locks_kind returns those of groups,
  * files, plans and targets, which a user's name cannot reach.
  * Limits of the local store: one machine and flock(2); 64 holders of one lock; 16,384 waiters.

@@ -58,7 +58,9 @@ int hf_fail_sys(struct hf_err *err, int sys, const char *op, const char *subject
 		err->sys = sys;
 		hf_copy_text(err->op, sizeof(err->op), op);
 		hf_copy_text(err->subject, sizeof(err->subject), subject);
-		err->detail[0] = '\0';
+		(void)snprintf(err->detail, sizeof(err->detail), "%s",
+			       sys == EMFILE ? "this process has no descriptor left (RLIMIT_NOFILE)" :
+			       sys == ENFILE ? "this machine has no open file left (fs.file-max)" : "");
 	}
 	return -sys;
 }

@@ -51,6 +51,8 @@ struct hf_local {
 	atomic_int masks_pipe; /* this kernel has no write_quiet: SIGPIPE is held back instead */
 	pthread_mutex_t mutex; /* of the descriptors below */
 	int spare_fd;          /* locks/ itself; given up when a wake-up would fail with EMFILE */
+	pthread_mutex_t release_mutex; /* held by the thread that uses release_fd */
+	int release_fd;        /* reserves a number for a release in a process without free descriptors */
 	int late[HF_LATE_MAX]; /* no longer needed, to be closed when nobody waits for it */
 	size_t n_late;
 };
@@ -81,6 +83,16 @@ void hf_local_close_late(struct hf_local *locks, int *fd);
 
 /* Closes what was left for later. */
 void hf_local_close_now(struct hf_local *locks);
+
+/*
+ * Frees the reserved descriptor for the release in this thread; other threads wait. hf_local_give_back
+ * reserves the number of *fd (or a new one) again; the caller has unlocked it.
+ */
+void hf_local_borrow(struct hf_local *locks);
+void hf_local_give_back(struct hf_local *locks, int *fd);
+
+/* Opens the spare descriptor again if it was used. */
+void hf_local_refill(struct hf_local *locks);
 
 /* hf_proc_judge with what this process knows of itself. */
 int hf_local_judge(const struct hf_local *locks, const struct hf_proc_id *id, int *ret_pidfd,

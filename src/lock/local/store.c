@@ -46,6 +46,33 @@ void hf_local_close_now(struct hf_local *locks)
 	(void)pthread_mutex_unlock(&locks->mutex);
 }
 
+static int another(const struct hf_local *locks)
+{
+	return fcntl(locks->kinds[HF_LOCK_KIND_NAME].fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+}
+
+void hf_local_borrow(struct hf_local *locks)
+{
+	(void)pthread_mutex_lock(&locks->release_mutex);
+	hf_auto_close(&locks->release_fd);
+}
+
+void hf_local_give_back(struct hf_local *locks, int *fd)
+{
+	locks->release_fd = hf_noinherit_turn(fd, locks->kinds[HF_LOCK_KIND_NAME].fd);
+	if (locks->release_fd < 0)
+		locks->release_fd = another(locks);
+	(void)pthread_mutex_unlock(&locks->release_mutex);
+}
+
+void hf_local_refill(struct hf_local *locks)
+{
+	(void)pthread_mutex_lock(&locks->mutex);
+	if (locks->spare_fd < 0)
+		locks->spare_fd = another(locks);
+	(void)pthread_mutex_unlock(&locks->mutex);
+}
+
 static void local_free(struct hf_store *store)
 {
 	struct hf_local *locks = hf_local_of(store);
@@ -58,9 +85,12 @@ static void local_free(struct hf_store *store)
 		hf_auto_close(&locks->kinds[i].wait_fd);
 	}
 	hf_auto_close(&locks->spare_fd);
+	hf_auto_close(&locks->release_fd);
 	/* In a forked child the mutex may be held by a thread that does not exist. */
-	if (locks->self.pid == getpid())
+	if (locks->self.pid == getpid()) {
 		(void)pthread_mutex_destroy(&locks->mutex);
+		(void)pthread_mutex_destroy(&locks->release_mutex);
+	}
 	free(locks);
 }
 
@@ -174,7 +204,7 @@ int hf_local_open(const struct hf_store_args *args, struct hf_store **ret_store,
 					 .series = "local" };
 	locks->state = args->state;
 	locks->journal = args->journal;
-	locks->spare_fd = -1;
+	locks->spare_fd = locks->release_fd = -1;
 	for (int i = 0; i < HF_LOCK_KINDS; i++) {
 		locks->kinds[i].kind = (enum hf_lock_kind)i;
 		locks->kinds[i].fd = locks->kinds[i].wait_fd = -1;
@@ -187,6 +217,7 @@ int hf_local_open(const struct hf_store_args *args, struct hf_store **ret_store,
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
 		locks->fsize_limit = limit.rlim_cur;
 	(void)pthread_mutex_init(&locks->mutex, NULL);
+	(void)pthread_mutex_init(&locks->release_mutex, NULL);
 	/* The namespaces are part of an identity. */
 	locks->self = *self;
 	locks->here = (struct hf_here){ .pid_ns = self->pid_ns, .time_ns = self->time_ns };
@@ -200,6 +231,8 @@ int hf_local_open(const struct hf_store_args *args, struct hf_store **ret_store,
 	/* Read-only, and there has been no lock: none is shown, and none can be taken. */
 	if (r < 0 && r != -EROFS)
 		return r;
+	if (r == 0 && (locks->release_fd = another(locks)) < 0)
+		return FAIL_SYS(err, "dup", "locks");
 	*ret_store = &ptr_take(&locks)->base;
 	return 0;
 }

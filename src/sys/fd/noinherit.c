@@ -197,6 +197,15 @@ void hf_noinherit_close(int *fd)
 	hf_auto_close(fd);
 }
 
+int hf_noinherit_turn(int *fd, int other)
+{
+	if (*fd >= 0)
+		forget(*fd);
+	if (*fd >= 0 && dup3(other, *fd, O_CLOEXEC) < 0)
+		hf_auto_close(fd);
+	return fd_take(fd);
+}
+
 void hf_noinherit_unlock_close(int *fd)
 {
 	if (*fd >= 0)

@@ -58,10 +58,16 @@ int hf_noinherit_open_noatime(int dirfd, const char *path, int flags, mode_t mod
 /* A second number for the same description, above stdio. */
 int hf_noinherit_dup(int fd);
 
-/* Closes a descriptor whose description nobody has flocked any more. -1 is fine. */
+/* Closes an unlocked descriptor. -1 is fine. */
 void hf_noinherit_close(int *fd);
 
-/* The same, unlocking it before. For AUTO. Not for a child that inherited it. */
+/*
+ * Closes the descriptor and gives its number to `other` in one step, so that no thread takes the number
+ * in between. Returns the number, or -1. The caller has unlocked it.
+ */
+int hf_noinherit_turn(int *fd, int other);
+
+/* The same as hf_noinherit_close, unlocking it before. For AUTO. Not for a child that inherited it. */
 void hf_noinherit_unlock_close(int *fd);
 
 /*

@@ -69,7 +69,8 @@ int hf_guard_finish(struct hf_guard *guard, struct hf_err *err)
 		(void)sched_yield();
 	hf_auto_close(&guard->told_fd);
 	hf_local_close_now(guard->locks);
-	hf_noinherit_close(&guard->fd);
+	hf_record_close(guard);
+	hf_local_refill(guard->locks);
 	journal_losses(guard);
 	hf_guard_drop(guard);
 	return r;
@@ -79,7 +80,7 @@ void hf_guard_drop(struct hf_guard *guard)
 {
 	let_go(guard);
 	hf_auto_close(&guard->told_fd);
-	hf_noinherit_close(&guard->fd);
+	hf_record_close(guard);
 	free(guard->lost);
 	guard->lost = NULL;
 	guard->n_lost = 0;
@@ -219,13 +220,8 @@ static int open_and_lock(struct hf_guard *guard, int create, struct hf_mono dead
 			 struct hf_err *err)
 {
 	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | (create ? O_CREAT : 0);
-	int r = hf_noinherit_open_noatime(guard->dir->fd, guard->key, flags, 0600);
+	int r = hf_record_open(guard, flags);
 
-	/* A holder must be able to release, so what we keep open makes room. */
-	if (r == -EMFILE || r == -ENFILE) {
-		hf_local_close_now(guard->locks);
-		r = hf_noinherit_open_noatime(guard->dir->fd, guard->key, flags, 0600);
-	}
 	/* Made under a umask that took the owner's bits, by a process that was then killed. */
 	if (r == -EACCES && hf_mend_mode(guard->dir->fd, guard->key, S_IFREG, 0600) > 0)
 		r = hf_noinherit_open_noatime(guard->dir->fd, guard->key, flags, 0600);
@@ -337,6 +333,7 @@ int hf_guard_take(struct hf_local *locks, const struct hf_lock_ref *lock, int cr
 int hf_guard_take_held(struct hf_local *locks, const struct hf_lock_ref *lock, uint64_t token,
 		       struct hf_guard *ret, struct hf_err *err)
 {
+	ret->is_release = 1;
 	return guard_take(locks, lock, 0, token, hf_mono_in(INT64_MAX), ret, err);
 }
 

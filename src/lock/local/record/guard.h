@@ -35,6 +35,8 @@ struct hf_guard {
 	int dirty;   /* the record was changed and not yet written; hf_guard_finish does it */
 	uint64_t died; /* the pidfs inode of a process whose end the caller has seen; 0: none */
 	int cancel_fd; /* ends the wait for the guard when it is readable; 0: none */
+	int is_release; /* must succeed without a free descriptor */
+	int borrowed;   /* fd uses the number of release_fd */
 	int told_fd; /* channel of the last waiter that was sent its token, closed when it has been given way to */
 	size_t n_old; /* bytes of the file that stand in `page`; behind them it is written anew */
 	uint8_t page[2 * HF_LOCK_RECORD_MAX];
@@ -89,12 +91,19 @@ static inline void hf_guard_init(struct hf_guard *guard)
 	guard->dirty = 0;
 	guard->cancel_fd = 0;
 	guard->died = 0;
+	guard->is_release = guard->borrowed = 0;
 }
 
 /* A guard that is dropped at the end of its scope. Not zeroed: its record is large. */
 #define AUTO_GUARD(name)                           \
 	AUTO(hf_guard_drop) struct hf_guard name;  \
 	hf_guard_init(&name)
+
+/* Opens the record. A release succeeds without a free descriptor. Returns the descriptor or -errno. */
+int hf_record_open(struct hf_guard *guard, int flags);
+
+/* Closes the record, which is unlocked. */
+void hf_record_close(struct hf_guard *guard);
 
 /*
  * Remembers that `holder` lost the lock, for the journal. The reason of a takeover is the evidence
