@@ -52,19 +52,19 @@ HF_C_BEGIN
 	X(BUSY,      -8014, 1, "already held")                                                    \
 	X(TIMEOUT,   -8015, 1, "timed out, still held")                                           \
 	X(NOT_HELD,  -8016, 1, "not held")                                                        \
-	X(NOT_OWNER, -8017, 3, "held by another owner, which alone may change it")                \
+	X(NOT_OWNER, -8017, 3, "held by another owner")                                           \
 	X(STALE,     -8018, 3, "lost: the token is no longer current")                            \
-	X(DEADLOCK,  -8019, 1, "waiting would never end")                                         \
+	X(DEADLOCK,  -8019, 1, "deadlock")                                                        \
 	X(MODE,      -8020, 2, "held with another number of slots")                               \
 	X(NO_SESSION, -8021, 1, "no such session")                                                \
 	X(FINISHED,  -8022, 1, "it has finished")                                                 \
 	X(LIMIT,     -8023, 1, "a limit is reached")                                              \
-	X(REMAINS,   -8024, 1, "processes of an earlier run are still there")                     \
-	X(STORE,     -8025, 4, "the store of locks does not work")                                \
-	X(NO_TERMINAL, -8026, 1, "it has no terminal of its own")                                 \
+	X(REMAINS,   -8024, 1, "processes of an earlier run still exist")                         \
+	X(STORE,     -8025, 4, "the store of locks failed")                                       \
+	X(NO_TERMINAL, -8026, 1, "it has no terminal")                                            \
 	X(CANCELLED, -8030, 1, "the wait was cancelled")                                          \
-	X(NO_DIRECTORY, -8031, 3, "its directory is not there")                                   \
-	X(OUTSIDE,   -8041, 3, "outside the directory that it must stay in")                      \
+	X(NO_DIRECTORY, -8031, 3, "its directory does not exist")                                 \
+	X(OUTSIDE,   -8041, 3, "outside its allowed directory")                                   \
 	X(KIND,      -8042, 3, "not a file that may be replaced")                                 \
 	X(MARKERS,   -8043, 3, "the markers do not match; nothing is written")                    \
 	X(CHANGED,   -8044, 1, "changed by another process; nothing is overwritten")             \
@@ -73,12 +73,12 @@ HF_C_BEGIN
 	X(NO_SANDBOX, -8062, 1, "the plan has no such sandbox")                                   \
 	X(PLAN_STATE, -8063, 1, "the plan's state does not allow that")                           \
 	X(TARGET,    -8064, 3, "cannot be a target")                                              \
-	X(NO_OVERLAY, -8065, 4, "no sandbox can be made that way")                                \
+	X(NO_OVERLAY, -8065, 4, "cannot make this kind of sandbox")                               \
 	X(DIRTY,     -8066, 1, "has changes that were not committed")                             \
 	X(IN_USE,    -8067, 1, "processes are still in the sandbox")                              \
-	X(CONFLICT,  -8068, 1, "the target changed since the sandbox was made")                   \
+	X(CONFLICT,  -8068, 1, "the target has changed since the sandbox was made")               \
 	X(TORN,      -8069, 3, "in use when power failed, so it may be torn")                     \
-	X(NO_CONFINE, -8070, 3, "the command cannot be confined as was asked for")                \
+	X(NO_CONFINE, -8070, 3, "the command cannot be confined as requested")                    \
 	X(STDIO,     -8071, 3, "its input or output would lead past the sandbox")                 \
 	X(NO_LANDING, -8081, 1, "no such candidate")                                              \
 	X(LAND,      -8082, 3, "cannot be landed on")

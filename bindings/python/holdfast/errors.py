@@ -119,7 +119,7 @@ class NotHeld(HoldfastError):
 
 
 class NotOwner(Refused):
-    """Held by another owner, which alone may change it."""
+    """Held by another owner."""
 
     code = -8017
     exit_status = 3
@@ -133,7 +133,7 @@ class Stale(Refused):
 
 
 class Deadlock(HoldfastError):
-    """Waiting would never end."""
+    """Deadlock."""
 
     code = -8019
     exit_status = 1
@@ -168,21 +168,21 @@ class Limit(HoldfastError):
 
 
 class Remains(HoldfastError):
-    """Processes of an earlier run are still there."""
+    """Processes of an earlier run still exist."""
 
     code = -8024
     exit_status = 1
 
 
 class Store(HoldfastError):
-    """The store of locks does not work."""
+    """The store of locks failed."""
 
     code = -8025
     exit_status = 4
 
 
 class NoTerminal(HoldfastError):
-    """It has no terminal of its own."""
+    """It has no terminal."""
 
     code = -8026
     exit_status = 1
@@ -196,14 +196,14 @@ class Cancelled(HoldfastError):
 
 
 class NoDirectory(Refused):
-    """Its directory is not there."""
+    """Its directory does not exist."""
 
     code = -8031
     exit_status = 3
 
 
 class Outside(Refused):
-    """Outside the directory that it must stay in."""
+    """Outside its allowed directory."""
 
     code = -8041
     exit_status = 3
@@ -266,7 +266,7 @@ class Target(Refused):
 
 
 class NoOverlay(HoldfastError):
-    """No sandbox can be made that way."""
+    """Cannot make this kind of sandbox."""
 
     code = -8065
     exit_status = 4
@@ -287,7 +287,7 @@ class InUse(HoldfastError):
 
 
 class Conflict(HoldfastError):
-    """The target changed since the sandbox was made."""
+    """The target has changed since the sandbox was made."""
 
     code = -8068
     exit_status = 1
@@ -301,7 +301,7 @@ class Torn(Refused):
 
 
 class NoConfine(Refused):
-    """The command cannot be confined as was asked for."""
+    """The command cannot be confined as requested."""
 
     code = -8070
     exit_status = 3

@@ -22,7 +22,7 @@ crosswise() {
 
 @test "a lock that a waiting parent holds is a deadlock, said with both pids" {
     expect 1 nested -- lock run A -- touch ran
-    says "waiting would never end: pid "
+    says "deadlock: pid "
     says "waits for 'A', held by pid "
     says "which waits for its child "
     expect 7 nested -- lock run A -E 7 -- touch ran
@@ -52,13 +52,13 @@ crosswise() {
     echo old >f
     inner='"$HOLDFAST" file edit f -- cat'
     expect 0 timeout 30 "$HOLDFAST" file edit f -- sh -c "cat; $inner >/dev/null; [ \$? -eq 1 ]"
-    says "waiting would never end: pid "
+    says "deadlock: pid "
     expect 0 timeout 30 "$HOLDFAST" file with f -- sh -c '"$HOLDFAST" file edit f -- sh -c "cat; $0 >/dev/null; [ \$? -eq 1 ]"' "$inner"
-    says "waiting would never end: pid "
+    says "deadlock: pid "
     expect 1 timeout 30 "$HOLDFAST" file edit f --validate "$inner" -- echo new
-    says "waiting would never end: pid "
+    says "deadlock: pid "
     expect 1 timeout 30 "$HOLDFAST" file block f ID --text new --validate "$inner"
-    says "waiting would never end: pid "
+    says "deadlock: pid "
     [ "$(cat f)" = old ]
     # One that the command leaves behind is ended with it: no deadlock.
     expect 0 timeout 30 "$HOLDFAST" file edit f -- sh -c "$inner >/dev/null & cat"

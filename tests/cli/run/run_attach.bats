@@ -42,7 +42,7 @@ terminal() {
 @test "attach: a session without a terminal, one that has ended and one that never was are told apart" {
     hf run x -d -- sleep 60 >/dev/null
     expect 1 hf attach x
-    says "no terminal of its own"
+    says "it has no terminal"
     expect 0 hf stop x --grace 0
     expect 1 hf attach none
     hf run y -d -t -- true >/dev/null

@@ -142,7 +142,7 @@ place() { field "$1" '"\(.waits_for.place) of \(.waits_for.of)"'; }
 
 @test "a session that waits for a place which only its own ancestor could free is told so" {
     expect 1 hf run outer --group g --max-active 1 -- "$HOLDFAST" run inner --group g --max-active 1 -w 30s -- true
-    says "waiting would never end: pid "
+    says "deadlock: pid "
     [ "$(events lock_deadlock)" -eq 1 ]
 }
 

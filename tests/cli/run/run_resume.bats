@@ -63,7 +63,7 @@ resumes_with() { says "session '$1': attempt $2 in $PWD, $3"; }
     (cd here && expect 3 hf run x -- bash -c 'pwd >>"$0/where"; exit 3' "$top")
     mv here gone
     expect 3 hf run x --resume
-    says "its directory is not there"
+    says "its directory does not exist"
     says "$PWD/here"
     [[ $output != *"attempt 2"* ]]
     [ "$(events session_refused x)" -eq 1 ]
@@ -80,7 +80,7 @@ resumes_with() { says "session '$1': attempt $2 in $PWD, $3"; }
     mkdir lost
     expect 3 bash -c 'cd lost && rmdir ../lost && exec "$0" run z -- bash -c "exit 3"' "$HOLDFAST"
     expect 3 hf run z --resume
-    says "its directory is not there"
+    says "its directory does not exist"
     expect 3 hf run z --resume --cwd .
 }
 
@@ -421,7 +421,7 @@ stored() { echo "$HOLDFAST_DIR/sessions/x/command.json"; }
     is_field x '.attempt, .state' $'2\ndone'
 }
 
-@test "resume: options that are right in themselves but not the one that it ran are refused (L14)" {
+@test "resume: options that are right in themselves but not what it ran with are refused (L14)" {
     expect 1 hf run x --verify 'exit 1' -- true
     # As after a power cut that kept the older file, or by a user that edits the verifier away.
     jq -c 'del(.options.verify)' "$(stored)" >edited

@@ -38,7 +38,7 @@ load ../session_helper
     says "said"
     expect 0 hf stop x
     expect 3 hf run x --resume
-    says "its directory is not there"
+    says "its directory does not exist"
     is_field x .outcome stopped
 }
 has_said() { hf -q logs x | grep -q said; }
