@@ -65,6 +65,10 @@ static int print_report(struct cli *cli, const char *name, const struct hf_land_
 		if (report->left_out)
 			cli_say(cli, "left out %u path%s that you were editing and the agent committed; the first is %s", report->left_out,
 				report->left_out == 1 ? "" : "s", report->first_left_out);
+		for (size_t i = 0; i < report->n_also_unmatched; i++)
+			cli_say(cli, "--also %s matched no file that the agent changed", report->also_unmatched[i]);
+		if (report->is_unsigned)
+			cli_say(cli, "commit.gpgSign is set, but no key could be used: commits are not signed");
 		print_paths("", report->paths, report->n_paths);
 		print_paths("", report->unlanded, report->n_unlanded);
 		if (report->state != HF_LAND_LANDED && report->commit[0])
@@ -83,7 +87,7 @@ int cmd_land(struct cli *cli, int argc, char **argv)
 	const char *merge = NULL;
 	AUTO_FREE char **also = NULL;
 	uint64_t speculate = 0;
-	int keep_plan = 0;
+	int keep_plan = 0, sign = 0;
 	const struct option_spec specs[] = {
 		{ "merge", 0, OPTION_TEXT, &merge, "HOW", "how to land if the branch has moved: rebase (default), merge or ff-only" },
 		{ "verify", 0, OPTION_TEXT, &opts.verify, "CMD", "land only if CMD succeeds on the new state of the branch (run by sh -c)" },
@@ -91,7 +95,9 @@ int cmd_land(struct cli *cli, int argc, char **argv)
 		{ "message", 'm', OPTION_TEXT, &opts.message, "TEXT", "message for the commit of uncommitted changes" },
 		{ "also", 0, OPTION_LIST, &also, "GLOB", "land matching ignored files, too" },
 		{ "speculate", 0, OPTION_COUNT, &speculate, "N", "verify up to N candidates at once, stacked on each other" },
-		{ "keep-plan", 0, OPTION_FLAG, &keep_plan, NULL, "keep the plan after its work has landed" },
+		{ "keep-plan", 0, OPTION_FLAG, &keep_plan, NULL, "keep the plan after landing; its later work can land, too" },
+		{ "branch", 0, OPTION_TEXT, &opts.branch, "BRANCH", "land on BRANCH instead, for example after a rename" },
+		{ "sign", 0, OPTION_FLAG, &sign, NULL, "sign the commits that landing makes; refuse to land if that fails" },
 		{ "wait", 'w', OPTION_DURATION, &opts.wait_ns, "DUR", "wait for the branch at most DUR (default: no limit)" },
 		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
 	};
@@ -106,7 +112,9 @@ int cmd_land(struct cli *cli, int argc, char **argv)
 	opts.merge = (enum hf_land_merge)way;
 	opts.speculate = speculate < 1000 ? (unsigned)speculate : 1000;
 	opts.also = (const char *const *)also;
-	opts.flags = keep_plan ? HF_LAND_KEEP_PLAN : 0;
+	if (opts.branch && !opts.branch[0])
+		return cli_usage(cli, "--branch is the name of a branch, not ''");
+	opts.flags = (keep_plan ? HF_LAND_KEEP_PLAN : 0U) | (sign ? HF_LAND_SIGN : 0U);
 	status = land_open(cli, &context);
 	if (status != HF_EXIT_DONE)
 		return status;

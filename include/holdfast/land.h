@@ -234,15 +234,25 @@ HF_API int hf_land_begin(struct hf_landings *landings, const char *name, const c
 /* -- landing ---------------------------------------------------------------------- */
 
 enum hf_land_flags {
-	HF_LAND_KEEP_PLAN = 1 << 0, /* keep the agent's plan after landing; by default it is removed */
+	/*
+	 * Keep the agent's plan after landing, in this attempt or a later one; by default it is
+	 * removed. hf_land then lands the later work in that plan.
+	 */
+	HF_LAND_KEEP_PLAN = 1 << 0,
+	/*
+	 * Sign the commits that the landing makes (user.signingKey, gpg.format). If signing fails, the
+	 * candidate is rejected. Without the flag, commit.gpgSign has the same effect, but if signing
+	 * fails, the commits land unsigned (hf_land_report.is_unsigned).
+	 */
+	HF_LAND_SIGN = 1 << 1,
 };
 
 /* A note about the progress of a landing. */
 typedef void hf_land_step_fn(void *arg, enum hf_land_state step, const char *text);
 
 /*
- * Options of a landing. merge, verify, verify_ns, message, also, dir and env are part of the
- * candidate: a 0 or NULL keeps the value of the previous attempt, or of the run that made it
+ * Options of a landing. flags, merge, verify, verify_ns, message, also, branch, dir and env are
+ * part of the candidate: a 0 or NULL keeps the value of the previous attempt, or of the run that made it
  * (tx.h). The limits of a confined run (HF_TX_READONLY_REST, HF_TX_NO_NETWORK) are part of it,
  * too: its candidate is never verified without them.
  */
@@ -282,6 +292,7 @@ struct hf_land_opts {
 	void *arg;
 	const char *dir;        /* the verifier's directory, absolute; by default the top of the work tree */
 	const char *const *env; /* NULL-ended "K=V" for the verifier, added to the caller's environment */
+	const char *branch;     /* land on this branch ("main"), not on the one that the candidate was made for */
 };
 
 struct hf_land_path {
@@ -308,6 +319,10 @@ struct hf_land_report {
 	unsigned left_out;        /* paths left out of the commits: the agent committed them without
 				   * a change, and a user was editing them */
 	char first_left_out[256]; /* one of them; "": none */
+	int is_there;             /* 1: LANDED, and the branch had the change before: nothing was added */
+	int is_unsigned;          /* 1: commit.gpgSign is set, but no key could sign the commits of the landing */
+	size_t n_also_unmatched;
+	const char *const *also_unmatched; /* globs of hf_land_opts.also that match no file of the change */
 	int64_t verify_ns;        /* duration of the last verification; -1: none */
 	size_t n_paths;
 	const struct hf_land_path *paths; /* of a conflict; free it with hf_land_report_done */

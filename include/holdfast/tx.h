@@ -157,6 +157,9 @@ enum hf_tx_flags {
 	 * attempt does not start.
 	 */
 	HF_TX_NO_NETWORK = 1 << 2,
+	/* An attempt that changes nothing fails: HF_OUTCOME_FAILED, exit status 1, no_change of the report. */
+	HF_TX_REQUIRE_CHANGE = 1 << 3,
+	HF_TX_SIGN = 1 << 4, /* HF_LAND_SIGN */
 };
 
 /* All zero: no sandbox, an ordinary session. With HF_RUN_RESUME a zero keeps the previous value. */
@@ -219,6 +222,9 @@ struct hf_tx_report {
 	int rebased;                /* 1: onto new commits of the branch */
 	unsigned unsigned_commits;  /* signed commits that lost their signature in the rebase */
 	unsigned unlanded;          /* files that the command changed and that did not land; with `committed` the plan is kept for them */
+	int is_there;               /* 1: a landing whose change the branch had before; `commits` is 0 */
+	int is_unsigned;            /* 1: commit.gpgSign is set, but no key could sign the commits of the landing */
+	int no_change;              /* 1: HF_TX_REQUIRE_CHANGE, and nothing was changed */
 	int refused;                /* 1: the landing was refused, because of the verifier or the
 				     * state that the command left; see hf_run_report.cause */
 	size_t n_conflicts;         /* all conflicts */

@@ -186,6 +186,11 @@ int hf_tx_branch_may_begin(struct hf_tx *tx, struct hf_err *err)
 	return with_candidate(tx, hf_land_may_begin, err);
 }
 
+int hf_tx_branch_is_all_landed(struct hf_tx *tx)
+{
+	return with_candidate(tx, hf_land_is_all_landed, NULL) == 1;
+}
+
 void hf_tx_branch_refused(struct hf_tx *tx)
 {
 	if (tx->lands && tx->verify)
@@ -255,6 +260,8 @@ static enum hf_tx_step judge(struct hf_tx *tx, const struct hf_land_report *land
 	report->rebased = landed->rebased;
 	report->unsigned_commits = landed->unsigned_commits;
 	report->unlanded = (unsigned)landed->n_unlanded;
+	report->is_there = landed->is_there;
+	report->is_unsigned |= landed->is_unsigned;
 	report->refused = landed->state == HF_LAND_REJECTED;
 	if (landed->state == HF_LAND_LANDED) {
 		report->committed = 1;
@@ -276,6 +283,7 @@ static struct hf_land_opts land_opts(const struct hf_tx *tx)
 				      .verify_ns = tx->verify_ns,
 				      .message = tx->o.message ? tx->o.message : "",
 				      .speculate = tx->o.speculate,
+				      .flags = (tx->o.keep == HF_TX_KEEP_ALWAYS ? HF_LAND_KEEP_PLAN : 0U) | (tx->o.flags & HF_TX_SIGN ? HF_LAND_SIGN : 0U),
 				      .also = tx->o.also ? (const char *const *)tx->o.also : none,
 				      .session = tx->name,
 				      .token = tx->token,
@@ -305,6 +313,9 @@ static enum hf_tx_step act(struct hf_tx *tx, struct hf_plans *plans, struct hf_j
 			hf_tx_say(tx, "%zu changed file%s not landed, the first: %s; the sandbox is kept: 'holdfast plan diff %s' shows it, "
 				      "'holdfast land drop %s' drops it", landed.n_unlanded, landed.n_unlanded == 1 ? " has" : "s have",
 				  landed.unlanded[0].path, tx->plan, tx->name);
+		for (size_t i = 0; i < landed.n_also_unmatched; i++)
+			hf_tx_say(tx, "--also %s matched no file that the command changed", landed.also_unmatched[i]);
+		tx->shared->report.is_unsigned |= landed.is_unsigned;
 		step = landed.state == HF_LAND_WORKING ? HF_TX_STEP_SEALED : judge(tx, &landed);
 		hf_land_report_done(&landed);
 	}

@@ -156,6 +156,31 @@ static void tell_committed(const struct hf_tx *tx)
 	hf_tx_event(tx, HF_EV_RUN_COMMITTED, fields, report->branch[0] ? 5 : 6); /* a landing does not count bytes */
 }
 
+/* HF_TX_REQUIRE_CHANGE. A change that the branch has already is one. */
+static int has_no_change(const struct hf_tx *tx)
+{
+	const struct hf_tx_report *report = &tx->shared->report;
+
+	if (!(tx->o.flags & HF_TX_REQUIRE_CHANGE))
+		return 0;
+	return report->branch[0] ? report->commits == 0 && !report->is_there : report->added + report->changed + report->deleted == 0;
+}
+
+static struct hf_result fail_unchanged(struct hf_tx *tx, const char *how)
+{
+	tx->shared->report.no_change = 1;
+	return hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_NO, "%.200s, but nothing was changed", how);
+}
+
+static struct hf_result judge_committed(struct hf_tx *tx, const char *how)
+{
+	if (!has_no_change(tx)) {
+		tell_committed(tx);
+		return hf_tx_committed_result(&tx->shared->report, how);
+	}
+	return fail_unchanged(tx, how);
+}
+
 static struct hf_result judge_conflict(const struct hf_tx *tx)
 {
 	const struct hf_tx_report *report = &tx->shared->report;
@@ -264,8 +289,7 @@ static int judge_silent(struct hf_tx *tx, enum hf_cause cause, struct hf_result 
 			copy_figures(&tx->shared->report, &report);
 	}
 	if (r == 1) {
-		tell_committed(tx);
-		*result = hf_tx_committed_result(&tx->shared->report, result->cause);
+		*result = judge_committed(tx, result->cause);
 		return 0;
 	}
 	if (r < 0) {
@@ -285,10 +309,13 @@ int hf_tx_landed(void *arg, enum hf_cause cause, struct hf_result *result)
 
 	switch ((enum hf_tx_step)atomic_load(&tx->shared->step)) {
 	case HF_TX_STEP_COMMITTED:
-		tell_committed(tx);
-		*result = hf_tx_committed_result(&tx->shared->report, result->cause);
+		*result = judge_committed(tx, result->cause);
 		return 0;
 	case HF_TX_STEP_LEFT:
+		if (tx->o.flags & HF_TX_REQUIRE_CHANGE && hf_tx_plan_is_clean(tx)) {
+			*result = fail_unchanged(tx, result->cause);
+			return 0;
+		}
 		*result = hf_result_make(HF_OUTCOME_SUCCEEDED, 0, "%.60s, not committed, as was asked", result->cause);
 		return 0;
 	case HF_TX_STEP_DECLINED:

@@ -94,7 +94,7 @@ static int add_sandboxes(struct hf_tx *tx, struct hf_err *err)
 
 int hf_tx_has_landing_options(const struct hf_tx_options *o)
 {
-	return o->message || o->also || o->land_merge || o->base || o->speculate;
+	return o->message || o->also || o->land_merge || o->base || o->speculate || o->flags & HF_TX_SIGN;
 }
 
 int hf_tx_make_plan(struct hf_tx *tx, struct hf_err *err)
@@ -196,12 +196,25 @@ int hf_tx_settle_kept(struct hf_tx *tx, const struct hf_stage_session *session, 
 	r = hf_tx_branch_may_begin(tx, err);
 	if (r < 0)
 		return r;
+	if (kept.dirty && kept.lands && hf_tx_branch_is_all_landed(tx))
+		kept.dirty = 0;
 	if (kept.dirty && is_precious(session->last))
 		return refuse_precious(tx, &kept, session->last, err);
 	if (kept.dirty)
 		hf_tx_say(tx, "the sandbox that the last run left is dropped");
 	r = hf_tx_remove_plan(tx, err);
 	return r < 0 ? r : hf_tx_branch_forget(tx, err);
+}
+
+static void note_nothing(void *arg, const struct hf_plan_info *info)
+{
+	(void)arg;
+	(void)info;
+}
+
+int hf_tx_has_plan(struct hf_plans *plans, const char *plan)
+{
+	return hf_plan_look(plans, plan, note_nothing, NULL, NULL) == 0;
 }
 
 int hf_tx_plan_is_clean(struct hf_tx *tx)

@@ -19,6 +19,8 @@ struct hf_result hf_tx_committed_result(const struct hf_tx_report *report, const
 {
 	unsigned long long n = (unsigned long long)(report->added + report->changed + report->deleted);
 
+	if (report->is_there)
+		return hf_result_make(HF_OUTCOME_SUCCEEDED, 0, "%s, its change is on %s already", how, report->branch);
 	if (report->branch[0] && report->commits == 0)
 		return hf_result_make(HF_OUTCOME_SUCCEEDED, 0, "%s, nothing to land", how);
 	if (report->branch[0])

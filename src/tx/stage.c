@@ -62,7 +62,7 @@ static int check(const struct hf_tx *tx, const struct hf_stage_session *session,
 		return FAIL(err, -EINVAL, "arguments", tx->name, "everything is writable without --readonly-rest");
 	if (!tx->lands && hf_tx_has_landing_options(&tx->o))
 		return FAIL(err, -EINVAL, "arguments", tx->name,
-			    "--message, --also, --base, --land-merge and --speculate are for a landing on git, and this run commits files");
+			    "--message, --also, --base, --land-merge, --speculate and --sign are for a landing on git, and this run commits files");
 	if (session->o->flags & HF_RUN_LEAVE_RUNNING)
 		return FAIL(err, -EINVAL, "arguments", tx->name, "what is left running would go on changing the sandbox");
 	if (tx->o.commit == HF_TX_COMMIT_ASK && (!tx->given || !tx->given->ask))
@@ -274,7 +274,8 @@ static int end(void *arg, enum hf_outcome outcome)
 		return 0;
 	end_beside(tx, outcome);
 	if (tx->shared->report.committed && tx->lands) {
-		tx->drop = !tx->shared->report.unlanded; /* the landing has removed it */
+		/* The landing has removed it. */
+		tx->drop = !tx->shared->report.unlanded && (tx->o.keep != HF_TX_KEEP_ALWAYS || hf_tx_plan_is_clean(tx));
 	} else if (tx->shared->report.committed) {
 		tx->drop = !has_changes(&tx->shared->report) || (tx->o.keep != HF_TX_KEEP_ALWAYS && !(tx->o.flags & HF_TX_MERGE));
 	} else {

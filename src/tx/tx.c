@@ -51,8 +51,8 @@ static void fill_settled(struct hf_state *state, const char *name, struct hf_tx_
 
 	report->kept = 1;
 	if (r == 0 && report->branch[0]) {
-		/* What has landed has no plan any more. */
-		report->kept = hf_tx_branch_settled(state, NULL, plans, name, report->plan, report, NULL) != 1;
+		/* What has landed has no plan any more, but with HF_TX_KEEP_ALWAYS. */
+		report->kept = hf_tx_branch_settled(state, NULL, plans, name, report->plan, report, NULL) != 1 || hf_tx_has_plan(plans, report->plan);
 	} else if (r == 0 && hf_plan_committed(plans, report->plan, 0, &committed, NULL) == 1) {
 		report->committed = 1;
 		report->added = committed.added;

@@ -104,6 +104,9 @@ int hf_tx_remove_plan(struct hf_tx *tx, struct hf_err *err);
 /* What the run before left: gone on in, refused, or dropped. */
 int hf_tx_settle_kept(struct hf_tx *tx, const struct hf_stage_session *session, struct hf_err *err);
 
+/* Returns 1 if the plan exists. */
+int hf_tx_has_plan(struct hf_plans *plans, const char *plan);
+
 /* Is it there, and holds no change that is not committed? */
 int hf_tx_plan_is_clean(struct hf_tx *tx);
 

@@ -431,6 +431,7 @@ HF_LAND_BASE_WORKTREE = 1
 
 # enum hf_land_flags
 HF_LAND_KEEP_PLAN = 1
+HF_LAND_SIGN = 2
 
 # enum hf_tx_keep
 HF_TX_KEEP_DEFAULT = 0
@@ -448,6 +449,8 @@ HF_TX_COMMIT_NEVER = 3
 HF_TX_MERGE = 1
 HF_TX_READONLY_REST = 2
 HF_TX_NO_NETWORK = 4
+HF_TX_REQUIRE_CHANGE = 8
+HF_TX_SIGN = 16
 
 
 class hf_mono(Structure):
@@ -1185,6 +1188,7 @@ class hf_land_opts(Structure):
         ("arg", c_void_p),
         ("dir", c_char_p),
         ("env", POINTER(c_char_p)),
+        ("branch", c_char_p),
     ]
 
 
@@ -1209,6 +1213,10 @@ class hf_land_report(Structure):
         ("unsigned_commits", c_uint),
         ("left_out", c_uint),
         ("first_left_out", c_char * 256),
+        ("is_there", c_int),
+        ("is_unsigned", c_int),
+        ("n_also_unmatched", c_size_t),
+        ("also_unmatched", POINTER(c_char_p)),
         ("verify_ns", c_int64),
         ("n_paths", c_size_t),
         ("paths", POINTER(hf_land_path)),
@@ -1299,6 +1307,9 @@ class hf_tx_report(Structure):
         ("rebased", c_int),
         ("unsigned_commits", c_uint),
         ("unlanded", c_uint),
+        ("is_there", c_int),
+        ("is_unsigned", c_int),
+        ("no_change", c_int),
         ("refused", c_int),
         ("n_conflicts", c_size_t),
         ("n_listed", c_size_t),

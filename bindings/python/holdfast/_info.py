@@ -245,6 +245,9 @@ class LandReport:
     commits: int
     files: int
     rebased: bool  #: onto commits that came meanwhile
+    already: bool  #: the branch had the change before
+    unsigned: bool  #: commit.gpgSign is set, but no key could be used
+    also_unmatched: Tuple[str, ...]  #: globs without a match
     verify_time: Optional[float]
     conflicts: Tuple[PathConflict, ...]
     unlanded: Tuple[str, ...]  #: files that the agent changed and that did not land; the plan is kept for them
@@ -257,7 +260,9 @@ class LandReport:
     @classmethod
     def read(cls, raw: Any) -> LandReport:
         return cls(LandState(raw.state), os.fsdecode(raw.branch), os.fsdecode(raw.commit), os.fsdecode(raw.text), raw.commits, raw.files,
-                   bool(raw.rebased), seconds(raw.verify_ns), _land_conflicts(raw), _unlanded(raw))
+                   bool(raw.rebased), bool(raw.is_there), bool(raw.is_unsigned),
+                   tuple(os.fsdecode(raw.also_unmatched[i]) for i in range(raw.n_also_unmatched)), seconds(raw.verify_ns), _land_conflicts(raw),
+                   _unlanded(raw))
 
 
 @dataclass(frozen=True)

@@ -50,22 +50,23 @@ def merge_of(word: Optional[str]) -> int:
 
 
 def land(name: str, *, verify: Optional[str] = None, verify_limit: Optional[Duration] = None, merge: Optional[str] = None, message: Optional[str] = None,
-         also: Optional[Sequence[str]] = None, fence: Optional[Lock] = None, keep_plan: bool = False, wait: Optional[Duration] = None,
-         state: Optional[State] = None, _cancel_fd: int = 0) -> LandReport:
+         also: Optional[Sequence[str]] = None, fence: Optional[Lock] = None, keep_plan: bool = False, branch: Optional[str] = None, sign: bool = False,
+         wait: Optional[Duration] = None, state: Optional[State] = None, _cancel_fd: int = 0) -> LandReport:
     """Makes the work of a candidate part of its branch: rebased onto it as it is now, verified in that form, and read back.
 
         run("fix-160", [...], in_=["."], land="HEAD", verify="make test").wait()
         holdfast.land("fix-160", verify="make test")        # once more, after a conflict was dealt with
 
-    `merge` is "rebase", "merge" or "ff-only"; None: as it was last landed, else "rebase".
+    `merge` is "rebase", "merge" or "ff-only"; None: as it was last landed, else "rebase". `branch` replaces the candidate's branch.
+    `sign` signs each commit that lands, or refuses. With `keep_plan` a later call lands later work in the plan.
     `landed` of the report is the only success; what the verifier refused is kept. Raises Conflict, with `.paths`, and the candidate is kept; NoLanding,
     Finished, Busy, Timeout, errors.Land (the repository cannot be landed on), Stale (the fence was lost). Ctrl-C ends it: nothing has landed then,
     or `landings` says that it did.
     """
     found = current(state)
-    request: Dict[str, Any] = {"state": found.path, "name": encode(name), "merge": merge_of(merge), "keep_plan": keep_plan, "wait_ns": waiting(wait),
+    request: Dict[str, Any] = {"state": found.path, "name": encode(name), "merge": merge_of(merge), "keep_plan": keep_plan, "sign": sign, "wait_ns": waiting(wait),
                                "verify_ns": optional(verify_limit), "also": None if also is None else [encode(one, "also") for one in also]}
-    for key, value in (("verify", verify), ("message", message)):
+    for key, value in (("verify", verify), ("message", message), ("branch", branch)):
         request[key] = None if value is None else encode(value, key)
     if fence is not None:
         request.update(session=fence._raw, token=fence.token)
@@ -142,7 +143,8 @@ def _child() -> None:
 
 def _land(request: Dict[str, Any]) -> LandReport:
     err, report = _abi.hf_err(), _abi.hf_land_report()
-    opts = new(_abi.hf_land_opts, merge=request["merge"], flags=_abi.HF_LAND_KEEP_PLAN if request["keep_plan"] else 0, verify=request["verify"],
+    opts = new(_abi.hf_land_opts, merge=request["merge"], verify=request["verify"], branch=request["branch"],
+               flags=(_abi.HF_LAND_KEEP_PLAN if request["keep_plan"] else 0) | (_abi.HF_LAND_SIGN if request["sign"] else 0),
                verify_ns=request["verify_ns"], message=request["message"], wait_ns=request["wait_ns"], cancel_fd=request["cancel_fd"],
                session=request.get("session"), token=request.get("token", 0), also=_strings(request["also"], "also"))
     with _landings(State(request["state"])) as landings:

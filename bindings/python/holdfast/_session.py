@@ -211,7 +211,7 @@ def run(name: str, argv: Optional[Sequence[Path]] = None, *, cwd: Optional[Path]
         notify: Optional[str] = None, notify_on: Optional[str] = None, group: Optional[str] = None, max_active: int = 0, max_depth: int = 0, log_max: int = 0,
         in_: Optional[Sequence[Path]] = None, land: Optional[str] = None, keep: Optional[str] = None, commit: Optional[str] = None, merge: bool = False,
         retry: int = 0, message: Optional[str] = None, land_merge: Optional[str] = None, base: str = "head", strategy: Strategy = Strategy.AUTO,
-        state: Optional[State] = None) -> Session:
+        require_change: bool = False, sign: bool = False, state: Optional[State] = None) -> Session:
     """Starts a supervised session in the background and returns when its command runs.
 
         session = holdfast.run("fix-160", ["claude", "-p", "fix it"], deadline="1h", verify="make test")
@@ -226,6 +226,7 @@ def run(name: str, argv: Optional[Sequence[Path]] = None, *, cwd: Optional[Path]
     keep        "on-failure", "always", "never": when the sandbox is kept.  commit: "on-success" or "never"
     merge       merge text files that others changed meanwhile; retry: run it again, at most so often, after a conflict
     message     of the commit of what it left uncommitted; land_merge: "rebase" (the default), "merge", "ff-only"; base: "head", or "worktree" with the uncommitted edits
+    require_change  fail if nothing was changed; sign: sign each commit that lands, or do not land
     """
     found = current(state)
     opts = new(_abi.hf_run_opts, deadline_ns=optional(deadline), idle_ns=optional(idle), verify_ns=optional(verify_limit), ttl_ns=optional(ttl),
@@ -239,7 +240,8 @@ def run(name: str, argv: Optional[Sequence[Path]] = None, *, cwd: Optional[Path]
             setattr(opts, field, encode(value, field))
     opts.flags = ((_abi.HF_RUN_RESUME if resume else 0) | (_abi.HF_RUN_LEAVE_RUNNING if leave_running else 0)
                   | (_abi.HF_RUN_LOOP if loop or every is not None or max_runs or until is not None else 0))
-    tx = new(_abi.hf_tx_opts, strategy=strategy, retry=retry, flags=_abi.HF_TX_MERGE if merge else 0, land_merge=merge_of(land_merge),
+    tx = new(_abi.hf_tx_opts, strategy=strategy, retry=retry, land_merge=merge_of(land_merge),
+             flags=((_abi.HF_TX_MERGE if merge else 0) | (_abi.HF_TX_REQUIRE_CHANGE if require_change else 0) | (_abi.HF_TX_SIGN if sign else 0)),
              dirs=_strings(None if in_ is None else [os.path.abspath(os.fspath(one)) for one in in_], "in_"),
              keep=_word(lib.hf_tx_keep_of, keep, "keep"), commit=_word(lib.hf_tx_commit_of, commit, "commit"), base=_BASES[base],
              land=None if land is None else encode(land, "land"), message=None if message is None else encode(message, "message"))

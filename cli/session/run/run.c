@@ -292,6 +292,8 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		status = cli_usage(cli, "--strategy, --keep, --commit, --ask, --merge and --retry need --in DIR");
 	if (status == HF_EXIT_DONE && !run.in.dirs && !run.resume && (run.in.readonly_rest || run.in.write || run.in.no_network))
 		status = cli_usage(cli, "--readonly-rest, --write and --no-network need --in DIR");
+	if (status == HF_EXIT_DONE && !run.in.dirs && !run.resume && (run.in.require_change || run.in.sign))
+		status = cli_usage(cli, "--require-change and --sign need --in DIR");
 	if (status == HF_EXIT_DONE && !run.in.dirs && !run.resume && run.in.land)
 		status = cli_usage(cli, "--land needs --in DIR, a git work tree");
 	if (status == HF_EXIT_DONE && run.in.write && !run.in.readonly_rest && !run.resume)

@@ -88,7 +88,8 @@ int run_in_check(struct run_in *in, int detach, struct hf_tx_opts *ret)
 	*ret = (struct hf_tx_opts){ .size = sizeof(*ret),
 				    .dirs = (const char *const *)in->dirs,
 				    .flags = (in->merge ? HF_TX_MERGE : 0U) | (in->readonly_rest ? HF_TX_READONLY_REST : 0U) |
-					     (in->no_network ? HF_TX_NO_NETWORK : 0U),
+					     (in->no_network ? HF_TX_NO_NETWORK : 0U) | (in->require_change ? HF_TX_REQUIRE_CHANGE : 0U) |
+					     (in->sign ? HF_TX_SIGN : 0U),
 				    .write = (const char *const *)in->write,
 				    .retry = (uint32_t)in->retry,
 				    .speculate = (uint32_t)in->speculate,
@@ -141,18 +142,27 @@ static void tell_landing(const struct run_in *in, const struct hf_run_report *re
 	if (landed->committed && landed->unsigned_commits > 0)
 		cli_say(in->cli, "session '%s': %u signed commit%s rebased, and not signed any more", in->name, landed->unsigned_commits,
 			landed->unsigned_commits == 1 ? " was" : "s were");
-	if (landed->committed && landed->commits == 0)
+	if (landed->is_unsigned)
+		cli_say(in->cli, "session '%s': commit.gpgSign is set, but no key could be used: commits are not signed", in->name);
+	if (landed->no_change)
+		return;
+	if (landed->committed && landed->is_there)
+		cli_say(in->cli, "session '%s': its change is on %s already; nothing was added", in->name, landed->branch);
+	else if (landed->committed && landed->commits == 0)
 		cli_say(in->cli, "session '%s': there was nothing to land on %s", in->name, landed->branch);
 	else if (landed->committed)
 		cli_say(in->cli, "session '%s': landed on %s as %.12s: %u commit%s, %llu file%s%s", in->name, landed->branch, landed->commit,
 			landed->commits, landed->commits == 1 ? "" : "s", files, files == 1 ? "" : "s", landed->rebased ? ", rebased onto the new state of the branch" : "");
-	else if (!landed->commit[0] && landed->kept)
+	if (landed->committed && landed->kept && !landed->unlanded)
+		cli_say(in->cli, "session '%s': the sandbox is kept as plan '%s'; 'holdfast land %s' lands later work in it", in->name, landed->plan,
+			in->name);
+	if (!landed->committed && !landed->commit[0] && landed->kept)
 		/* What it was refused for is in the sandbox or in the repository, and stays until it is mended there. */
 		cli_say(in->cli, "session '%s': not landed on %s, kept as plan '%s' for a day: 'holdfast plan diff %s' shows it, %s'holdfast land %s' "
 				 "%s, 'holdfast land drop %s' drops it",
 			in->name, landed->branch, landed->plan, landed->plan, in->forgotten ? "" : "--resume goes on in it, ", in->name,
 			landed->refused ? "tries again once that is mended" : "tries to land it as it is", in->name);
-	else if (landed->commit[0])
+	else if (!landed->committed && landed->commit[0])
 		cli_say(in->cli, "session '%s': not landed on %s; the work is kept as refs/holdfast/%s: 'holdfast land %s' tries again, "
 				 "'holdfast land show %s' says why, 'holdfast land drop %s' gives it up",
 			in->name, landed->branch, hf_name_key(in->name, strlen(in->name), key, NULL) < 0 ? in->name : key, in->name, in->name,

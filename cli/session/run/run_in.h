@@ -8,7 +8,7 @@
 struct run_in {
 	char **dirs, **also, **write; /* the caller frees them */
 	const char *strategy, *keep, *commit, *result, *land, *message, *base, *land_merge;
-	int ask, merge, readonly_rest, no_network;
+	int ask, merge, readonly_rest, no_network, require_change, sign;
 	uint64_t retry, speculate;
 	const struct cli *cli;
 	const char *name;
@@ -32,6 +32,8 @@ struct run_in {
 	{ "land-merge", 0, OPTION_TEXT, &(in).land_merge, "rebase|merge|ff-only", "how to land if the branch has moved (rebase)" }, \
 	{ "also", 0, OPTION_LIST, &(in).also, "GLOB", "land matching ignored files, too" },                    \
 	{ "speculate", 0, OPTION_COUNT, &(in).speculate, "N", "verify up to N candidates at once, stacked on each other" }, \
+	{ "sign", 0, OPTION_FLAG, &(in).sign, NULL, "sign the commits that landing makes; refuse to land if that fails" }, \
+	{ "require-change", 0, OPTION_FLAG, &(in).require_change, NULL, "fail (exit 1) if the command changed nothing" },       \
 	{ "result", 0, OPTION_TEXT, &(in).result, "FILE", "write the output of --json to FILE" }
 
 /* Checks the options and fills *ret, which is valid as long as `in`. Returns HF_EXIT_DONE or HF_EXIT_USAGE. */

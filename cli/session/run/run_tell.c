@@ -145,7 +145,7 @@ int run_fail(struct run *run, int r, const struct hf_run_report *report, const s
 static int is_no(const struct hf_run_report *report, const struct hf_tx_report *landed)
 {
 	return report->outcome == HF_OUTCOME_VERIFY_FAILED || report->outcome == HF_OUTCOME_CONFLICT || report->outcome == HF_OUTCOME_DECLINED ||
-	       (report->outcome == HF_OUTCOME_FAILED && landed->refused);
+	       (report->outcome == HF_OUTCOME_FAILED && (landed->refused || landed->no_change));
 }
 
 int run_tell(const struct run *run, const struct hf_run_report *report, const struct hf_tx_report *landed)
@@ -185,7 +185,7 @@ int run_tell(const struct run *run, const struct hf_run_report *report, const st
 		break;
 	case HF_OUTCOME_FAILED:
 		/* A later step failed, or the memory limit ended the command: its status alone does not say so. */
-		if ((landed->plan[0] && report->exit_status == HF_EXIT_AROUND) || strstr(report->cause, "(--mem)"))
+		if ((landed->plan[0] && (report->exit_status == HF_EXIT_AROUND || landed->no_change)) || strstr(report->cause, "(--mem)"))
 			cli_say(run->cli, "session '%s': failed: %s", run->name, report->cause);
 		break;
 	case HF_OUTCOME_SUCCEEDED:

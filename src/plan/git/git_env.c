@@ -15,6 +15,10 @@ static const char *const always[] = { "LC_ALL=C",
 				      "GIT_SEQUENCE_EDITOR=true",
 				      "GIT_PAGER=cat",
 				      "GIT_ADVICE=0",
+				      /* A key that needs a passphrase fails instead of asking on the terminal. */
+				      "GPG_TTY=",
+				      "SSH_ASKPASS=false",
+				      "SSH_ASKPASS_REQUIRE=force",
 				      NULL };
 
 /* The author of a commit is the user's to say; where the repository is, and how git behaves, is not. */
@@ -23,8 +27,11 @@ static int is_kept(const char *entry)
 	static const char *const kept[] = { "GIT_AUTHOR_NAME=", "GIT_AUTHOR_EMAIL=",
 					    "GIT_COMMITTER_NAME=", "GIT_COMMITTER_EMAIL=" };
 
-	if (strncmp(entry, "LC_ALL=", 7) == 0 || strncmp(entry, "HOLDFAST_PLAN=", 14) == 0)
-		return 0;
+	static const char *const replaced[] = { "LC_ALL=", "HOLDFAST_PLAN=", "GPG_TTY=", "SSH_ASKPASS=", "SSH_ASKPASS_REQUIRE=" };
+
+	for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
+		if (strncmp(entry, replaced[i], strlen(replaced[i])) == 0)
+			return 0;
 	if (strncmp(entry, "GIT_", 4) != 0)
 		return 1;
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)

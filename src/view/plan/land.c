@@ -24,6 +24,15 @@ static json_t *paths_json(const struct hf_land_path *paths, size_t n)
 	return list;
 }
 
+static json_t *texts_json(const char *const *texts, size_t n)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		hf_view_add(&list, hf_view_text(texts[i]));
+	return list;
+}
+
 static json_t *place_json(const struct hf_land_info *info)
 {
 	return info->place ? json_integer(info->place) : json_null();
@@ -82,6 +91,9 @@ json_t *hf_view_land_report(const char *name, const struct hf_land_report *repor
 	hf_view_set(&object, "commits", json_integer(report->commits));
 	hf_view_set(&object, "files", json_integer(report->files));
 	hf_view_set(&object, "rebased", json_boolean(report->rebased));
+	hf_view_set(&object, "already", json_boolean(report->is_there));
+	hf_view_set(&object, "unsigned", json_boolean(report->is_unsigned));
+	hf_view_set(&object, "also_unmatched", texts_json(report->also_unmatched, report->n_also_unmatched));
 	hf_view_set(&object, "left_out", json_integer(report->left_out));
 	hf_view_set(&object, "verify_ms", hf_view_number(report->verify_ns, HF_MSEC));
 	hf_view_set(&object, "paths", paths_json(report->paths, report->n_paths));

@@ -36,6 +36,9 @@ json_t *hf_view_landed(const struct hf_tx_report *report)
 	hf_view_set(&object, "branch", hf_view_text(report->branch[0] ? report->branch : NULL));
 	hf_view_set(&object, "commit", hf_view_text(report->commit[0] ? report->commit : NULL));
 	hf_view_set(&object, "commits", report->branch[0] ? json_integer(report->commits) : json_null());
+	hf_view_set(&object, "already", report->branch[0] ? json_boolean(report->is_there) : json_null());
+	hf_view_set(&object, "unsigned", report->branch[0] ? json_boolean(report->is_unsigned) : json_null());
+	hf_view_set(&object, "no_change", json_boolean(report->no_change));
 	hf_view_set(&object, "rebased", report->branch[0] ? json_boolean(report->rebased) : json_null());
 	hf_view_set(&object, "conflicts", conflicts_json(report));
 	hf_view_set(&object, "conflicts_total", json_integer((json_int_t)report->n_conflicts));

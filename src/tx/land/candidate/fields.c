@@ -47,10 +47,11 @@ static const struct {
 }, oids[] = {
 	{ "base", AT(base) }, { "tip", AT(tip) }, { "from", AT(from) }, { "commit", AT(commit) },
 	{ "forecast", AT(forecast) },
-	{ "sealed", AT(sealed) }, { "unsealed", AT(unsealed) }, { "after", AT(after) },
+	{ "sealed", AT(sealed) }, { "unsealed", AT(unsealed) }, { "after", AT(after) }, { "landed", AT(landed) },
 }, numbers[] = {
 	{ "verify_limit_ns", AT(verify_limit_ns) }, { "verify_ns", AT(verify_ns) },
 	{ "since", AT(since) }, { "changed", AT(changed) }, { "confine", AT(confine) }, { "is_verified", AT(is_verified) },
+	{ "keep_plan", AT(keep_plan) }, { "sign", AT(sign) },
 }, bits[] = {
 	{ "token", AT(token) }, { "dev", AT(dev) }, { "ino", AT(ino) },
 };
@@ -68,6 +69,7 @@ void hf_landing_done(struct hf_landing *landing)
 		hf_auto_free(field(landing, texts[i].at));
 	EACH(i, lists)
 		hf_landing_free_list(field(landing, lists[i].at));
+	hf_landing_free_list(&landing->unmatched);
 	hf_land_paths_done(&landing->paths);
 	hf_land_paths_done(&landing->outside);
 	hf_land_paths_done(&landing->unlanded);
@@ -314,7 +316,8 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 		const char *text = json_string_value(json_object_get(root, oids[i].key));
 
 		/* A record of an older build has none. */
-		if (!text && (oids[i].at == AT(forecast) || oids[i].at == AT(sealed) || oids[i].at == AT(unsealed) || oids[i].at == AT(after)))
+		if (!text && (oids[i].at == AT(forecast) || oids[i].at == AT(sealed) || oids[i].at == AT(unsealed) || oids[i].at == AT(after) ||
+			      oids[i].at == AT(landed)))
 			text = "";
 		if (!text || (text[0] && !hf_git_is_oid(text)))
 			return "one of its object names has the wrong form";

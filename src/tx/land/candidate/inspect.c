@@ -191,6 +191,7 @@ static int drop_kept(struct hf_landings *landings, struct hf_landing *landing, s
 {
 	int r;
 
+	landing->keep_plan = 0;
 	hf_land_paths_done(&landing->unlanded);
 	r = remove_work(landings, landing, err);
 	return r == 0 ? hf_landing_become(landings, landing, HF_LAND_LANDED, err, "%.12s is part of %.100s; the rest was dropped", landing->commit,
@@ -215,7 +216,7 @@ int hf_land_drop(struct hf_landings *landings, const char *name, struct hf_err *
 		r = hf_landing_load(landings, name, &landing, err);
 	if (r < 0)
 		return r;
-	if (landing.state == HF_LAND_LANDED && landing.unlanded.n)
+	if (landing.state == HF_LAND_LANDED && (landing.unlanded.n || landing.keep_plan))
 		return drop_kept(landings, &landing, err);
 	if (landing.state == HF_LAND_LANDED || landing.state == HF_LAND_DROPPED)
 		return FAIL(err, HF_E_FINISHED, "land", name, "it is %s", hf_land_state_word(landing.state));

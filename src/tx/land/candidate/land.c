@@ -54,6 +54,51 @@ static int is_over(const struct hf_landing *landing)
 	return landing->state == HF_LAND_LANDED || landing->state == HF_LAND_DROPPED;
 }
 
+static void note_nothing(void *arg, const struct hf_plan_info *info)
+{
+	(void)arg;
+	(void)info;
+}
+
+static int is_kept(struct hf_landings *landings, const struct hf_landing *landing)
+{
+	return landing->keep_plan && hf_plan_look(landings->plans, landing->plan, note_nothing, NULL, NULL) == 0;
+}
+
+/* Later work in the sandbox begins at the old tip, even if a rebase has landed that in new commits. */
+static void land_again(struct hf_landing *landing)
+{
+	if (landing->tip[0]) {
+		hf_copy_text(landing->base, sizeof(landing->base), landing->tip);
+		hf_copy_text(landing->landed, sizeof(landing->landed), landing->commit);
+	}
+	landing->tip[0] = landing->commit[0] = landing->from[0] = landing->sealed[0] = landing->unsealed[0] = landing->after[0] = '\0';
+	landing->is_verified = 0;
+	landing->state = HF_LAND_WORKING;
+}
+
+/* Replaces the branch of the candidate. The old one may be renamed or deleted. */
+static int take_branch(struct hf_land_work *work, struct hf_err *err)
+{
+	struct hf_landing *landing = &work->landing;
+	struct hf_git git = { .dir = landing->common };
+	AUTO_FREE char *branch = NULL;
+	AUTO_FREE char *rev = NULL;
+	char oid[HF_LAND_OID_MAX];
+	int r;
+
+	if (!work->opts->branch)
+		return 0;
+	if (asprintf(&branch, "refs/heads/%s", hf_land_short(work->opts->branch)) < 0 || asprintf(&rev, "%s^{commit}", branch) < 0)
+		return hf_fail_sys(err, ENOMEM, "memory", landing->name);
+	r = strlen(branch) > 255 ? 1 : hf_git_oid(&git, rev, oid, err);
+	if (r > 0)
+		return FAIL(err, HF_E_LAND, "git", landing->top, "there is no branch '%.120s'", hf_land_short(branch));
+	if (r == 0 && hf_landing_set(&landing->branch, branch) < 0)
+		return hf_fail_sys(err, ENOMEM, "memory", landing->name);
+	return r;
+}
+
 static int open_record(struct hf_land_work *work, const char *name, struct hf_err *err)
 {
 	const struct hf_land_opts *opts = work->opts;
@@ -62,15 +107,17 @@ static int open_record(struct hf_land_work *work, const char *name, struct hf_er
 
 	if (r < 0)
 		return r;
+	if (landing->state == HF_LAND_LANDED && is_kept(work->landings, landing))
+		land_again(landing);
 	if (is_over(landing))
 		return FAIL(err, HF_E_FINISHED, "land", name, "it is %s", hf_land_state_word(landing->state));
-	return hf_landing_take_terms(landing, opts, work->landings->plans, err);
+	r = take_branch(work, err);
+	return r < 0 ? r : hf_landing_take_terms(landing, opts, work->landings->plans, err);
 }
 
 /* -- the end ------------------------------------------------------------------------------- */
 
-/* Commits between base and tip that were signed, before a rebase made new ones of them. */
-static unsigned count_signed(const struct hf_landing *landing)
+unsigned hf_land_count_signed(const struct hf_landing *landing)
 {
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
 	struct hf_git git = { .dir = landing->common, .out = &out };
@@ -102,14 +149,15 @@ int hf_land_prove(struct hf_land_work *work, struct hf_err *err)
 		r = hf_git(&git, err, "merge-base", "--is-ancestor", landing->commit, landing->branch, NULL);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	if (landing->rebased && landing->merge == HF_LAND_REBASE && landing->tip[0])
-		landing->unsigned_commits += count_signed(landing);
+	if (landing->rebased && landing->merge == HF_LAND_REBASE && landing->tip[0] && !landing->is_signed)
+		landing->unsigned_commits += hf_land_count_signed(landing);
 	if (landing->unsigned_commits)
 		(void)snprintf(lost, sizeof(lost), "; %u signed commit%s made anew, and not signed any more", landing->unsigned_commits,
 			       landing->unsigned_commits == 1 ? " was" : "s were");
 	hf_land_kept_words(landing, kept, sizeof(kept));
 	r = hf_landing_become(work->landings, landing, HF_LAND_LANDED, err, "%s%.12s is part of %.100s%s%s",
-			      landing->commits ? "" : "there was nothing to land; ", landing->commit, hf_land_short(landing->branch), lost, kept);
+			      landing->is_there ? "its change is on the branch already; " : landing->commits ? "" : "there was nothing to land; ",
+			      landing->commit, hf_land_short(landing->branch), lost, kept);
 	if (r < 0)
 		return r;
 	struct hf_field fields[] = { HF_FIELD_TEXT("branch", hf_land_short(landing->branch)),
@@ -130,7 +178,7 @@ void hf_land_clean(struct hf_land_work *work)
 	hf_land_ref(work->landing.name, ref);
 	if (work->landing.tip[0] && !work->is_ref_gone)
 		(void)!hf_git(&git, NULL, "update-ref", "-d", ref, NULL);
-	if (work->landing.plan[0] && !work->keeps_plan && !work->landing.unlanded.n && !(work->opts && work->opts->flags & HF_LAND_KEEP_PLAN))
+	if (work->landing.plan[0] && !work->keeps_plan && !work->landing.unlanded.n && !work->landing.keep_plan)
 		hf_land_remove_plan(work->landings, work->landing.plan);
 }
 
@@ -141,8 +189,11 @@ static int read_head(struct hf_land_work *work, struct hf_err *err)
 	struct hf_git git = { .dir = work->landing.common };
 	int r = hf_git_commit_of(&git, work->landing.common, work->landing.branch, work->landing.base, work->head, err);
 
-	return r > 0 ? FAIL(err, HF_E_LAND, "git", work->landing.top, "there is no branch '%.120s' any more",
-			    hf_land_short(work->landing.branch)) : r;
+	if (r <= 0)
+		return r;
+	r = hf_landing_become(work->landings, &work->landing, HF_LAND_CONFLICT, err, "there is no branch '%.120s' any more; 'land NAME --branch BRANCH' lands it on another",
+			      hf_land_short(work->landing.branch));
+	return r < 0 ? r : 1;
 }
 
 static int ask_alive(struct hf_land_work *work, struct hf_err *err)
@@ -186,7 +237,7 @@ static int land_on_branch(struct hf_land_work *work, struct hf_forecast *forecas
 	return FAIL(err, HF_E_BUSY, "land", work->landing.name, "the branch moved %d times meanwhile", ROUNDS_MAX);
 }
 
-/* What the agent left, if its sandbox is still there; else what was kept of it. */
+/* Collects the work from the agent's sandbox. Without a sandbox, the kept ref has it. */
 static int collect(struct hf_land_work *work, struct hf_err *err)
 {
 	struct hf_landing *landing = &work->landing;
@@ -333,6 +384,9 @@ int hf_land(struct hf_landings *landings, const char *name, const struct hf_land
 	r = hf_name_key(name, strlen(name), key, err);
 	if (r >= 0)
 		r = hf_git_version(landings->dirfd, err);
+	/* First finish or undo an interrupted landing on the old branch. */
+	if (r == 0 && work.opts->branch)
+		r = hf_land_recover(landings, name, err);
 	if (r < 0)
 		return r;
 	hf_land_lock_name(name, lock_name);

@@ -49,6 +49,8 @@ struct hf_landing {
 	char *plan, *session, *verify, *message, *text;
 	char *checkout; /* LANDING: the work tree that has the branch checked out; "": none */
 	char *dir;      /* where the verifier runs; "": top */
+	int64_t keep_plan; /* 1: HF_LAND_KEEP_PLAN */
+	int64_t sign;      /* 1: HF_LAND_SIGN */
 	char **also, **env, **write; /* NULL-ended, or NULL: as in hf_land_opts; and of `confine` */
 	int64_t is_verified; /* 1: the verifier that ran after `sealed` has ended, and `after` is where it left HEAD */
 	int64_t confine; /* enum hf_confine_flags of the run that it is the work of */
@@ -57,6 +59,7 @@ struct hf_landing {
 	char sealed[HF_LAND_OID_MAX]; /* HEAD of the sandbox before a verifier ran there: what it wrote beside that does not land; "": none did */
 	char unsealed[HF_LAND_OID_MAX]; /* where HEAD was before what the agent left was committed for that; "": it had left nothing */
 	char after[HF_LAND_OID_MAX];  /* HEAD after that verifier, if it said no */
+	char landed[HF_LAND_OID_MAX]; /* of a kept plan that lands again: the commit of the previous landing, which holds `base`; "": none */
 	char forecast[HF_LAND_OID_MAX]; /* QUEUED: what it will be if those before it land; "": not known */
 	struct hf_forecast_result *forecasted; /* not NULL: this is a forecast; its states go there, and not on disk */
 	uint64_t token, dev, ino;
@@ -67,6 +70,11 @@ struct hf_landing {
 	struct hf_wall since, changed;
 	unsigned left_out; /* paths that its commits changed, that a user was editing, and that were left out of them; of this landing, not on disk */
 	char first_left_out[256];
+	/* Of this landing, not on disk: */
+	int is_there;    /* the branch had the change before */
+	int is_unsigned; /* commits could not be signed */
+	int is_signed;   /* the rebased commits were signed */
+	char **unmatched; /* globs of `also` */
 	struct hf_land_paths paths;
 	struct hf_land_paths unlanded; /* files that the agent changed, and that neither its commits have nor git ignores: its sandbox is kept for them */
 	struct hf_land_paths outside; /* that its commits change, and its agent did not: they were seen through the sandbox */
@@ -83,10 +91,10 @@ int hf_landing_load(struct hf_landings *landings, const char *name, struct hf_la
 		    struct hf_err *err);
 int hf_landing_save(struct hf_landings *landings, struct hf_landing *landing, struct hf_err *err);
 
-/* The same, on disk at some later time. */
+/* Writes it without a sync. */
 int hf_landing_note(struct hf_landings *landings, struct hf_landing *landing, struct hf_err *err);
 
-/* A new state with its reason, saved. */
+/* Sets and saves a state with its reason. */
 int hf_landing_become(struct hf_landings *landings, struct hf_landing *landing, enum hf_land_state state,
 		      struct hf_err *err, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
@@ -179,11 +187,26 @@ int hf_land_note_after(struct hf_landings *landings, const char *name, struct hf
  */
 int hf_land_reopen(struct hf_landings *landings, const char *name, struct hf_err *err);
 
-/* May a candidate of that name begin? HF_E_PLAN_STATE: there is one whose work is kept. begin.c */
+/* Returns 1 if the candidate has landed and its kept plan holds no later work, 0 or an error. collect.c */
+int hf_land_is_all_landed(struct hf_landings *landings, const char *name, struct hf_err *err);
+
+/* Returns 0 if a candidate of that name may begin, or HF_E_PLAN_STATE if the work of another is kept. begin.c */
 int hf_land_may_begin(struct hf_landings *landings, const char *name, struct hf_err *err);
 
 /* What the options say becomes part of the candidate, and the limits of these plans as well. -EINVAL, -ENOMEM. terms.c */
 int hf_landing_take_terms(struct hf_landing *landing, const struct hf_land_opts *opts, const struct hf_plans *plans, struct hf_err *err);
+
+enum hf_land_sign {
+	HF_LAND_SIGN_NONE,
+	HF_LAND_SIGN_IF_POSSIBLE, /* commit.gpgSign: unsigned commits are reported */
+	HF_LAND_SIGN_ALL,         /* HF_LAND_SIGN: each commit that lands */
+};
+
+/* Finds out how to sign the commits of the landing. Returns 0 or an error. terms.c */
+int hf_land_ask_sign(const struct hf_landing *landing, enum hf_land_sign *ret, struct hf_err *err);
+
+/* Counts the signed commits between base and tip. land.c */
+unsigned hf_land_count_signed(const struct hf_landing *landing);
 
 /* A list of texts, copied; NULL when it is empty. -ENOMEM. */
 int hf_landing_set_list(char ***list, const char *const *value);
@@ -210,6 +233,9 @@ void hf_land_clean(struct hf_land_work *work);
 
 /* A landing that died is finished or undone. Both locks are held. 1: it has landed; 0: to be landed. */
 int hf_land_resume(struct hf_land_work *work, struct hf_err *err);
+
+/* Sets landing.unmatched to the globs of `also` that match no path of the change. check.c */
+int hf_land_check_also(struct hf_land_work *work, struct hf_err *err);
 
 /* What came with a tip, as far as the check of what came tells it without more. */
 struct hf_land_came {

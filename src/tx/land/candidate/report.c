@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/tx/land/candidate/land.h"
 
@@ -35,6 +36,7 @@ void hf_land_kept_words(const struct hf_landing *landing, char *out, size_t cap)
 /* The lists of a report. */
 struct memory {
 	struct hf_land_paths paths, unlanded;
+	char **unmatched;
 };
 
 void hf_land_report_done(struct hf_land_report *report)
@@ -45,10 +47,12 @@ void hf_land_report_done(struct hf_land_report *report)
 		return;
 	hf_land_paths_done(&memory->paths);
 	hf_land_paths_done(&memory->unlanded);
+	hf_landing_free_list(&memory->unmatched);
 	free(memory);
 	report->memory = NULL;
 	report->paths = report->unlanded = NULL;
-	report->n_paths = report->n_unlanded = 0;
+	report->also_unmatched = NULL;
+	report->n_paths = report->n_unlanded = report->n_also_unmatched = 0;
 }
 
 int hf_land_fill_report(struct hf_land_work *work, struct hf_land_report *ret, struct hf_err *err)
@@ -58,13 +62,18 @@ int hf_land_fill_report(struct hf_land_work *work, struct hf_land_report *ret, s
 
 	if (!memory)
 		return hf_fail_sys(err, ENOMEM, "memory", landing->name);
-	*memory = (struct memory){ landing->paths, landing->unlanded };
+	*memory = (struct memory){ landing->paths, landing->unlanded, landing->unmatched };
 	landing->paths = landing->unlanded = (struct hf_land_paths){ 0 };
+	landing->unmatched = NULL;
 	*ret = (struct hf_land_report){ .state = landing->state, .commits = landing->commits, .files = landing->files,
 					.added = landing->added, .deleted = landing->deleted,
 					.rebased = landing->rebased, .unsigned_commits = landing->unsigned_commits, .left_out = landing->left_out, .verify_ns = landing->verify_ns,
+					.is_there = landing->is_there, .is_unsigned = landing->is_unsigned,
 					.n_paths = memory->paths.n, .paths = memory->paths.list,
-					.n_unlanded = memory->unlanded.n, .unlanded = memory->unlanded.list, .memory = memory };
+					.n_unlanded = memory->unlanded.n, .unlanded = memory->unlanded.list,
+					.also_unmatched = (const char *const *)memory->unmatched, .memory = memory };
+	while (memory->unmatched && memory->unmatched[ret->n_also_unmatched])
+		ret->n_also_unmatched++;
 	hf_copy_text(ret->branch, sizeof(ret->branch), hf_land_short(landing->branch));
 	hf_copy_text(ret->commit, sizeof(ret->commit), landing->state == HF_LAND_LANDED ? landing->commit : landing->tip);
 	hf_copy_text(ret->text, sizeof(ret->text), landing->text);

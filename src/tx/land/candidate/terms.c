@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/exec/lookup.h"
 #include "hf/plan/enter/confine.h"
 #include "hf/tx/land/candidate/land.h"
+#include "hf/tx/land/git/git.h"
 
 void hf_landing_free_list(char ***list)
 {
@@ -50,6 +52,17 @@ static int check(const struct hf_landing *landing, const struct hf_land_opts *op
 			      opts->dir && opts->dir[0] ? opts->dir : landing->dir && landing->dir[0] ? landing->dir : landing->top, err);
 }
 
+/* The real repository is asked: an agent may have changed the configuration of its sandbox. */
+int hf_land_ask_sign(const struct hf_landing *landing, enum hf_land_sign *ret, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	struct hf_git git = { .dir = landing->common, .out = &out };
+	int r = landing->sign ? 0 : hf_git(&git, err, "config", "--type=bool", "--get", "commit.gpgSign", NULL);
+
+	*ret = landing->sign ? HF_LAND_SIGN_ALL : r == 0 && strcmp(out.s, "true\n") == 0 ? HF_LAND_SIGN_IF_POSSIBLE : HF_LAND_SIGN_NONE;
+	return r < 0 ? r : 0;
+}
+
 int hf_landing_take_terms(struct hf_landing *landing, const struct hf_land_opts *opts, const struct hf_plans *plans, struct hf_err *err)
 {
 	int r = check(landing, opts, err);
@@ -58,6 +71,8 @@ int hf_landing_take_terms(struct hf_landing *landing, const struct hf_land_opts 
 		return r;
 	if (opts->merge != HF_LAND_MERGE_AS_BEFORE)
 		landing->merge = opts->merge;
+	landing->keep_plan |= (opts->flags & HF_LAND_KEEP_PLAN) != 0;
+	landing->sign |= (opts->flags & HF_LAND_SIGN) != 0;
 	if (opts->token)
 		landing->token = opts->token;
 	if (opts->verify_ns > 0)

@@ -52,6 +52,8 @@ static int verify(const struct hf_forecast *forecast, const struct hf_landings *
 	r = hf_land_verify(&work, NULL);
 	hf_copy_text(forecast->result->commit, sizeof(forecast->result->commit), work.landing.commit);
 	forecast->result->rebased = work.landing.rebased;
+	forecast->result->is_signed = work.landing.is_signed;
+	forecast->result->is_unsigned = work.landing.is_unsigned;
 	forecast->result->commits = work.landing.commits;
 	forecast->result->verify_ns = work.landing.verify_ns;
 	return r;
@@ -232,6 +234,8 @@ int hf_forecast_take(struct hf_forecast *forecast, struct hf_err *err)
 		return 0;
 	landing->verify_ns = result->verify_ns;
 	landing->rebased = result->rebased;
+	landing->is_signed = result->is_signed;
+	landing->is_unsigned |= result->is_unsigned;
 	landing->commits = result->commits;
 	hf_copy_text(landing->commit, sizeof(landing->commit), result->commit);
 	if (result->state != HF_LAND_REJECTED)

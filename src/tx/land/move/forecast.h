@@ -17,7 +17,7 @@ struct hf_forecast_result {
 	atomic_int is_known;  /* 1: `commit` is what it will be */
 	atomic_int is_over;   /* 1: the rest is there as well */
 	enum hf_land_state state; /* REJECTED: the verifier said no; VERIFYING: it said yes */
-	int rebased;
+	int rebased, is_signed, is_unsigned;
 	unsigned commits;
 	int64_t verify_ns;
 	char commit[HF_LAND_OID_MAX];

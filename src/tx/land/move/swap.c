@@ -144,8 +144,11 @@ int hf_land_swap(struct hf_land_work *work, struct hf_err *err)
 	struct hf_mono until = hf_mono_in(BUSY_NS);
 
 	/* Nothing is left of the candidate when all of it is in the branch already. */
-	if (strcmp(work->landing.commit, work->head) == 0)
+	if (strcmp(work->landing.commit, work->head) == 0) {
+		work->landing.commits = work->landing.files = work->landing.added = work->landing.deleted = 0;
+		work->landing.is_there = 1;
 		return 0;
+	}
 	for (;;) {
 		int r = one_try(work, err);
 

@@ -23,6 +23,7 @@ enum moved {
 	FORWARD,   /* the tip has all of it: the branch moves forward to the tip as it is, and signatures hold */
 	ONWARD,    /* it has commits that the tip does not have */
 	REWRITTEN, /* it lost what the agent began with: only the agent's own commits are put onto it */
+	UNSIGNED,  /* as FORWARD, but unsigned commits must be signed, so all are made again */
 };
 
 struct site {
@@ -127,6 +128,46 @@ static int identity(const struct site *site, const char *const **ret, struct hf_
 	return r < 0 ? r : 0;
 }
 
+/* Rebases or merges. Returns the exit status of git, or an error. */
+static int replay(struct site *site, enum moved moved, const struct hf_git *git, int sign, struct hf_err *err)
+{
+	const struct hf_land_work *work = site->work;
+	const struct hf_landing *landing = &work->landing;
+	const char *gpg = sign ? "--gpg-sign" : "--no-gpg-sign";
+	char message[HF_NAME_MAX + 16] = "Merge ";
+	int is_merge = landing->merge == HF_LAND_MERGE && moved != UNSIGNED;
+	int r = check_out(site, is_merge ? work->head : landing->tip, 1, err);
+
+	if (r < 0)
+		return r;
+	(void)hf_name_sanitize(landing->name, strlen(landing->name), message + 6, sizeof(message) - 6);
+	if (is_merge)
+		return hf_git(git, err, "-c", "commit.gpgSign=false", "merge", "--quiet", "--no-ff", "--no-edit", gpg, "-m", message, landing->tip, NULL);
+	/* Another backend or apply.whitespace would change the bytes that land. */
+	return hf_git(git, err, "-c", "rebase.autoSquash=false", "-c", "rebase.updateRefs=false", "-c", "rebase.autoStash=false",
+		      "-c", "rebase.rebaseMerges=false", "-c", "commit.gpgSign=false", "rebase", "--merge", "--quiet", gpg,
+		      moved == UNSIGNED ? "--force-rebase" : "--no-autostash", "--onto", work->head,
+		      moved == REWRITTEN ? landing->base : work->head, NULL);
+}
+
+/* Did git stop because of paths that it could not merge? Returns 1, 0 or an error. */
+static int has_unmerged(const struct site *site, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	struct hf_git git = inside(site, &out, NULL);
+	int r = hf_git(&git, err, "ls-files", "--unmerged", "-z", NULL);
+
+	return r < 0 ? r : out.len > 0;
+}
+
+static int refuse_unsigned(struct hf_land_work *work, const struct hf_buf *said, struct hf_err *err)
+{
+	int r = hf_landing_become(work->landings, &work->landing, HF_LAND_REJECTED, err, "its commits cannot be signed: %.150s",
+				  said->len ? said->s : "git failed without a word");
+
+	return r < 0 ? r : 1;
+}
+
 /* Onto the branch as it is now. */
 static int put_on_top(struct site *site, enum moved moved, struct hf_err *err)
 {
@@ -134,10 +175,12 @@ static int put_on_top(struct site *site, enum moved moved, struct hf_err *err)
 	struct hf_land_work *work = site->work;
 	struct hf_landing *landing = &work->landing;
 	struct hf_git git = inside(site, NULL, &said);
-	char message[HF_NAME_MAX + 16] = "Merge ";
-	int r;
+	enum hf_land_sign sign;
+	int is_signed, r = hf_land_ask_sign(landing, &sign, err);
 
-	if (landing->merge == HF_LAND_FF_ONLY) {
+	if (r < 0)
+		return r;
+	if (landing->merge == HF_LAND_FF_ONLY && moved != UNSIGNED) {
 		r = hf_landing_become(work->landings, landing, HF_LAND_CONFLICT, err,
 				      "the branch moved meanwhile, and only a fast-forward was asked for");
 		return r < 0 ? r : 1;
@@ -154,18 +197,17 @@ static int put_on_top(struct site *site, enum moved moved, struct hf_err *err)
 	if (r == 0)
 		r = identity(site, &git.env, err);
 	if (r == 0)
-		r = check_out(site, landing->merge == HF_LAND_REBASE ? landing->tip : work->head, 1, err);
-	if (r < 0)
-		return r;
-	(void)hf_name_sanitize(landing->name, strlen(landing->name), message + 6, sizeof(message) - 6);
-	if (landing->merge == HF_LAND_REBASE)
-		r = hf_git(&git, err, "-c", "rebase.autoSquash=false", "-c", "rebase.updateRefs=false", "-c", "rebase.autoStash=false",
-			   "-c", "commit.gpgSign=false", "rebase", "--quiet", "--no-gpg-sign", "--onto", work->head,
-			   moved == REWRITTEN ? landing->base : work->head, NULL);
-	else
-		r = hf_git(&git, err, "-c", "commit.gpgSign=false", "merge", "--quiet", "--no-ff", "--no-edit", "--no-gpg-sign",
-			   "-m", message, landing->tip, NULL);
-	landing->rebased = landing->merge == HF_LAND_REBASE;
+		r = replay(site, moved, &git, sign != HF_LAND_SIGN_NONE, err);
+	is_signed = r == 0 && sign != HF_LAND_SIGN_NONE;
+	if (r > 0 && sign != HF_LAND_SIGN_NONE && (r = has_unmerged(site, err)) == 0) {
+		if (sign == HF_LAND_SIGN_ALL)
+			return refuse_unsigned(work, &said, err);
+		landing->is_unsigned = 1;
+		r = hf_git(&git, err, "rebase", "--quit", NULL);
+		r = r < 0 ? r : replay(site, moved, &git, 0, err);
+	}
+	landing->is_signed = is_signed;
+	landing->rebased = landing->merge == HF_LAND_REBASE && moved != UNSIGNED;
 	return r > 0 ? conflict(site, &said, err) : r;
 }
 
@@ -290,7 +332,7 @@ static int compare(const struct hf_land_work *work, enum moved *ret, struct hf_e
 	/* The tip has all of its base. */
 	int has_head = has_base <= 0 || strcmp(landing->base, work->head) == 0 ? has_base : is_ancestor(work, work->head, landing->tip, err);
 
-	*ret = has_base == 0 ? REWRITTEN : has_head ? FORWARD : ONWARD;
+	*ret = has_base == 0 ? REWRITTEN : !has_head ? ONWARD : landing->sign && hf_land_count_signed(landing) < landing->commits ? UNSIGNED : FORWARD;
 	return has_base < 0 ? has_base : has_head < 0 ? has_head : 0;
 }
 

@@ -72,6 +72,38 @@ static int check_change(struct hf_land_work *work, const struct hf_touched *touc
 	return r > 0 ? hf_land_reject(work, err, text) : r;
 }
 
+static int is_matched(const struct hf_land_work *work, const char *glob, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	AUTO_FREE char *spec = NULL;
+	struct hf_git git = { .dir = work->landing.common, .out = &out };
+	int r;
+
+	if (asprintf(&spec, ":(top,glob)%s", glob + strspn(glob, "/")) < 0) {
+		spec = NULL;
+		return hf_fail_sys(err, ENOMEM, "memory", glob);
+	}
+	r = hf_git(&git, err, "diff-tree", "-r", "-z", "--no-renames", "--name-only", work->landing.base, work->landing.tip, "--", spec, NULL);
+	return r < 0 ? r : out.len > 0;
+}
+
+int hf_land_check_also(struct hf_land_work *work, struct hf_err *err)
+{
+	char *const *also = work->landing.also;
+	const char *unmatched[HF_LAND_ALSO_MAX + 1] = { NULL };
+	size_t n = 0;
+
+	for (size_t i = 0; also && also[i] && i < HF_LAND_ALSO_MAX; i++) {
+		int r = is_matched(work, also[i], err);
+
+		if (r < 0)
+			return r;
+		if (r == 0)
+			unmatched[n++] = also[i];
+	}
+	return hf_landing_set_list(&work->landing.unmatched, unmatched) < 0 ? hf_fail_sys(err, ENOMEM, "memory", work->landing.name) : 0;
+}
+
 int hf_land_check_changes(struct hf_land_work *work, const struct hf_touched *touched, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;

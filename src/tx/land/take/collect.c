@@ -158,9 +158,13 @@ static int commit_rest(struct hf_land_work *work, struct hf_left *left, struct h
 	AUTO(hf_buf_done) struct hf_buf message = HF_BUF_INIT;
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	struct hf_git git = inside(work, NULL, &said);
-	int r = stage_rest(work, left, err);
+	enum hf_land_sign sign = HF_LAND_SIGN_NONE;
+	int is_unsigned = 0, r = stage_rest(work, left, err);
 
 	if (r != 0 || (!left->is_staged && !left->paths.len && !left->gone.len))
+		return r;
+	r = hf_land_ask_sign(&work->landing, &sign, err);
+	if (r < 0)
 		return r;
 	make_message(work, &message);
 	git.in = message.s;
@@ -168,10 +172,12 @@ static int commit_rest(struct hf_land_work *work, struct hf_left *left, struct h
 	git.hooks = 1;
 	if (message.err)
 		return hf_fail_sys(err, ENOMEM, "memory", work->landing.name);
-	for (int try = 0; try < 2; try++) {
-		r = hf_git(&git, err, "commit", "--quiet", "--no-gpg-sign", "--cleanup=whitespace", "-F", "-", NULL);
+	for (int try = 0; try < 3; try++) {
+		r = hf_git(&git, err, "-c", "diff.ignoreSubmodules=none", "commit", "--quiet", sign ? "--gpg-sign" : "--no-gpg-sign", "--cleanup=whitespace", "-F", "-",
+			   NULL);
 		if (r <= 0) {
 			left->tip[0] = '\0';
+			work->landing.is_unsigned |= is_unsigned;
 			return r;
 		}
 		r = is_same(work, err);
@@ -179,15 +185,20 @@ static int commit_rest(struct hf_land_work *work, struct hf_left *left, struct h
 			return r < 0 ? r : 0;
 		/* git asks for the name of its user before it runs a hook. */
 		r = has_identity(work, err);
-		if (r != 0)
+		if (r < 0)
+			return r;
+		if (r == 0 && !git.env) {
+			git.env = nobody;
+		} else if (sign == HF_LAND_SIGN_IF_POSSIBLE) {
+			sign = HF_LAND_SIGN_NONE;
+			is_unsigned = 1;
+		} else {
 			break;
-		git.env = nobody;
+		}
 	}
-	if (r < 0)
-		return r;
 	if (work->failures++ < HF_LAND_TRIES)
 		return -EAGAIN;
-	return hf_land_reject_said(work, "what it left cannot be committed (a hook?)", &said, err);
+	return hf_land_reject_said(work, sign ? "its uncommitted work cannot be committed with a signature" : "its uncommitted work cannot be committed (a hook?)", &said, err);
 }
 
 /* -- the whole -------------------------------------------------------------------------- */
@@ -202,12 +213,14 @@ static int nothing_to_land(struct hf_land_work *work, const struct hf_touched *t
 		r = hf_left_find_unlanded(work, touched, left, err);
 	if (r != 0)
 		return r;
+	if (hf_landing_set_list(&work->landing.unmatched, (const char *const *)work->landing.also) < 0)
+		return hf_fail_sys(err, ENOMEM, "memory", work->landing.name);
 	if (unlanded->n) {
 		(void)snprintf(text, sizeof(text), "nothing landed; %zu changed file%s kept: %.100s%s", unlanded->n, unlanded->n == 1 ? " is" : "s are",
 			       unlanded->list[0].path, unlanded->n == 1 ? "" : ", ...");
 		return hf_land_reject(work, err, text);
 	}
-	hf_copy_text(work->landing.commit, sizeof(work->landing.commit), work->landing.base);
+	hf_copy_text(work->landing.commit, sizeof(work->landing.commit), work->landing.landed[0] ? work->landing.landed : work->landing.base);
 	work->landing.commits = 0;
 	work->landing.files = work->landing.added = work->landing.deleted = 0;
 	r = hf_land_prove(work, err);
@@ -279,6 +292,22 @@ int hf_left_commit(struct hf_land_work *work, const struct hf_touched *touched, 
 	return r;
 }
 
+int hf_land_is_all_landed(struct hf_landings *landings, const char *name, struct hf_err *err)
+{
+	AUTO(hf_land_work_done) struct hf_land_work work = { .landings = landings, HF_LAND_WORK_INIT };
+	AUTO(hf_touched_done) struct hf_touched touched = { 0 };
+	AUTO(hf_left_done) struct hf_left left = HF_LEFT_INIT;
+	int r = hf_landing_load(landings, name, &work.landing, err);
+
+	if (r < 0 || work.landing.state != HF_LAND_LANDED || work.landing.unlanded.n)
+		return r < 0 ? r : 0;
+	r = hf_touched_read(landings, &work.landing, work.landing.plan, &touched, err);
+	if (r < 0 || touched.n_changes == 0 || touched.is_unfinished)
+		return r < 0 ? r : touched.n_changes == 0;
+	r = hf_left_read(&work, &touched, &left, err);
+	return r < 0 ? r : r == 0 && strcmp(left.head, work.landing.tip) == 0 && !left.is_staged && !left.paths.len && !left.gone.len;
+}
+
 int hf_land_collect(struct hf_land_work *work, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
@@ -314,5 +343,7 @@ int hf_land_collect(struct hf_land_work *work, struct hf_err *err)
 		r = hf_land_check_changes(work, &touched, err);
 	if (r == 0)
 		r = hf_left_find_unlanded(work, &touched, &left, err);
+	if (r == 0)
+		r = hf_land_check_also(work, err);
 	return r != 0 ? r : keep(work, err);
 }
