@@ -70,6 +70,14 @@ static void add_needs(struct hf_buf *out, const struct hf_session_info *info, co
 	}
 }
 
+static void add_background(struct hf_buf *out, const struct hf_session_info *info)
+{
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+
+	if (hf_session_add_background(info, &text))
+		hf_buf_add_format(out, "  %s\n", text.s);
+}
+
 static void add_figures(struct hf_buf *out, const struct hf_session_info *info)
 {
 	if (info->cpu_ns >= 0) {
@@ -186,6 +194,7 @@ static void print_session(const struct hf_session_info *info, const struct hf_vi
 
 	add_head(&out, info, facts);
 	add_needs(&out, info, facts);
+	add_background(&out, info);
 	if (info->command[0])
 		add_shown_line(&out, "command", info->command);
 	if (info->cwd && info->cwd[0])

@@ -151,6 +151,7 @@ HF_C_BEGIN
 #define HF_RUN_LOG_UNLIMITED UINT64_MAX
 #define HF_RUN_START_NS    (30 * HF_SEC)      /* for holdfast-supervise to answer hf_run_start */
 #define HF_RUN_GROUP_ALL   "all"              /* the default group */
+#define HF_SAYS_TEXT_MAX   255                /* bytes of a message of hf_session_say */
 
 enum hf_run_flags {
 	/*
@@ -184,6 +185,8 @@ enum hf_run_flags {
 	HF_RUN_PRESERVE_STATUS = 1 << 7,
 	HF_RUN_FOREGROUND = 1 << 8,    /* hf_run_supervise: run the command in the caller's process
 				        * group even without a terminal */
+	/* The stop hook of a client that has answered ends its background tasks (hf_hook_stopped), so that the client exits. */
+	HF_RUN_END_BACKGROUND = 1 << 9,
 };
 
 /* How the processes of the tree are kept together. */
@@ -431,6 +434,27 @@ HF_API int hf_sessions_open(struct hf_state *state, struct hf_journal *journal,
 /* Frees. NULL is allowed. Allowed in the child after fork. */
 HF_API void hf_sessions_free(struct hf_sessions *sessions);
 
+/* What a program reports about itself: the words of the Program Status Protocol (OSC 7501), and "background". */
+/* clang-format off */
+#define HF_SAYS_LIST(X)                                                                         \
+	X(NOTHING,    0, "nothing")                                                             \
+	X(IDLE,       1, "idle")       /* it waits for its first prompt */                      \
+	X(WORKING,    2, "working")                                                             \
+	X(BLOCKED,    3, "blocked")    /* it needs an answer or a permission to continue */     \
+	X(DONE,       4, "done")       /* it has answered and waits for the next prompt */      \
+	X(ERROR,      5, "error")      /* the same after an error */                            \
+	X(BACKGROUND, 6, "background") /* it has answered and waits for its background tasks */
+/* clang-format on */
+
+enum hf_says {
+#define HF_SAYS_ENUM(name, number, word) HF_SAYS_##name = number,
+	HF_SAYS_LIST(HF_SAYS_ENUM)
+#undef HF_SAYS_ENUM
+};
+
+/* The word of such a state; "unknown" for other numbers. */
+HF_API const char *hf_says_word(enum hf_says says);
+
 /* The result of an attempt. */
 struct hf_session_end {
 	enum hf_outcome outcome; /* HF_OUTCOME_NONE: no attempt */
@@ -499,6 +523,10 @@ struct hf_session_info {
 	uint32_t max_active;       /* of its group; 0: no limit */
 	uint32_t priority;         /* among the waiters for a place in the group */
 	struct hf_session_limits limits;
+	enum hf_says says;         /* what its program reports, while its command runs */
+	const char *says_text;     /* the message of that report, as plain text, or "" */
+	int64_t says_age_ns;       /* since the program is in that state; -1: no report */
+	int end_background;        /* 1: HF_RUN_END_BACKGROUND */
 };
 
 typedef void hf_session_fn(void *arg, const struct hf_session_info *info);
@@ -629,6 +657,15 @@ HF_API int hf_sessions_prune(struct hf_sessions *sessions, const struct hf_prune
  * block. HF_E_NO_SESSION; -errno.
  */
 HF_API int hf_session_beat(struct hf_sessions *sessions, const char *name, uint64_t token, int busy, struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * Report the state of the program of the run `token`. info->says keeps it until the next report or the next
+ * attempt. `text` (NULL: none) is stored as plain text of at most HF_SAYS_TEXT_MAX bytes. HF_SAYS_WORKING is
+ * also a heartbeat. Programs on a terminal of the session report by OSC 7501 or by their title; this function
+ * is for their hooks. HF_E_NO_SESSION; -EINVAL; -errno. Blocks: no.
+ */
+HF_API int hf_session_say(struct hf_sessions *sessions, const char *name, uint64_t token, enum hf_says says, const char *text,
+			  struct hf_err *err) HF_MUST_CHECK;
 
 HF_C_END
 

@@ -63,6 +63,12 @@ int hf_buf_add_json(struct hf_buf *b, const char *text, size_t len, size_t max);
  */
 void hf_buf_add_shown(struct hf_buf *b, const char *text, size_t len);
 
+/* Standard base64 with padding. */
+void hf_buf_add_base64(struct hf_buf *b, const void *bytes, size_t len);
+
+/* Appends the bytes that `text` stands for. 0 or -EINVAL for what hf_buf_add_base64 does not write. */
+int hf_base64_read(const char *text, size_t len, struct hf_buf *ret);
+
 /* Length (1 to 4) of the UTF-8 character at `s`, or 0 when there is none. */
 size_t hf_utf8_char(const unsigned char *s, size_t len);
 

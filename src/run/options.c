@@ -51,6 +51,7 @@ const struct hf_option hf_options[] = {
 	{ "rm", "rm", HF_OPTION_FLAG, HF_RUN_REMOVE },
 	{ "preserve_status", "preserve-status", HF_OPTION_FLAG, HF_RUN_PRESERVE_STATUS },
 	{ "foreground", "foreground", HF_OPTION_FLAG, HF_RUN_FOREGROUND },
+	{ "end_background", "end-background", HF_OPTION_FLAG, HF_RUN_END_BACKGROUND },
 	{ NULL, NULL, HF_OPTION_FLAG, 0 },
 };
 
@@ -187,7 +188,7 @@ int hf_options_notify(const char *words)
 int hf_options_check(const char *name, const struct hf_run_opts *o, struct hf_err *err)
 {
 	const unsigned flags = HF_RUN_RESUME | HF_RUN_LEAVE_RUNNING | HF_RUN_LOG | HF_RUN_LOOP | HF_RUN_NO_LOG |
-			       HF_RUN_TERMINAL | HF_RUN_REMOVE | HF_RUN_PRESERVE_STATUS | HF_RUN_FOREGROUND;
+			       HF_RUN_TERMINAL | HF_RUN_REMOVE | HF_RUN_PRESERVE_STATUS | HF_RUN_FOREGROUND | HF_RUN_END_BACKGROUND;
 	char key[HF_NAME_KEY_MAX];
 	int r = hf_name_key(name, name ? strlen(name) : 0, key, err);
 

@@ -331,7 +331,7 @@ static int stay(struct attached *a)
 
 int cmd_attach(struct cli *cli, int argc, char **argv)
 {
-	struct attached a = { .cli = cli, .notify = -1, .signals = -1, .replay = REPLAY_INIT };
+	struct attached a = { .cli = cli, .notify = -1, .signals = -1 };
 	const char *keys = getenv("HOLDFAST_DETACH_KEYS");
 	int read_only = 0, take = 0, status;
 	const struct option_spec specs[] = {
@@ -360,7 +360,6 @@ int cmd_attach(struct cli *cli, int argc, char **argv)
 	}
 	hf_attach_free(a.attach);
 	hf_log_free(a.log);
-	replay_done(&a.replay);
 	hf_auto_close(&a.signals);
 	session_close(&a.context);
 	cli_keep_status(cli);

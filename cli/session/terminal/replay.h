@@ -8,15 +8,11 @@
 #define CLI_SESSION_TERMINAL_REPLAY_H
 
 #include "hf/base/buf.h"
+#include "hf/base/escapes.h"
 
 struct replay {
-	enum { REPLAY_TEXT, REPLAY_ESCAPE, REPLAY_CSI, REPLAY_STRING, REPLAY_STRING_ESCAPE } state;
-	struct hf_buf sequence; /* the unfinished sequence */
+	struct hf_escapes escapes;
 };
-
-#define REPLAY_INIT { REPLAY_TEXT, HF_BUF_INIT }
-
-void replay_done(struct replay *replay);
 
 /* Adds `bytes` without queries to `out`. Sequences may be split at any byte. */
 void replay_add(struct replay *replay, const char *bytes, size_t n, struct hf_buf *out);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/base/escapes.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
 #include "hf/lock/board.h"
@@ -31,7 +32,7 @@ static void text_of(const json_t *json, const char *key, char *to, size_t cap)
 {
 	const char *text = json_string_value(json_object_get(json, key));
 
-	hf_session_clean_text(to, cap, text ? text : "");
+	(void)hf_plain_text(to, cap, text ? text : "", text ? strlen(text) : 0);
 }
 
 static enum hf_session_state state_of_phase(const char *word)

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/base/escapes.h"
 #include "hf/base/fail.h"
 #include "hf/exec/command.h"
 #include "hf/run/keeper/keeper.h"
@@ -91,7 +92,7 @@ static void read_said(int fd, char out[SAID_MAX + 1])
 			*c = ' ';
 	for (size_t len = strlen(text); len > 0 && text[len - 1] == ' '; len--)
 		text[len - 1] = '\0';
-	hf_session_clean_text(out, SAID_MAX + 1, text);
+	(void)hf_plain_text(out, SAID_MAX + 1, text, strlen(text));
 }
 
 static int status_of(const struct hf_command_result *result)

@@ -14,7 +14,6 @@
 #include "hf/base/parse.h"
 #include "hf/lock/store.h"
 #include "hf/run/keeper/keeper.h"
-#include "hf/run/session/notes/beat.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/sys/fd/poll.h"
@@ -72,6 +71,7 @@ static void turn(struct hf_keeper *k, struct hf_mono until)
 		until = hf_mono_earlier(until, k->renewal.next);
 	(void)hf_poll_until(fds, n, until);
 	hf_output_pump(&k->output);
+	hf_keeper_take_said(k);
 	hf_keeper_take_typed(k);
 	if (fds[0].revents)
 		hf_keeper_take_signals(k);
@@ -97,15 +97,8 @@ static struct hf_mono check_limits(struct hf_keeper *k, const struct hf_limits *
 			hf_keeper_end(k, HF_CAUSE_DEADLINE, k->o.grace_ns);
 	}
 	if (limits->idle_ns > 0) {
-		int64_t quiet = limits->idle_ns - hf_output_age(&k->output);
+		int64_t quiet = limits->idle_ns - hf_keeper_quiet(k);
 
-		/* A command that prints nothing may still tell that it works. */
-		if (quiet <= 0) {
-			int64_t beat = hf_beat_age(k->sessions, k->name, k->record.token);
-
-			if (beat >= 0)
-				quiet = limits->idle_ns - beat;
-		}
 		if (quiet <= 0)
 			hf_keeper_end(k, HF_CAUSE_IDLE, k->o.grace_ns);
 		next = hf_mono_earlier(next, hf_mono_in(quiet > 0 ? quiet : 0));

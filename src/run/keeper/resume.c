@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/base/escapes.h"
 #include "hf/base/fail.h"
 #include "hf/run/keeper/keeper.h"
 #include "hf/run/options.h"
@@ -129,7 +130,7 @@ static void describe(struct hf_keeper *k, const char *why)
 		k->stage->describe(k->stage->arg, k->given.stage, &text);
 	hf_buf_add_text(&text, why);
 	if (!text.err)
-		hf_session_clean_text(k->resumed, sizeof(k->resumed), text.s);
+		(void)hf_plain_text(k->resumed, sizeof(k->resumed), text.s, strlen(text.s));
 }
 
 /* Goes to the directory of the command. 0, or refused. */

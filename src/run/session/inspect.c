@@ -10,6 +10,7 @@
 #include "hf/run/session/notes/beat.h"
 #include "hf/run/session/inspect.h"
 #include "hf/run/session/notes/queued.h"
+#include "hf/run/session/notes/says.h"
 #include "hf/run/session/notes/seen.h"
 #include "hf/run/session/record/stored.h"
 #include "hf/run/session/notes/usage.h"
@@ -134,44 +135,6 @@ static int64_t silence(struct hf_sessions *sessions, const struct hf_session_rec
 	return beat >= 0 && beat < age ? beat : age;
 }
 
-#define LAST_LINE_MAX 256
-
-/* The end of the last line of its log. 1 when there is one. */
-static int read_last_line(struct hf_sessions *sessions, const char *name, char out[LAST_LINE_MAX], int *ret_partial)
-{
-	char chunk[4096], line[LAST_LINE_MAX] = "";
-	struct hf_log *log = NULL;
-	size_t len = 0;
-	int n, partial = 0;
-
-	if (hf_session_log(sessions, name, 0, &log, NULL) < 0)
-		return 0;
-	n = hf_log_tail(log, 1, NULL) < 0 ? -1 : hf_log_read(log, chunk, sizeof(chunk), NULL);
-	/* Of a line that is longer the end is what a person would see last. */
-	while (n > 0) {
-		size_t got = (size_t)n, keep;
-
-		partial = chunk[got - 1] != '\n';
-		keep = got < sizeof(line) - 1 ? got : sizeof(line) - 1;
-		if (len + keep > sizeof(line) - 1) {
-			size_t drop = len + keep - (sizeof(line) - 1);
-
-			memmove(line, line + drop, len - drop);
-			len -= drop;
-		}
-		memcpy(line + len, chunk + got - keep, keep);
-		len += keep;
-		n = hf_log_read(log, chunk, sizeof(chunk), NULL);
-	}
-	hf_log_free(log);
-	while (len > 0 && (line[len - 1] == '\n' || line[len - 1] == '\r'))
-		len--;
-	line[len] = '\0';
-	hf_session_clean_text(out, LAST_LINE_MAX, line);
-	*ret_partial = partial;
-	return len > 0;
-}
-
 /* -- the whole ------------------------------------------------------------------------ */
 
 static const struct hf_session_info nothing_known = {
@@ -196,6 +159,8 @@ static const struct hf_session_info nothing_known = {
 	.cpu_permille = -1,
 	.memory_peak_bytes = -1,
 	.output_bytes = -1,
+	.says_text = "",
+	.says_age_ns = -1,
 };
 
 /* A clock that was set back since makes the age unknown, not zero. */
@@ -234,7 +199,7 @@ static void show_ended(const struct hf_session_record *r, struct hf_session_info
 }
 
 static void show_live(struct hf_sessions *sessions, const struct hf_session_record *r,
-		      const struct hf_log_figures *log, struct hf_session_info *info)
+		      const struct hf_log_figures *log, struct hf_said *said, struct hf_session_info *info)
 {
 	int64_t left = r->deadline_ns - hf_boot_now().ns;
 
@@ -244,6 +209,13 @@ static void show_live(struct hf_sessions *sessions, const struct hf_session_reco
 	}
 	info->output_age_ns = output_age(r, log);
 	info->silent_ns = silence(sessions, r, info->output_age_ns);
+	if (r->leader.pid > 0 && hf_said_read(sessions, r->name, r->token, said) && said->says != HF_SAYS_NOTHING) {
+		info->says = said->says;
+		info->says_text = said->text;
+		info->says_age_ns = said->age_ns;
+		if (said->says == HF_SAYS_WORKING && said->age_ns < HF_RUN_BUSY_NS)
+			info->silent_ns = 0;
+	}
 	info->state = live_state(sessions, r, info->silent_ns);
 	if (r->phase == HF_PHASE_WAITING && r->next_ns > 0)
 		info->next_in_ns = r->next_ns > hf_boot_now().ns ? r->next_ns - hf_boot_now().ns : 0;
@@ -259,7 +231,8 @@ void hf_session_show(struct hf_sessions *sessions, const struct hf_session_recor
 	AUTO(hf_stored_done) struct hf_stored stored = { 0 };
 	struct hf_log_figures log = { .bytes = -1 };
 	struct hf_session_info info = nothing_known;
-	char last_line[LAST_LINE_MAX];
+	char last_line[HF_LOG_LAST_MAX];
+	struct hf_said said = { .age_ns = -1 };
 
 	info.name = r->name;
 	info.command = r->command;
@@ -285,6 +258,7 @@ void hf_session_show(struct hf_sessions *sessions, const struct hf_session_recor
 							  .pids_max = stored.o.pids_max,
 							  .nice = stored.o.nice,
 							  .by_cgroup = r->limited };
+		info.end_background = (stored.o.flags & HF_RUN_END_BACKGROUND) != 0;
 	}
 	info.seen = hf_session_is_seen(sessions, r->name, r->token);
 	if (r->logged && hf_log_measure(sessions, r->name, r->log, &log) == 0) {
@@ -299,8 +273,8 @@ void hf_session_show(struct hf_sessions *sessions, const struct hf_session_recor
 		info.last = end_of(r);
 		if (log.bytes >= 0)
 			info.output_bytes = log.bytes + log.dropped;
-		show_live(sessions, r, &log, &info);
-		if (r->logged && read_last_line(sessions, r->name, last_line, &info.last_line_partial))
+		show_live(sessions, r, &log, &said, &info);
+		if (r->logged && hf_log_last_line(sessions, r->name, last_line, &info.last_line_partial))
 			info.last_line = last_line;
 	}
 	fn(arg, &info);

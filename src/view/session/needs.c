@@ -148,20 +148,6 @@ static int is_question(const struct hf_session_info *info)
 	return line && (info->last_line_partial || ends_in(line, "?") || ends_in(line, "[y/n]") || ends_in(line, ":"));
 }
 
-/* 1 when it seems to wait for an answer. */
-static int add_asks(const struct hf_session_info *info, struct hf_needs *needs)
-{
-	struct hf_need *need;
-	char text[32];
-
-	if (!is_at_work(info) || info->pid == 0 || info->silent_ns < HF_NEED_ASKS_NS || works(info) || !is_question(info))
-		return 0;
-	need = add(needs, "asks", "attach", ago(info->silent_ns));
-	(void)snprintf(need->text, sizeof(need->text), "asks since %s: %s", span(info->silent_ns, text), info->last_line);
-	(void)snprintf(need->brief, sizeof(need->brief), "asks: %s", info->last_line);
-	return 1;
-}
-
 static void add_silent(const struct hf_session_info *info, struct hf_needs *needs)
 {
 	struct hf_need *need;
@@ -175,6 +161,66 @@ static void add_silent(const struct hf_session_info *info, struct hf_needs *need
 	(void)snprintf(need->text, sizeof(need->text), "silent for %s%s%s%s", span(info->silent_ns, text),
 		       left[0] ? "; ended by --idle in " : "", left, info->idle_ns > 0 ? "" : "; no work is done");
 	(void)snprintf(need->brief, sizeof(need->brief), "silent for %s", span(info->silent_ns, text));
+}
+
+static void add_waits(const struct hf_session_info *info, struct hf_needs *needs)
+{
+	struct hf_need *need = add(needs, "waits", "attach", ago(info->says_age_ns));
+	const char *after = info->says == HF_SAYS_ERROR ? ", after an error" : "", *colon = info->says_text[0] ? ": " : "";
+	char text[32];
+
+	(void)snprintf(need->text, sizeof(need->text), "waits for you since %s%s%s%s", span(info->says_age_ns, text), after, colon,
+		       info->says_text);
+	(void)snprintf(need->brief, sizeof(need->brief), "waits for you%s", after);
+}
+
+static void add_blocked(const struct hf_session_info *info, struct hf_needs *needs)
+{
+	struct hf_need *need = add(needs, "asks", "attach", ago(info->says_age_ns));
+	const char *what = info->says_text[0] ? info->says_text : "it cannot go on without you";
+	char text[32];
+
+	(void)snprintf(need->text, sizeof(need->text), "asks since %s: %s", span(info->says_age_ns, text), what);
+	(void)snprintf(need->brief, sizeof(need->brief), "asks: %s", what);
+}
+
+/* What its program says is more exact than its last line. 1 when that decides. */
+static int add_said(const struct hf_session_info *info, struct hf_needs *needs)
+{
+	if (!is_at_work(info) || info->pid == 0)
+		return 0;
+	switch (info->says) {
+	case HF_SAYS_WORKING:
+		return info->says_age_ns < HF_RUN_BUSY_NS;
+	case HF_SAYS_BLOCKED:
+		add_blocked(info, needs);
+		return 1;
+	case HF_SAYS_IDLE:
+	case HF_SAYS_DONE:
+	case HF_SAYS_ERROR:
+		add_waits(info, needs);
+		return 1;
+	case HF_SAYS_BACKGROUND:
+		add_silent(info, needs);
+		return 1;
+	case HF_SAYS_NOTHING:
+	default:
+		return 0;
+	}
+}
+
+/* 1 when it seems to wait for an answer. */
+static int add_asks(const struct hf_session_info *info, struct hf_needs *needs)
+{
+	struct hf_need *need;
+	char text[32];
+
+	if (!is_at_work(info) || info->pid == 0 || info->silent_ns < HF_NEED_ASKS_NS || works(info) || !is_question(info))
+		return 0;
+	need = add(needs, "asks", "attach", ago(info->silent_ns));
+	(void)snprintf(need->text, sizeof(need->text), "asks since %s: %s", span(info->silent_ns, text), info->last_line);
+	(void)snprintf(need->brief, sizeof(need->brief), "asks: %s", info->last_line);
+	return 1;
 }
 
 static void add_deadline(const struct hf_session_info *info, struct hf_needs *needs)
@@ -233,10 +279,19 @@ void hf_needs_find(const struct hf_session_info *info, const struct hf_view_fact
 		hf_copy_text(need->brief, sizeof(need->brief), "its record is damaged");
 		return;
 	}
-	if (!add_asks(info, ret))
+	if (!add_said(info, ret) && !add_asks(info, ret))
 		add_silent(info, ret);
 	add_deadline(info, ret);
 	add_stuck(facts, ret);
+}
+
+int hf_session_add_background(const struct hf_session_info *info, struct hf_buf *out)
+{
+	if (!is_at_work(info) || info->pid == 0 || info->says != HF_SAYS_BACKGROUND)
+		return 0;
+	hf_buf_add_text(out, "answered; waits for its background task ");
+	hf_buf_add_shown(out, info->says_text, strlen(info->says_text));
+	return 1;
 }
 
 /* -- shown -------------------------------------------------------------------------- */

@@ -37,6 +37,9 @@ struct hf_needs {
 /* `facts` may be NULL: nothing else is known. */
 void hf_needs_find(const struct hf_session_info *info, const struct hf_view_facts *facts, struct hf_needs *ret);
 
+/* "answered; waits for its background task 'npm run dev'". 1, or 0: it does not. */
+int hf_session_add_background(const struct hf_session_info *info, struct hf_buf *out);
+
 /* Is no output or heartbeat come for long, and no work done? */
 int hf_session_is_silent(const struct hf_session_info *info);
 

@@ -85,6 +85,7 @@ static size_t add_note(struct hf_buf *out, const struct hf_session_info *info, c
 		     const struct hf_needs *needs)
 {
 	AUTO(hf_buf_done) struct hf_buf cause = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf background = HF_BUF_INIT;
 	size_t typed = 0;
 
 	add_cause(&cause, info);
@@ -108,6 +109,10 @@ static size_t add_note(struct hf_buf *out, const struct hf_session_info *info, c
 	} else if (facts && facts->wait.is_known) {
 		hf_buf_add_text(out, "  (");
 		add_wait(out, &facts->wait);
+		hf_buf_add_char(out, ')');
+	} else if (hf_session_add_background(info, &background)) {
+		hf_buf_add_text(out, "  (");
+		hf_buf_add(out, background.s, background.len);
 		hf_buf_add_char(out, ')');
 	} else if (cause.len > 0) {
 		hf_buf_add_text(out, "  (");

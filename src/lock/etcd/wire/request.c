@@ -1,62 +1,7 @@
-/* lock/etcd/wire/request.c - writing requests: base64, ranges, transactions. */
-#include <errno.h>
+/* lock/etcd/wire/request.c - writing requests: ranges, transactions. */
 #include <string.h>
 
 #include "hf/lock/etcd/wire/request.h"
-
-static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-void hf_buf_add_base64(struct hf_buf *b, const void *bytes, size_t len)
-{
-	const unsigned char *from = bytes;
-
-	if (hf_buf_reserve(b, (len + 2) / 3 * 4) < 0)
-		return;
-	for (size_t i = 0; i < len; i += 3) {
-		unsigned a = from[i], c = i + 1 < len ? from[i + 1] : 0, d = i + 2 < len ? from[i + 2] : 0;
-		unsigned all = a << 16 | c << 8 | d;
-
-		hf_buf_add_char(b, digits[all >> 18]);
-		hf_buf_add_char(b, digits[all >> 12 & 63]);
-		hf_buf_add_char(b, i + 1 < len ? digits[all >> 6 & 63] : '=');
-		hf_buf_add_char(b, i + 2 < len ? digits[all & 63] : '=');
-	}
-}
-
-static int digit_of(char c)
-{
-	const char *at = c ? strchr(digits, c) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
-
-int hf_base64_read(const char *text, size_t len, struct hf_buf *ret)
-{
-	if (len % 4 != 0)
-		return -EINVAL;
-	for (size_t i = 0; i < len; i += 4) {
-		int last = i + 4 == len;
-		int pad = last ? (text[i + 3] == '=') + (text[i + 3] == '=' && text[i + 2] == '=') : 0;
-		unsigned all = 0;
-
-		for (size_t k = 0; k < 4; k++) {
-			int digit = (int)k >= 4 - pad ? 0 : digit_of(text[i + k]);
-
-			if (digit < 0)
-				return -EINVAL;
-			all = all << 6 | (unsigned)digit;
-		}
-		/* One text for one value: the bits that are dropped are zero. */
-		if ((pad == 1 && all & 0xff) || (pad == 2 && all & 0xffff))
-			return -EINVAL;
-		hf_buf_add_char(ret, (char)(all >> 16));
-		if (pad < 2)
-			hf_buf_add_char(ret, (char)(all >> 8 & 255));
-		if (pad < 1)
-			hf_buf_add_char(ret, (char)(all & 255));
-	}
-	return ret->err;
-}
 
 static void add_bytes(struct hf_buf *b, const char *key, const char *text)
 {

@@ -21,12 +21,6 @@
 
 #include "hf/base/buf.h"
 
-/* Standard base64 with padding. */
-void hf_buf_add_base64(struct hf_buf *b, const void *bytes, size_t len);
-
-/* Appends what `text` stands for. 0 or -EINVAL for what hf_buf_add_base64 does not write. */
-int hf_base64_read(const char *text, size_t len, struct hf_buf *ret);
-
 struct hf_range {
 	const char *key;
 	const char *end;    /* NULL: the one key */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "hf/base/escapes.h"
 #include "hf/exec/spawn.h"
 #include "hf/run/keeper/attempt/judge.h"
 #include "hf/run/session/record/store.h"
@@ -18,7 +19,7 @@ struct hf_result hf_result_make(enum hf_outcome outcome, int exit_status, const 
 	va_start(args, format);
 	(void)vsnprintf(cause, sizeof(cause), format, args);
 	va_end(args);
-	hf_session_clean_text(result.cause, sizeof(result.cause), cause);
+	(void)hf_plain_text(result.cause, sizeof(result.cause), cause, strlen(cause));
 	return result;
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pty.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -51,6 +52,7 @@ void hf_output_done(struct hf_output *output)
 		hf_auto_close(&output->streams[i].from);
 	hf_auto_close(&output->order);
 	hf_log_writer_done(&output->log);
+	hf_auto_free(&output->program);
 }
 
 /* A pty like the caller's terminal, or, where the log is the only reader, like any. The command's side, or -errno; ours is that of the first stream. */
@@ -103,6 +105,7 @@ static int open_terminal(struct hf_output *output)
 		return theirs;
 	output->terminal = theirs;
 	output->on_pty = 1;
+	output->program = calloc(1, sizeof(*output->program));
 	output->child[0] = output->child[1] = theirs;
 	return open_error(output, theirs);
 }
@@ -171,6 +174,9 @@ int hf_output_open(struct hf_output *output, enum hf_output_kind kind)
 
 	output->last = hf_mono_now();
 	output->on_pty = 0;
+	output->has_said = 0;
+	hf_auto_free(&output->program);
+	output->program = NULL;
 	if (output->direct) {
 		output->child[1] = output->log.fd;
 		output->child[2] = output->log.fd;
@@ -248,6 +254,8 @@ static int fill(struct hf_output *output, struct hf_stream *s)
 	output->last = hf_mono_now();
 	if (hf_log_is_on(&output->log))
 		hf_log_write(&output->log, s->stream, to, (size_t)n);
+	if (output->program && s->stream == HF_LOG_BOTH)
+		output->has_said |= hf_program_take(output->program, to, (size_t)n);
 	s->at = 0;
 	s->len = s->to >= 0 ? (size_t)n : 0;
 	/* Nobody reads it and nobody keeps it: the command is to learn that, as it would. */

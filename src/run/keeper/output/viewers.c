@@ -167,6 +167,7 @@ static int type(struct hf_viewers *v, int i, const struct hf_attach_message *m, 
 {
 	if (i != v->writer || v->pty < 0 || m->len == 0)
 		return 0;
+	v->typed = hf_boot_now();
 	v->at = 0;
 	v->len = m->len;
 	memcpy(v->keys, m->keys, m->len);
@@ -221,6 +222,17 @@ int hf_viewers_take(struct hf_viewers *v, pid_t *ret_group)
 			sig = take_from(v, i, ret_group);
 	accept_viewers(v);
 	return sig;
+}
+
+void hf_viewers_answer(struct hf_viewers *v, const char *text)
+{
+	size_t at = v->len > 0 ? v->at : 0, len = strlen(text);
+
+	if (v->pty < 0 || at + v->len + len > sizeof(v->keys))
+		return;
+	memcpy(v->keys + at + v->len, text, len);
+	v->at = at;
+	v->len += len;
 }
 
 void hf_viewers_copy(struct hf_viewers *v)

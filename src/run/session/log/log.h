@@ -93,4 +93,9 @@ struct hf_log_figures {
 /* Of the newest log, which is of the run `run` or a later one; else nothing was put out. 0; -ENOENT when there is none; -errno. */
 int hf_log_measure(struct hf_sessions *sessions, const char *name, uint64_t run, struct hf_log_figures *ret);
 
+#define HF_LOG_LAST_MAX 256
+
+/* The end of the last line of the newest log, as plain text; *ret_partial: that lacks its newline. 1; 0: there is none, or it is empty. */
+int hf_log_last_line(struct hf_sessions *sessions, const char *name, char out[HF_LOG_LAST_MAX], int *ret_partial);
+
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/base/escapes.h"
 #include "hf/journal/read/find.h"
 #include "hf/base/fail.h"
 #include "hf/run/session/record/store.h"
@@ -21,7 +22,7 @@ static void set_ended(struct hf_session_record *record, enum hf_outcome outcome,
 {
 	char clean[HF_RUN_CAUSE_MAX];
 
-	hf_session_clean_text(clean, sizeof(clean), cause);
+	(void)hf_plain_text(clean, sizeof(clean), cause, strlen(cause));
 	/* Notices are not repeated for what is the same again. */
 	record->same = record->outcome == outcome && strcmp(record->cause, clean) == 0
 			       ? record->same + 1
@@ -116,7 +117,7 @@ static void abandon_loop(struct hf_session_record *record, int exit_status, cons
 	record->outcome = HF_OUTCOME_ABANDONED;
 	record->exit_status = exit_status;
 	record->same = 1;
-	hf_session_clean_text(record->cause, sizeof(record->cause), cause);
+	(void)hf_plain_text(record->cause, sizeof(record->cause), cause, strlen(cause));
 	if (record->failures == 0)
 		record->failures = 1;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/base/escapes.h"
 #include "hf/base/fail.h"
 #include "hf/lock/room.h"
 #include "hf/exec/marks.h"
@@ -53,26 +54,6 @@ void hf_sessions_free(struct hf_sessions *sessions)
 	free(sessions);
 }
 
-void hf_session_clean_text(char *out, size_t cap, const char *text)
-{
-	size_t len = strlen(text), at = 0, n = 0;
-
-	while (at < len) {
-		size_t size = hf_utf8_char((const unsigned char *)text + at, len - at);
-		int shown = size > 0 && (unsigned char)text[at] >= 0x20 && text[at] != 0x7f;
-
-		if (n + (shown ? size : 1) >= cap)
-			break;
-		if (shown)
-			memcpy(out + n, text + at, size);
-		else
-			out[n] = '?';
-		n += shown ? size : 1;
-		at += size > 0 ? size : 1;
-	}
-	out[n] = '\0';
-}
-
 void hf_session_shown_command(char *const *argv, char out[HF_RUN_COMMAND_MAX + 1])
 {
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
@@ -82,7 +63,7 @@ void hf_session_shown_command(char *const *argv, char out[HF_RUN_COMMAND_MAX + 1
 			hf_buf_add_char(&text, ' ');
 		hf_buf_add(&text, argv[i], strnlen(argv[i], HF_RUN_COMMAND_MAX + 4));
 	}
-	hf_session_clean_text(out, HF_RUN_COMMAND_MAX + 1, text.s ? text.s : "");
+	(void)hf_plain_text(out, HF_RUN_COMMAND_MAX + 1, text.s, text.len);
 }
 
 void hf_session_event(const struct hf_sessions *sessions, enum hf_event event, const char *name,

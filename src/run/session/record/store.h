@@ -71,9 +71,6 @@ int hf_session_note(struct hf_sessions *sessions, struct hf_session_record *reco
 int hf_session_each(struct hf_sessions *sessions, int kept, int (*fn)(void *arg, const char *name), void *arg,
 		    struct hf_err *err);
 
-/* What a terminal and JSON can carry: other bytes become '?'. At most cap - 1 bytes. */
-void hf_session_clean_text(char *out, size_t cap, const char *text);
-
 /* The words of a command as it is shown. */
 void hf_session_shown_command(char *const *argv, char out[HF_RUN_COMMAND_MAX + 1]);
 
