@@ -105,6 +105,7 @@ int cmd_keep_status(struct cli *cli, int argc, char **argv);
 int cmd_beat(struct cli *cli, int argc, char **argv);
 int cmd_hook_stop(struct cli *cli, int argc, char **argv);
 int cmd_hook_tool(struct cli *cli, int argc, char **argv);
+int cmd_hook_asks(struct cli *cli, int argc, char **argv);
 int cmd_hook_guard(struct cli *cli, int argc, char **argv);
 int cmd_hook_session_start(struct cli *cli, int argc, char **argv);
 int cmd_hook_session_end(struct cli *cli, int argc, char **argv);

@@ -56,6 +56,7 @@ const struct command cli_commands[] = {
 	{ "beat",    NULL,       "[--busy]", "report progress of a command that prints nothing", cmd_beat },
 	{ "hook",    "stop",     "[--session ID]", "a client's stop hook: block, or let it stop", cmd_hook_stop },
 	{ "hook",    "tool",     "[--session ID]", "a client's tool hook: progress and heartbeat", cmd_hook_tool },
+	{ "hook",    "asks",     "", "a client's hook when it needs a permission or an answer: note that for 'holdfast ps'", cmd_hook_asks },
 	{ "hook",    "guard",    "[--targets]", "a client's hook before a tool: refuse to write what another session holds", cmd_hook_guard },
 	{ "hook",    "session-start", "", "a client's hook at its start: record its process", cmd_hook_session_start },
 	{ "hook",    "session-end", "", "a client's hook at its end", cmd_hook_session_end },

@@ -1,5 +1,5 @@
 /*
- * cli/hook/hook.c - hook stop, tool, session-start, session-end and beat, which clients call.
+ * cli/hook/hook.c - hook stop, tool, asks, session-start, session-end and beat, which clients call.
  *
  * A hook fails open. After any error the client continues as if it had no hook: exit 0, no output, and one
  * event. The only answer is a block, {"decision":"block","reason":"…"}, which is the only form that all
@@ -149,6 +149,21 @@ static void print_block(const char *reason)
 		(void)fwrite(out.s, 1, out.len, stdout);
 }
 
+/* Notes what the client waits for after a stop. */
+static int stopped(struct hook *hook)
+{
+	struct hf_err err = HF_ERR_INIT;
+
+	/* The event needs the journal, which most hooks do not open. */
+	if (hook->event->background > 0 && hook_journal(hook)) {
+		hf_hooks_free(hook->context.hooks);
+		hook->context.hooks = NULL;
+		if (hf_hooks_open(hook->cli->state, hook->context.journal, &hook->context.hooks, &err) < 0)
+			return let_go_err(hook, &err);
+	}
+	return hf_hook_stopped(hook->context.hooks, hook->event, &err) < 0 ? let_go_err(hook, &err) : HF_EXIT_DONE;
+}
+
 /* A session without an id may stop; the journal records that (L8). */
 static int without_id(struct hook *hook)
 {
@@ -175,14 +190,15 @@ int cmd_hook_stop(struct cli *cli, int argc, char **argv)
 	if (!hook.id)
 		return without_id(&hook);
 	if (hf_keep_look(hook.context.hooks, hook.id, NULL, NULL, &err) == 0)
-		return HF_EXIT_DONE;
+		return stopped(&hook);
 	hf_hooks_free(hook.context.hooks);
 	hook.context.hooks = NULL;
 	if (hf_hooks_open(cli->state, hook_journal(&hook), &hook.context.hooks, &err) < 0 ||
 	    hf_hook_stop(hook.context.hooks, hook.id, hook.event, &answer, &err) < 0)
 		return let_go_err(&hook, &err);
-	if (answer.block)
-		print_block(answer.reason);
+	if (!answer.block)
+		return stopped(&hook);
+	print_block(answer.reason);
 	return HF_EXIT_DONE;
 }
 
@@ -200,6 +216,20 @@ int cmd_hook_tool(struct cli *cli, int argc, char **argv)
 	if (!hook_begin(&hook))
 		return HF_EXIT_DONE;
 	if (hf_hook_tool(hook.context.hooks, hook.id, hook.event, &err) < 0)
+		return let_go_err(&hook, &err);
+	return HF_EXIT_DONE;
+}
+
+int cmd_hook_asks(struct cli *cli, int argc, char **argv)
+{
+	AUTO(hook_done) struct hook hook = { .cli = cli, .word = "asks", .input = HF_BUF_INIT };
+	struct hf_err err = HF_ERR_INIT;
+	int n = hook_options(&hook, argc, argv);
+
+	if (n < 0)
+		return cli_options_status(n);
+	cli_keep_status(cli);
+	if (hook_begin(&hook) && hf_hook_asks(hook.context.hooks, hook.event, &err) < 0)
 		return let_go_err(&hook, &err);
 	return HF_EXIT_DONE;
 }

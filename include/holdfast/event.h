@@ -79,7 +79,8 @@ HF_C_BEGIN
 	X(HOOK_FAILED)              \
 	X(TOOL_REFUSED)             \
 	X(CLIENT_STARTED)           \
-	X(CLIENT_ENDED)
+	X(CLIENT_ENDED)             \
+	X(BACKGROUND_LEFT)
 /* clang-format on */
 
 enum hf_event {

@@ -84,6 +84,10 @@ HF_C_BEGIN
 #define HF_KEEP_UNTIL_MAX  1000      /* bytes of an until command */
 #define HF_HOOK_INPUT_MAX  (16 << 20) /* bytes of an event; a larger one is refused */
 #define HF_HOOK_REASON_MAX 2400
+#define HF_HOOK_TASKS_MAX  16
+#define HF_HOOK_END_TASKS_MAX 3    /* rounds of ending tasks in one attempt: an agent may restart them */
+#define HF_HOOK_TASK_GRACE_NS (3 * HF_SEC)
+#define HF_HOOK_END_TASKS_MAX 3      /* how often background tasks are ended in one attempt: an agent may start them again */
 
 /* clang-format off */
 #define HF_CLIENT_LIST(X)          \
@@ -129,6 +133,15 @@ enum hf_hook_kind {
 	HF_HOOK_TOOL_AFTER = 5,
 	HF_HOOK_SESSION_START = 6,
 	HF_HOOK_SESSION_END = 7,
+	HF_HOOK_ASKS = 8,          /* it needs a permission or an answer */
+	HF_HOOK_WAITS = 9,         /* it waits for its user */
+};
+
+/* A background task of the client. A text is "" if the client did not send it. */
+struct hf_hook_task {
+	const char *id;
+	const char *type;    /* "shell" */
+	const char *command; /* or its description */
 };
 
 /* A parsed event. A text is "" if the client did not send it. */
@@ -141,7 +154,10 @@ struct hf_hook_event {
 	const char *tool;    /* of a tool call: the tool's name */
 	const char *path;    /* the file that the tool would write */
 	int was_blocked;     /* stop_hook_active: 1 or 0; -1 if missing */
-	int background;      /* number of background tasks */
+	const char *command; /* of a tool call: the shell command */
+	const char *message; /* of a notification */
+	int background;      /* number of running background tasks */
+	const struct hf_hook_task *tasks; /* the first HF_HOOK_TASKS_MAX of these */
 	int dated;           /* contains the client's own time, so the bytes of each event differ */
 	uint64_t digest;     /* of its bytes */
 	void *memory;
@@ -232,8 +248,25 @@ HF_API int hf_hook_stop(struct hf_hooks *hooks, const char *id, const struct hf_
 			struct hf_stop_answer *ret_answer, struct hf_err *err) HF_MUST_CHECK;
 
 /*
+ * Records for the Holdfast session of this process what its client waits for after a stop: its
+ * background tasks, with one event, or its user. If the session has HF_RUN_END_BACKGROUND and all
+ * tasks are shells, ends their processes: TERM, and KILL after HF_HOOK_TASK_GRACE_NS, in at most
+ * HF_HOOK_END_TASKS_MAX rounds per attempt. A task is found by its output, which the client sends
+ * to a file with the id of the task in its name, or by its command. A task that is not found is
+ * not ended. Returns the number of processes that got a signal, or an error.
+ */
+HF_API int hf_hook_stopped(struct hf_hooks *hooks, const struct hf_hook_event *event, struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * Records for the Holdfast session of this process that its client needs a permission or an answer
+ * (hf_session_say), if a person can give it. Returns 0 or an error.
+ */
+HF_API int hf_hook_asks(struct hf_hooks *hooks, const struct hf_hook_event *event, struct hf_err *err) HF_MUST_CHECK;
+
+/*
  * Reports the start or end of a tool call: progress for the work mode of `id`, and a heartbeat
- * of the Holdfast session of this process (hf_session_beat). Returns 0 or an error.
+ * of the Holdfast session of this process (hf_session_beat), which waits for its user no longer.
+ * Returns 0 or an error.
  */
 HF_API int hf_hook_tool(struct hf_hooks *hooks, const char *id, const struct hf_hook_event *event,
 			struct hf_err *err) HF_MUST_CHECK;

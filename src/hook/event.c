@@ -29,6 +29,7 @@ static const struct {
 	{ "AfterTool", HF_HOOK_TOOL_AFTER },
 	{ "SessionStart", HF_HOOK_SESSION_START },
 	{ "SessionEnd", HF_HOOK_SESSION_END },
+	{ "PermissionRequest", HF_HOOK_ASKS },
 };
 
 /* The first member of that name that is a text without NUL; "" when there is none. */
@@ -69,15 +70,37 @@ static const char *path_of(json_t *input)
 	return "";
 }
 
-static int count_background(json_t *tasks)
+/* An event, and what it points to. */
+struct memory {
+	struct hf_hook_event event;
+	struct hf_hook_task tasks[HF_HOOK_TASKS_MAX];
+};
+
+static void read_background(struct memory *memory, json_t *tasks)
 {
 	json_t *task;
 	size_t i;
-	int n = 0;
 
-	json_array_foreach(tasks, i, task)
-		n += strcmp(text_of(task, "status", NULL), "running") == 0;
-	return n;
+	memory->event.tasks = memory->tasks;
+	json_array_foreach(tasks, i, task) {
+		if (strcmp(text_of(task, "status", NULL), "running") != 0)
+			continue;
+		if (memory->event.background < HF_HOOK_TASKS_MAX)
+			memory->tasks[memory->event.background] = (struct hf_hook_task){ .id = text_of(task, "id", NULL),
+											 .type = text_of(task, "type", NULL),
+											 .command = text_of(task, "command", "description") };
+		memory->event.background++;
+	}
+}
+
+/* Of a notification its type says what it is about; the words differ between clients. */
+static enum hf_hook_kind kind_of_notice(json_t *root)
+{
+	const char *type = text_of(root, "notification_type", NULL);
+
+	if (strcasestr(type, "permission") || strcasestr(type, "elicitation"))
+		return HF_HOOK_ASKS;
+	return strcasestr(type, "idle") ? HF_HOOK_WAITS : HF_HOOK_OTHER;
 }
 
 static enum hf_hook_kind kind_of(const struct hf_hook_event *event, json_t *root)
@@ -85,7 +108,11 @@ static enum hf_hook_kind kind_of(const struct hf_hook_event *event, json_t *root
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (strcmp(event->name, kinds[i].name) == 0)
 			return kinds[i].kind;
-	/* Copilot's own form has no name of the event in it. */
+	if (strcmp(event->name, "Notification") == 0)
+		return kind_of_notice(root);
+	/* Copilot's own form has no name of the event in it, but for this one. */
+	if (!event->name[0] && strcmp(text_of(root, "hookName", NULL), "permissionRequest") == 0)
+		return HF_HOOK_ASKS;
 	if (!event->name[0] && json_object_get(root, "stopReason"))
 		return HF_HOOK_STOP;
 	if (!event->name[0] && json_object_get(root, "toolResult"))
@@ -95,13 +122,14 @@ static enum hf_hook_kind kind_of(const struct hf_hook_event *event, json_t *root
 	return HF_HOOK_OTHER;
 }
 
-static void fill(struct hf_hook_event *event, json_t *root)
+static void fill(struct memory *memory, json_t *root)
 {
+	struct hf_hook_event *event = &memory->event;
 	json_t *active = json_object_get(root, "stop_hook_active");
 	json_t *input = json_object_get(root, "tool_input");
 
 	if (!json_is_object(input))
-		input = json_object_get(root, "toolArgs");
+		input = json_object_get(root, json_object_get(root, "toolArgs") ? "toolArgs" : "toolInput");
 	event->name = text_of(root, "hook_event_name", NULL);
 	event->session = id_of(root, "session_id", "sessionId");
 	event->turn = id_of(root, "prompt_id", "turn_id");
@@ -109,7 +137,9 @@ static void fill(struct hf_hook_event *event, json_t *root)
 	event->tool = text_of(root, "tool_name", "toolName");
 	event->path = path_of(input);
 	event->was_blocked = json_is_boolean(active) ? json_is_true(active) : -1;
-	event->background = count_background(json_object_get(root, "background_tasks"));
+	event->command = text_of(input, "command", NULL);
+	event->message = text_of(root, "message", NULL);
+	read_background(memory, json_object_get(root, "background_tasks"));
 	event->dated = json_object_get(root, "timestamp") != NULL;
 	event->kind = kind_of(event, root);
 }
@@ -178,13 +208,15 @@ static json_t *parse(const char *text, size_t len)
 int hf_hook_read(const char *text, size_t len, struct hf_hook_event **ret_event, struct hf_err *err)
 {
 	struct hf_hook_event *event;
+	struct memory *memory;
 	json_t *root;
 
 	if (len > HF_HOOK_INPUT_MAX)
 		return FAIL(err, -E2BIG, "read", "the hook's input", "%zu bytes", len);
-	event = calloc(1, sizeof(*event));
-	if (!event)
+	memory = calloc(1, sizeof(*memory));
+	if (!memory)
 		return hf_fail_sys(err, ENOMEM, "malloc", "the hook's input");
+	event = &memory->event;
 	event->digest = XXH3_64bits(text, len);
 	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
 		text += 3;
@@ -193,12 +225,12 @@ int hf_hook_read(const char *text, size_t len, struct hf_hook_event **ret_event,
 	root = parse(text, len);
 	if (!json_is_object(root)) {
 		json_decref(root);
-		free(event);
+		free(memory);
 		/* Not the parser's own text, which may quote the input. */
 		return FAIL(err, HF_E_SYNTAX, "read", "the hook's input", "it is not a JSON object");
 	}
 	event->memory = root;
-	fill(event, root);
+	fill(memory, root);
 	*ret_event = event;
 	return 0;
 }

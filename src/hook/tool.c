@@ -3,24 +3,22 @@
 #include <string.h>
 
 #include "hf/base/cleanup.h"
-#include "hf/base/parse.h"
 #include "hf/hook/mode.h"
-#include "holdfast/run.h"
+#include "hf/hook/own.h"
 
 /* The Holdfast session that this process is in works. Without one there is nothing to do. */
 static int beat(struct hf_hooks *hooks, int busy, struct hf_err *err)
 {
-	const char *name = getenv("HOLDFAST_SESSION"), *text = getenv("HOLDFAST_TOKEN");
-	struct hf_sessions *sessions = NULL;
-	uint64_t token;
-	int r;
+	AUTO(hf_own_done) struct hf_own own = HF_OWN_INIT;
+	struct hf_said said;
+	int r = hf_own_open(hooks, &own, err);
 
-	if (!name || !name[0] || !text || hf_parse_u64(text, strlen(text), UINT64_MAX, &token) < 0)
-		return 0;
-	r = hf_sessions_open(hooks->state, NULL, &sessions, err);
-	if (r == 0)
-		r = hf_session_beat(sessions, name, token, busy, err);
-	hf_sessions_free(sessions);
+	if (r <= 0)
+		return r;
+	r = hf_session_beat(own.sessions, own.name, own.token, busy, err);
+	/* Whatever it waited for has come. */
+	if (r == 0 && hf_said_read(own.sessions, own.name, own.token, &said) && said.says != HF_SAYS_NOTHING && said.says != HF_SAYS_WORKING)
+		r = hf_session_say(own.sessions, own.name, own.token, HF_SAYS_WORKING, NULL, err);
 	return r;
 }
 

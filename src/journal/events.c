@@ -130,6 +130,8 @@ static const struct hf_event_info rows[] = {
 	    REQUIRED("client", TEXT), REQUIRED("process", TEXT), REQUIRED("proof", TEXT)),
 	ROW(CLIENT_ENDED, client_ended, 1, "a client reported that its session ends",
 	    REQUIRED("client", TEXT)),
+	ROW(BACKGROUND_LEFT, background_left, 1, "a client stopped and left background tasks, for which it waits",
+	    REQUIRED("count", INT), REQUIRED("tasks", TEXT), REQUIRED("killed", INT)),
 };
 /* clang-format on */
 

@@ -17,8 +17,11 @@ HF_FILE_ATTEMPTS = 5
 HF_FILE_BACKUPS_MAX = 99
 HF_FILE_WAIT_NS = 30000000000
 HF_FILE_WRITER_WAIT_NS = 2000000000
+HF_HOOK_END_TASKS_MAX = 3
 HF_HOOK_INPUT_MAX = 16777216
 HF_HOOK_REASON_MAX = 2400
+HF_HOOK_TASKS_MAX = 16
+HF_HOOK_TASK_GRACE_NS = 3000000000
 HF_HOST_NAME_MAX = 64
 HF_JOURNAL_LINE_MAX = 65536
 HF_JOURNAL_SEGMENT_MIN = 4096
@@ -68,6 +71,7 @@ HF_RUN_RESUMED_MAX = 400
 HF_RUN_START_NS = 30000000000
 HF_RUN_TTL_NS = 60000000000
 HF_RUN_VERIFY_NS = 600000000000
+HF_SAYS_TEXT_MAX = 255
 HF_SEC = 1000000000
 HF_STATE_FORMAT = 2
 HF_TX_CONFLICTS_MAX = 64
@@ -180,7 +184,8 @@ HF_EV_HOOK_FAILED = 52
 HF_EV_TOOL_REFUSED = 53
 HF_EV_CLIENT_STARTED = 54
 HF_EV_CLIENT_ENDED = 55
-HF_EVENT_COUNT = 56
+HF_EV_BACKGROUND_LEFT = 56
+HF_EVENT_COUNT = 57
 
 # enum hf_type
 HF_TEXT = 1
@@ -276,6 +281,7 @@ HF_RUN_TERMINAL = 32
 HF_RUN_REMOVE = 64
 HF_RUN_PRESERVE_STATUS = 128
 HF_RUN_FOREGROUND = 256
+HF_RUN_END_BACKGROUND = 512
 
 # enum hf_run_tree
 HF_TREE_DEFAULT = 0
@@ -321,6 +327,15 @@ HF_SESSION_LANDING = 14
 HF_SESSION_SUSPENDED = 15
 HF_SESSION_QUEUED = 16
 
+# enum hf_says
+HF_SAYS_NOTHING = 0
+HF_SAYS_IDLE = 1
+HF_SAYS_WORKING = 2
+HF_SAYS_BLOCKED = 3
+HF_SAYS_DONE = 4
+HF_SAYS_ERROR = 5
+HF_SAYS_BACKGROUND = 6
+
 # enum hf_limited_by
 HF_LIMITED_MEMORY = 1
 HF_LIMITED_CPUS = 2
@@ -347,6 +362,8 @@ HF_HOOK_TOOL_BEFORE = 4
 HF_HOOK_TOOL_AFTER = 5
 HF_HOOK_SESSION_START = 6
 HF_HOOK_SESSION_END = 7
+HF_HOOK_ASKS = 8
+HF_HOOK_WAITS = 9
 
 # enum hf_hook_scope
 HF_SCOPE_USER = 0
@@ -846,6 +863,10 @@ class hf_session_info(Structure):
         ("max_active", c_uint32),
         ("priority", c_uint32),
         ("limits", hf_session_limits),
+        ("says", c_int),
+        ("says_text", c_char_p),
+        ("says_age_ns", c_int64),
+        ("end_background", c_int),
     ]
 
 
@@ -886,6 +907,14 @@ class hf_fleet_session(Structure):
     ]
 
 
+class hf_hook_task(Structure):
+    _fields_ = [
+        ("id", c_char_p),
+        ("type", c_char_p),
+        ("command", c_char_p),
+    ]
+
+
 class hf_hook_event(Structure):
     _fields_ = [
         ("kind", c_int),
@@ -896,7 +925,10 @@ class hf_hook_event(Structure):
         ("tool", c_char_p),
         ("path", c_char_p),
         ("was_blocked", c_int),
+        ("command", c_char_p),
+        ("message", c_char_p),
         ("background", c_int),
+        ("tasks", POINTER(hf_hook_task)),
         ("dated", c_int),
         ("digest", c_uint64),
         ("memory", c_void_p),
@@ -1481,6 +1513,7 @@ STRUCTS: List[Any] = [
     hf_wait_opts,
     hf_prune_opts,
     hf_fleet_session,
+    hf_hook_task,
     hf_hook_event,
     hf_keep_opts,
     hf_keep_info,
@@ -1551,6 +1584,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "hf_fleet_look": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p,)),
     "hf_fleet_stop": (c_int, (c_void_p, c_void_p, c_int64, c_void_p,)),
     "hf_fleet_wait": (c_int, (c_void_p, c_void_p, c_int64, c_void_p,)),
+    "hf_hook_asks": (c_int, (c_void_p, c_void_p, c_void_p,)),
     "hf_hook_client_process": (c_int, (c_int, c_char_p, c_void_p, c_void_p, c_void_p,)),
     "hf_hook_command": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
     "hf_hook_command_free": (None, (c_void_p,)),
@@ -1560,6 +1594,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "hf_hook_session_id": (c_char_p, (c_void_p,)),
     "hf_hook_settings": (c_int, (c_void_p, c_void_p, c_void_p,)),
     "hf_hook_stop": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
+    "hf_hook_stopped": (c_int, (c_void_p, c_void_p, c_void_p,)),
     "hf_hook_tool": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p,)),
     "hf_hook_uninstall": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p,)),
     "hf_hooks_free": (None, (c_void_p,)),
@@ -1668,6 +1703,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "hf_record_text": (c_char_p, (c_void_p, c_char_p,)),
     "hf_run_start": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
     "hf_run_supervise": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
+    "hf_says_word": (c_char_p, (c_int,)),
     "hf_session_attach": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
     "hf_session_beat": (c_int, (c_void_p, c_char_p, c_uint64, c_int, c_void_p,)),
     "hf_session_list": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p,)),
@@ -1677,6 +1713,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "hf_session_reap": (c_int, (c_void_p, c_char_p, c_void_p,)),
     "hf_session_reap_run": (c_int, (c_void_p, c_char_p, c_uint64, c_void_p,)),
     "hf_session_remove": (c_int, (c_void_p, c_char_p, c_uint64, c_void_p,)),
+    "hf_session_say": (c_int, (c_void_p, c_char_p, c_uint64, c_int, c_char_p, c_void_p,)),
     "hf_session_set_seen": (c_int, (c_void_p, c_char_p, c_uint64, c_void_p,)),
     "hf_session_stop": (c_int, (c_void_p, c_char_p, c_int64, c_void_p,)),
     "hf_session_stop_run": (c_int, (c_void_p, c_char_p, c_uint64, c_int64, c_void_p,)),

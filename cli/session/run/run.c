@@ -72,7 +72,10 @@ static void free_env(struct run *run)
 	hf_hook_command_free(run->hooked);
 }
 
-/* --hooks: adds Holdfast's hooks to the client's command line, which is stored and so resumed with them. */
+/*
+ * --hooks: adds Holdfast's hooks to the client's command line, which is stored and so resumed with them. --end-background needs the
+ * stop hook. A command that does not accept hooks, such as a script that starts the client, may have them in the client's settings.
+ */
 static int add_hooks(struct run *run, char ***command)
 {
 	struct hf_err err = HF_ERR_INIT;
@@ -81,7 +84,7 @@ static int add_hooks(struct run *run, char ***command)
 	int status;
 	ssize_t n;
 
-	if (!run->hooks)
+	if (!run->hooks && (!run->more.end_background || !(*command)[0]))
 		return HF_EXIT_DONE;
 	if (!(*command)[0])
 		return cli_usage(run->cli, "--hooks needs the command; a session resumed without a command keeps its hooks");
@@ -90,9 +93,10 @@ static int add_hooks(struct run *run, char ***command)
 		return status;
 	n = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	program[n > 0 ? n : 0] = '\0';
-	if (hf_hook_command(state, n > 0 ? program : "holdfast", *command, &run->hooked, &err) < 0)
+	if (hf_hook_command(state, n > 0 ? program : "holdfast", *command, &run->hooked, &err) == 0)
+		*command = run->hooked;
+	else if (run->hooks)
 		return cli_fail(run->cli, &err);
-	*command = run->hooked;
 	return HF_EXIT_DONE;
 }
 
@@ -158,7 +162,7 @@ static void fill_options(struct run *run, char **command)
 	o->flags = (run->resume ? HF_RUN_RESUME : 0) | (run->leave_running ? HF_RUN_LEAVE_RUNNING : 0) |
 		   (run->log ? HF_RUN_LOG : 0) | (run->no_log ? HF_RUN_NO_LOG : 0) | (run->terminal ? HF_RUN_TERMINAL : 0) |
 		   (run->remove ? HF_RUN_REMOVE : 0) | (run->more.preserve_status ? HF_RUN_PRESERVE_STATUS : 0) |
-		   (run->more.foreground ? HF_RUN_FOREGROUND : 0);
+		   (run->more.foreground ? HF_RUN_FOREGROUND : 0) | (run->more.end_background ? HF_RUN_END_BACKGROUND : 0);
 	/* 0 on the command line: kill at once. */
 	o->grace_ns = run->grace_ns < 0 ? 0 : run->grace_ns == 0 ? -1 : run->grace_ns;
 	o->deadline_ns = duration(run, run->deadline_ns);

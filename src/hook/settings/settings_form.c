@@ -11,14 +11,14 @@
 #define ENDS_S 5
 
 /* When a client calls a hook, in the order in which its settings list them. */
-enum moment { STOPS, BEFORE_TOOL, AFTER_TOOL, TOOL_FAILED, STARTS, ENDS, N_MOMENTS };
+enum moment { STOPS, BEFORE_TOOL, AFTER_TOOL, TOOL_FAILED, ASKS, STARTS, ENDS, N_MOMENTS };
 
-/* How each client calls them; NULL: it has no such event. */
+/* How each client calls them; NULL: it has no such event. Codex and Gemini say in their terminals that they ask. */
 static const char *const event_names[][N_MOMENTS] = {
-	[HF_CLIENT_CLAUDE] = { "Stop", "PreToolUse", "PostToolUse", "PostToolUseFailure", "SessionStart", "SessionEnd" },
-	[HF_CLIENT_CODEX] = { "Stop", "PreToolUse", "PostToolUse", NULL, "SessionStart", NULL },
-	[HF_CLIENT_COPILOT] = { "agentStop", "preToolUse", "postToolUse", NULL, "sessionStart", "sessionEnd" },
-	[HF_CLIENT_GEMINI] = { "AfterAgent", "BeforeTool", "AfterTool", NULL, "SessionStart", "SessionEnd" },
+	[HF_CLIENT_CLAUDE] = { "Stop", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "SessionStart", "SessionEnd" },
+	[HF_CLIENT_CODEX] = { "Stop", "PreToolUse", "PostToolUse", NULL, NULL, "SessionStart", NULL },
+	[HF_CLIENT_COPILOT] = { "agentStop", "preToolUse", "postToolUse", NULL, "permissionRequest", "sessionStart", "sessionEnd" },
+	[HF_CLIENT_GEMINI] = { "AfterAgent", "BeforeTool", "AfterTool", NULL, NULL, "SessionStart", "SessionEnd" },
 };
 
 static const struct row {
@@ -31,6 +31,7 @@ static const struct row {
 	{ BEFORE_TOOL, "tool", TOOL_S },
 	{ AFTER_TOOL, "tool", TOOL_S },
 	{ TOOL_FAILED, "tool", TOOL_S },
+	{ ASKS, "asks", TOOL_S },
 	{ STARTS, "session-start", TOOL_S },
 	{ ENDS, "session-end", ENDS_S },
 };
@@ -179,7 +180,7 @@ static int next_word(const char **line, char word[WORD_MAX])
 /* Where our words stand: 0 the program, 1 its options, 2 behind "hook"; 3: it is ours; -1: it is not. */
 static int step(int state, int *skip, const char *word)
 {
-	static const char *const verbs[] = { "stop", "tool", "guard", "session-start", "session-end" };
+	static const char *const verbs[] = { "stop", "tool", "guard", "asks", "session-start", "session-end" };
 	const char *slash = strrchr(word, '/');
 
 	if (*skip)

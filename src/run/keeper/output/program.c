@@ -184,7 +184,8 @@ static int take_title(struct hf_program *p, struct word title)
 		enum hf_says state;
 	} signs[] = {
 		{ "\xe2\x9c\x8b", HF_SAYS_BLOCKED },	    /* raised hand: Gemini */
-		{ "[ ! ] ", HF_SAYS_BLOCKED },		    /* Codex */
+		{ "[ ! ] ", HF_SAYS_BLOCKED },		    /* Codex, blinking */
+		{ "[ . ] ", HF_SAYS_BLOCKED },
 		{ "\xe2\x9c\xa6", HF_SAYS_WORKING },	    /* four pointed star: Gemini */
 		{ "\xe2\x97\x90", HF_SAYS_WORKING },	    /* half circles: Claude */
 		{ "\xe2\x97\x91", HF_SAYS_WORKING },

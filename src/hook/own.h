@@ -1,0 +1,21 @@
+/* hook/own.h - the Holdfast session that a hook is in, as its client's environment has it. */
+#ifndef HOOK_OWN_H
+#define HOOK_OWN_H
+
+#include "hf/hook/mode.h"
+#include "hf/run/session/notes/says.h"
+#include "holdfast/run.h"
+
+struct hf_own {
+	struct hf_sessions *sessions;
+	const char *name;
+	uint64_t token;
+};
+
+#define HF_OWN_INIT { NULL, NULL, 0 }
+
+/* 1; 0: it is in none; or an error. */
+int hf_own_open(struct hf_hooks *hooks, struct hf_own *ret, struct hf_err *err);
+void hf_own_done(struct hf_own *own);
+
+#endif
