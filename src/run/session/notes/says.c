@@ -17,18 +17,8 @@
 #define TEXT_AT   (20 + 1 + 20 + 1 + 3 + 1 + 3 + 1)
 #define LINE      (TEXT_AT + HF_SAYS_TEXT_MAX + 1)
 
-static const char *const words[] = {
-#define SAYS_WORD(name, number, word) [number] = word,
-	HF_SAYS_LIST(SAYS_WORD)
-#undef SAYS_WORD
-};
-
-#define N_WORDS (sizeof(words) / sizeof(words[0]))
-
-const char *hf_says_word(enum hf_says says)
-{
-	return (unsigned)says < N_WORDS ? words[says] : "unknown";
-}
+#define SAYS_COUNT(name, number, word) +1
+#define N_STATES (0 HF_SAYS_LIST(SAYS_COUNT))
 
 int hf_said_read(struct hf_sessions *sessions, const char *name, uint64_t token, struct hf_said *ret)
 {
@@ -41,7 +31,7 @@ int hf_said_read(struct hf_sessions *sessions, const char *name, uint64_t token,
 	if (hf_session_dir(sessions, name, 0, &dir, NULL) < 0 ||
 	    hf_open_private(dir, SAYS_FILE, O_RDONLY, "what it says", &fd, NULL, NULL) < 0 || hf_pread_all(fd, line, LINE, 0) != LINE ||
 	    hf_parse_u64(line, 20, UINT64_MAX, &run) < 0 || hf_parse_u64(line + 21, 20, INT64_MAX, &at) < 0 ||
-	    hf_parse_u64(line + 42, 3, N_WORDS - 1, &says) < 0 || hf_parse_u64(line + 46, 3, 999, &ended) < 0 || run != token)
+	    hf_parse_u64(line + 42, 3, N_STATES - 1, &says) < 0 || hf_parse_u64(line + 46, 3, 999, &ended) < 0 || run != token)
 		return 0;
 	while (len > 0 && line[TEXT_AT + len - 1] == ' ')
 		len--;
@@ -90,7 +80,7 @@ int hf_session_say(struct hf_sessions *sessions, const char *name, uint64_t toke
 {
 	struct hf_said said = { .says = HF_SAYS_NOTHING };
 
-	if ((unsigned)says >= N_WORDS)
+	if ((unsigned)says >= N_STATES)
 		return FAIL(err, -EINVAL, "arguments", "hf_session_say", "there is no such state");
 	(void)hf_said_read(sessions, name, token, &said);
 	said.says = says;

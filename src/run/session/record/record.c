@@ -27,6 +27,7 @@ const char *hf_phase_word(enum hf_phase phase)
 
 static const struct hf_word outcomes[] = { HF_OUTCOME_LIST(HF_WORD) { 0 } };
 static const struct hf_word states[] = { HF_SESSION_LIST(HF_WORD) { 0 } };
+static const struct hf_word sayings[] = { HF_SAYS_LIST(HF_WORD) { 0 } };
 
 const char *hf_outcome_word(enum hf_outcome outcome)
 {
@@ -43,6 +44,11 @@ enum hf_outcome hf_outcome_of(const char *word)
 const char *hf_session_word(enum hf_session_state state)
 {
 	return hf_word_of(states, (int)state);
+}
+
+const char *hf_says_word(enum hf_says says)
+{
+	return hf_word_of(sayings, (int)says);
 }
 
 /* -- writing ------------------------------------------------------------------ */
