@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/escapes.h"
 #include "hf/base/fail.h"
@@ -61,19 +62,21 @@ static int has_user(const struct hf_hook_event *event)
 int hf_hook_asks(struct hf_hooks *hooks, const struct hf_hook_event *event, struct hf_err *err)
 {
 	AUTO(hf_own_done) struct hf_own own = HF_OWN_INIT;
-	char text[HF_SAYS_TEXT_MAX + 1];
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
 	int r = event->kind == HF_HOOK_ASKS || event->kind == HF_HOOK_WAITS ? hf_own_open(hooks, &own, err) : 0;
 
 	if (r <= 0 || !has_user(event))
 		return r < 0 ? r : 0;
 	if (event->kind == HF_HOOK_WAITS)
 		return hf_session_say(own.sessions, own.name, own.token, HF_SAYS_DONE, NULL, err);
-	if (event->message[0] || !event->tool[0])
-		(void)snprintf(text, sizeof(text), "%s", event->message[0] ? event->message : "a permission");
+	if (event->message[0])
+		hf_buf_add_text(&text, event->message);
+	else if (event->tool[0])
+		hf_buf_add_format(&text, "approve %s%s%s", event->tool, event->command[0] ? ": " : event->path[0] ? " " : "",
+				  event->command[0] ? event->command : event->path);
 	else
-		(void)snprintf(text, sizeof(text), "approve %s%s%s", event->tool, event->command[0] ? ": " : event->path[0] ? " " : "",
-			       event->command[0] ? event->command : event->path);
-	return hf_session_say(own.sessions, own.name, own.token, HF_SAYS_BLOCKED, text, err);
+		hf_buf_add_text(&text, "a permission");
+	return hf_session_say(own.sessions, own.name, own.token, HF_SAYS_BLOCKED, text.s, err);
 }
 
 /* -- which processes are a task ---------------------------------------------------------- */
