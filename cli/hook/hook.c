@@ -149,7 +149,7 @@ static void print_block(const char *reason)
 		(void)fwrite(out.s, 1, out.len, stdout);
 }
 
-/* Notes what the client waits for after a stop. */
+/* Records the reason for which a stopped client waits. */
 static int stopped(struct hook *hook)
 {
 	struct hf_err err = HF_ERR_INIT;

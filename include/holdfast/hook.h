@@ -259,7 +259,7 @@ HF_API int hf_hook_stopped(struct hf_hooks *hooks, const struct hf_hook_event *e
 
 /*
  * Records for the Holdfast session of this process that its client needs a permission or an answer
- * (hf_session_say), if a person can give it. Returns 0 or an error.
+ * (hf_session_set_activity), if a person can give it. Returns 0 or an error.
  */
 HF_API int hf_hook_asks(struct hf_hooks *hooks, const struct hf_hook_event *event, struct hf_err *err) HF_MUST_CHECK;
 

@@ -151,7 +151,7 @@ HF_C_BEGIN
 #define HF_RUN_LOG_UNLIMITED UINT64_MAX
 #define HF_RUN_START_NS    (30 * HF_SEC)      /* for holdfast-supervise to answer hf_run_start */
 #define HF_RUN_GROUP_ALL   "all"              /* the default group */
-#define HF_SAYS_TEXT_MAX   255                /* bytes of a message of hf_session_say */
+#define HF_ACTIVITY_TEXT_MAX   255                /* bytes of a message of hf_session_set_activity */
 
 enum hf_run_flags {
 	/*
@@ -436,8 +436,8 @@ HF_API void hf_sessions_free(struct hf_sessions *sessions);
 
 /* What a program reports about itself: the words of the Program Status Protocol (OSC 7501), and "background". */
 /* clang-format off */
-#define HF_SAYS_LIST(X)                                                                         \
-	X(NOTHING,    0, "nothing")                                                             \
+#define HF_ACTIVITY_LIST(X)                                                                         \
+	X(NONE,       0, "none")                                                                \
 	X(IDLE,       1, "idle")       /* it waits for its first prompt */                      \
 	X(WORKING,    2, "working")                                                             \
 	X(BLOCKED,    3, "blocked")    /* it needs an answer or a permission to continue */     \
@@ -446,14 +446,14 @@ HF_API void hf_sessions_free(struct hf_sessions *sessions);
 	X(BACKGROUND, 6, "background") /* it has answered and waits for its background tasks */
 /* clang-format on */
 
-enum hf_says {
-#define HF_SAYS_ENUM(name, number, word) HF_SAYS_##name = number,
-	HF_SAYS_LIST(HF_SAYS_ENUM)
-#undef HF_SAYS_ENUM
+enum hf_activity {
+#define HF_ACTIVITY_ENUM(name, number, word) HF_ACTIVITY_##name = number,
+	HF_ACTIVITY_LIST(HF_ACTIVITY_ENUM)
+#undef HF_ACTIVITY_ENUM
 };
 
 /* The word of such a state; "unknown" for other numbers. */
-HF_API const char *hf_says_word(enum hf_says says);
+HF_API const char *hf_activity_word(enum hf_activity activity);
 
 /* The result of an attempt. */
 struct hf_session_end {
@@ -523,9 +523,9 @@ struct hf_session_info {
 	uint32_t max_active;       /* of its group; 0: no limit */
 	uint32_t priority;         /* among the waiters for a place in the group */
 	struct hf_session_limits limits;
-	enum hf_says says;         /* what its program reports, while its command runs */
-	const char *says_text;     /* the message of that report, as plain text, or "" */
-	int64_t says_age_ns;       /* since the program is in that state; -1: no report */
+	enum hf_activity activity;         /* what its program reports, while its command runs */
+	const char *activity_text;     /* the message of that report, as plain text, or "" */
+	int64_t activity_age_ns;       /* since the program is in that state; -1: no report */
 	int end_background;        /* 1: HF_RUN_END_BACKGROUND */
 };
 
@@ -659,12 +659,12 @@ HF_API int hf_sessions_prune(struct hf_sessions *sessions, const struct hf_prune
 HF_API int hf_session_beat(struct hf_sessions *sessions, const char *name, uint64_t token, int busy, struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * Report the state of the program of the run `token`. info->says keeps it until the next report or the next
- * attempt. `text` (NULL: none) is stored as plain text of at most HF_SAYS_TEXT_MAX bytes. HF_SAYS_WORKING is
+ * Report the state of the program of the run `token`. info->activity keeps it until the next report or the next
+ * attempt. `text` (NULL: none) is stored as plain text of at most HF_ACTIVITY_TEXT_MAX bytes. HF_ACTIVITY_WORKING is
  * also a heartbeat. Programs on a terminal of the session report by OSC 7501 or by their title; this function
  * is for their hooks. HF_E_NO_SESSION; -EINVAL; -errno. Blocks: no.
  */
-HF_API int hf_session_say(struct hf_sessions *sessions, const char *name, uint64_t token, enum hf_says says, const char *text,
+HF_API int hf_session_set_activity(struct hf_sessions *sessions, const char *name, uint64_t token, enum hf_activity activity, const char *text,
 			  struct hf_err *err) HF_MUST_CHECK;
 
 HF_C_END

@@ -66,7 +66,7 @@ void hf_buf_add_shown(struct hf_buf *b, const char *text, size_t len);
 /* Standard base64 with padding. */
 void hf_buf_add_base64(struct hf_buf *b, const void *bytes, size_t len);
 
-/* Appends the bytes that `text` stands for. 0 or -EINVAL for what hf_buf_add_base64 does not write. */
+/* Appends the decoded bytes of `text`. Returns 0, or -EINVAL for text that hf_buf_add_base64 does not write. */
 int hf_base64_read(const char *text, size_t len, struct hf_buf *ret);
 
 /* Length (1 to 4) of the UTF-8 character at `s`, or 0 when there is none. */

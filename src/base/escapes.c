@@ -38,7 +38,7 @@ static enum hf_escape_step end_string(struct hf_escapes *e)
 	return end(e, e->kept[1] == ']' ? HF_ESCAPE_OSC : HF_ESCAPE_STRING);
 }
 
-/* The first byte after ESC; "ESC ( B" and the like go on after an intermediate byte. */
+/* The first byte after ESC. An intermediate byte, as in "ESC ( B", is followed by another one. */
 static enum hf_escape_step take_first(struct hf_escapes *e, char c)
 {
 	if (c == '[')
@@ -54,7 +54,7 @@ static enum hf_escape_step take_inside(struct hf_escapes *e, char c)
 {
 	if (c == CAN || c == SUB)
 		return end(e, HF_ESCAPE_NONE);
-	/* The ESC before belongs to the next sequence. */
+	/* The preceding ESC begins another sequence. */
 	if (e->state == HF_ESCAPES_STRING_ESCAPE && c != '\\')
 		(void)begin(e);
 	if (c == ESC && e->state != HF_ESCAPES_STRING)
@@ -98,13 +98,13 @@ const char *hf_escape_osc(const struct hf_escapes *e, size_t *ret_len)
 
 /* -- text ----------------------------------------------------------------------------- */
 
-/* Does this sequence put the cursor elsewhere in the line, or in another one? */
+/* CSI sequences that move the cursor. */
 static int moves_cursor(const struct hf_escapes *e)
 {
 	return e->kind == HF_ESCAPE_CSI && strchr("ABCDEFGHIZ`adef", e->kept[e->len - 1]) != NULL;
 }
 
-/* U+202A to U+202E and U+2066 to U+2069 turn the direction of what follows, so that it reads as something else. */
+/* U+202A to U+202E and U+2066 to U+2069 change the text direction and can disguise a command. */
 static int turns_text(const unsigned char *c, size_t size)
 {
 	return size == 3 && c[0] == 0xe2 &&

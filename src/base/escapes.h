@@ -1,16 +1,17 @@
 /*
- * base/escapes.h - the escape sequences in what a program writes to a terminal: where they begin and end, and text without them.
+ * base/escapes.h - finds escape sequences in terminal output, and removes them from text.
  *
  *     struct hf_escapes e = { 0 };
  *     switch (hf_escape_take(&e, c)) {
- *     case HF_ESCAPE_TEXT:   c belongs to no sequence
- *     case HF_ESCAPE_INSIDE: c belongs to one that has not ended
- *     case HF_ESCAPE_END:    c ended it: e.kept[0..e.len), e.kind
+ *     case HF_ESCAPE_TEXT:   c is text
+ *     case HF_ESCAPE_INSIDE: c is part of an unfinished sequence
+ *     case HF_ESCAPE_END:    c ends the sequence e.kept[0..e.len) of kind e.kind
  *     }
  *
- * The bytes may come in pieces of any size and hold anything. A sequence begins with ESC: a byte such as 0x9b may be part of any
- * character and begins nothing. CAN and SUB end a sequence without effect, and ESC inside one begins the next. Of a sequence at most
- * HF_ESCAPE_KEPT bytes are kept. After HF_ESCAPE_LONGEST bytes it counts as ended, so that one without an end does not hide what follows.
+ * Any bytes are accepted, in pieces of any size. A sequence begins with ESC. A byte such as 0x9b begins none, because
+ * it may be part of a UTF-8 character. CAN and SUB cancel a sequence, and ESC inside a sequence begins another one.
+ * HF_ESCAPE_KEPT bytes of a sequence are kept. A sequence of HF_ESCAPE_LONGEST bytes is cancelled, so that a missing
+ * end hides a bounded amount of text.
  */
 #ifndef BASE_ESCAPES_H
 #define BASE_ESCAPES_H
@@ -27,7 +28,7 @@ enum hf_escape_step {
 };
 
 enum hf_escape_kind {
-	HF_ESCAPE_NONE = 0, /* given up: CAN, SUB, too long */
+	HF_ESCAPE_NONE = 0, /* cancelled */
 	HF_ESCAPE_SHORT,    /* ESC 7 */
 	HF_ESCAPE_CSI,      /* ESC [ … letter */
 	HF_ESCAPE_OSC,      /* ESC ] … BEL or ESC \ */
@@ -36,21 +37,22 @@ enum hf_escape_kind {
 
 struct hf_escapes {
 	enum { HF_ESCAPES_TEXT, HF_ESCAPES_ESCAPE, HF_ESCAPES_CSI, HF_ESCAPES_STRING, HF_ESCAPES_STRING_ESCAPE } state;
-	enum hf_escape_kind kind; /* of the sequence that ended last */
+	enum hf_escape_kind kind; /* of the last complete sequence */
 	size_t len;               /* of `kept` */
-	size_t total;             /* of the sequence; more than `len`: it was cut */
+	size_t total;             /* of the sequence; more than `len` if `kept` is truncated */
 	char kept[HF_ESCAPE_KEPT]; /* from its ESC on */
 };
 
 enum hf_escape_step hf_escape_take(struct hf_escapes *escapes, char c);
 
-/* What is between "ESC ]" and its end, of an OSC that has ended. NULL: it was cut, or is no OSC. */
+/* The text of a complete OSC, without its frame. NULL if it is truncated or another kind of sequence. */
 const char *hf_escape_osc(const struct hf_escapes *escapes, size_t *ret_len);
 
 /*
- * Copies `len` bytes of `text` as one line of plain text: without escape sequences (C1 characters begin them too), and with '?' for each
- * other control character, each character that turns the direction of text, and each byte that is not UTF-8. A sequence that moves the cursor becomes a space where none is. Takes as many characters as fit into
- * `cap` with the final NUL. Returns how many bytes were written.
+ * Copies `len` bytes of `text` as one line of plain text. Escape sequences are removed, also after a C1
+ * character. A sequence that moves the cursor becomes a space after other text. Other control characters, overrides of
+ * the text direction and bytes outside UTF-8 become '?'. Truncates between characters to `cap` bytes with the NUL.
+ * Returns the number of bytes written.
  */
 size_t hf_plain_text(char *out, size_t cap, const char *text, size_t len);
 

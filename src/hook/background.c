@@ -1,4 +1,4 @@
-/* hook/background.c - what a client waits for that has stopped: its user, or its background tasks, which can be ended. */
+/* hook/background.c - records that a stopped client waits for its user or its background tasks, and ends these tasks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,8 +17,8 @@
 #include "hf/sys/io.h"
 #include "holdfast/proc.h"
 
-#define ENDED_MAX 512            /* processes that are ended at once; the rest goes with its parents, or at the session's end */
-#define LOOK_NS   (20 * HF_MSEC) /* how often it is looked whether they have ended */
+#define ENDED_MAX 512            /* processes in one round; the session ends the others */
+#define LOOK_NS   (20 * HF_MSEC) /* between two checks of their end */
 
 /* -- the session ---------------------------------------------------------------------- */
 
@@ -42,7 +42,7 @@ void hf_own_done(struct hf_own *own)
 
 /* -- its user -------------------------------------------------------------------------- */
 
-/* Claude says so; of the others the standard input is a terminal. */
+/* Claude sets a variable. Other clients are interactive if their standard input is a terminal. */
 static int has_user(const struct hf_hook_event *event)
 {
 	const char *attended = getenv("CLAUDE_CODE_SESSION_ATTENDED"), *entry = getenv("CLAUDE_CODE_ENTRYPOINT"), *proof;
@@ -68,7 +68,7 @@ int hf_hook_asks(struct hf_hooks *hooks, const struct hf_hook_event *event, stru
 	if (r <= 0 || !has_user(event))
 		return r < 0 ? r : 0;
 	if (event->kind == HF_HOOK_WAITS)
-		return hf_session_say(own.sessions, own.name, own.token, HF_SAYS_DONE, NULL, err);
+		return hf_session_set_activity(own.sessions, own.name, own.token, HF_ACTIVITY_DONE, NULL, err);
 	if (event->message[0])
 		hf_buf_add_text(&text, event->message);
 	else if (event->tool[0])
@@ -76,12 +76,12 @@ int hf_hook_asks(struct hf_hooks *hooks, const struct hf_hook_event *event, stru
 				  event->command[0] ? event->command : event->path);
 	else
 		hf_buf_add_text(&text, "a permission");
-	return hf_session_say(own.sessions, own.name, own.token, HF_SAYS_BLOCKED, text.s, err);
+	return hf_session_set_activity(own.sessions, own.name, own.token, HF_ACTIVITY_BLOCKED, text.s, err);
 }
 
 /* -- which processes are a task ---------------------------------------------------------- */
 
-/* Its standard output or error goes to a file "…/ID" or "…/ID.output". */
+/* Its standard output or error is a file ".../ID" or ".../ID.output". */
 static int has_output_of(int32_t pid, const char *id)
 {
 	for (int fd = 1; fd <= 2; fd++) {
@@ -102,7 +102,7 @@ static int has_output_of(int32_t pid, const char *id)
 	return 0;
 }
 
-/* Leaves what a shell that is given the command may have quoted otherwise. */
+/* Removes quotes and blanks, which differ where a client quotes the command for a shell. */
 static size_t squeeze(char *text, size_t len)
 {
 	size_t n = 0;
@@ -114,7 +114,7 @@ static size_t squeeze(char *text, size_t len)
 	return n;
 }
 
-/* One of its words holds the whole command, as that of "sh -c" does. */
+/* Its command line contains the whole command, as for "sh -c". */
 static int has_command(int32_t pid, const char *command)
 {
 	AUTO_FREE char *wanted = strdup(command);
@@ -130,7 +130,7 @@ static int has_command(int32_t pid, const char *command)
 	return strstr(found, wanted) != NULL;
 }
 
-/* The client starts each shell in a session of its own, unlike its servers. */
+/* The client starts each shell in a new session, unlike its servers. */
 static int is_task(int32_t pid, const struct hf_hook_task *task)
 {
 	if (strlen(task->id) >= 4 && !strchr(task->id, '/') && has_output_of(pid, task->id))
@@ -159,7 +159,7 @@ static void add(struct ended *ended, int32_t pid)
 		ended->n++;
 }
 
-/* The tasks' processes and all below them, as far as they are there now. */
+/* Collects the current processes of the tasks. */
 static void collect(int32_t client, const struct hf_hook_event *event, struct ended *ret)
 {
 	AUTO(hf_ptable_done) struct hf_ptable all = { 0 };
@@ -182,7 +182,7 @@ static void collect(int32_t client, const struct hf_hook_event *event, struct en
 	}
 }
 
-/* Which of them got it. */
+/* Returns the number of signalled processes. */
 static int signal_all(const struct ended *ended, int sig)
 {
 	int n = 0;
@@ -202,7 +202,7 @@ static int is_any_alive(const struct ended *ended)
 	return 0;
 }
 
-/* Returns how many processes there were. */
+/* Returns the number of signalled processes. */
 static int end_tasks(const struct hf_hook_event *event)
 {
 	AUTO_FREE struct ended *ended = calloc(1, sizeof(*ended));
@@ -217,7 +217,7 @@ static int end_tasks(const struct hf_hook_event *event)
 	n = signal_all(ended, SIGTERM);
 	while (is_any_alive(ended) && hf_mono_left(limit) > 0)
 		hf_pause(LOOK_NS);
-	/* Those that did not end, and what the tasks have started since. */
+	/* Processes that ignore TERM, and new ones. */
 	(void)signal_all(ended, SIGKILL);
 	collect(client.pid, event, ended);
 	return n + signal_all(ended, SIGKILL);
@@ -234,14 +234,14 @@ static int are_all_shells(const struct hf_hook_event *event)
 /* -- a client that stopped --------------------------------------------------------------- */
 
 /* "'npm run dev' and 2 more" */
-static void describe(const struct hf_hook_event *event, char out[HF_SAYS_TEXT_MAX + 1])
+static void describe(const struct hf_hook_event *event, char out[HF_ACTIVITY_TEXT_MAX + 1])
 {
-	char first[HF_SAYS_TEXT_MAX - 40], more[32] = "";
+	char first[HF_ACTIVITY_TEXT_MAX - 40], more[32] = "";
 
 	(void)hf_plain_text(first, sizeof(first), event->tasks[0].command, strlen(event->tasks[0].command));
 	if (event->background > 1)
 		(void)snprintf(more, sizeof(more), " and %d more", event->background - 1);
-	(void)snprintf(out, HF_SAYS_TEXT_MAX + 1, "'%s'%s", first, more);
+	(void)snprintf(out, HF_ACTIVITY_TEXT_MAX + 1, "'%s'%s", first, more);
 }
 
 static void note_end_wanted(void *arg, const struct hf_session_info *info)
@@ -252,27 +252,27 @@ static void note_end_wanted(void *arg, const struct hf_session_info *info)
 int hf_hook_stopped(struct hf_hooks *hooks, const struct hf_hook_event *event, struct hf_err *err)
 {
 	AUTO(hf_own_done) struct hf_own own = HF_OWN_INIT;
-	struct hf_said said = { .says = HF_SAYS_DONE };
+	struct hf_activity_note note = { .activity = HF_ACTIVITY_DONE };
 	int r = event->kind == HF_HOOK_STOP ? hf_own_open(hooks, &own, err) : 0, wanted = 0, ended = 0;
 
 	if (r <= 0)
 		return r;
 	if (has_user(event))
-		return hf_session_say(own.sessions, own.name, own.token, HF_SAYS_DONE, NULL, err);
+		return hf_session_set_activity(own.sessions, own.name, own.token, HF_ACTIVITY_DONE, NULL, err);
 	if (event->background == 0)
 		return 0;
-	describe(event, said.text);
-	r = hf_session_say(own.sessions, own.name, own.token, HF_SAYS_BACKGROUND, said.text, err);
+	describe(event, note.text);
+	r = hf_session_set_activity(own.sessions, own.name, own.token, HF_ACTIVITY_BACKGROUND, note.text, err);
 	if (r == 0)
 		r = hf_session_look(own.sessions, own.name, note_end_wanted, &wanted, err);
 	if (r < 0)
 		return r;
-	if (wanted && are_all_shells(event) && hf_said_read(own.sessions, own.name, own.token, &said) && said.ended < HF_HOOK_END_TASKS_MAX) {
+	if (wanted && are_all_shells(event) && hf_activity_read(own.sessions, own.name, own.token, &note) && note.ended < HF_HOOK_END_TASKS_MAX) {
 		ended = end_tasks(event);
-		said.ended++;
-		r = hf_said_write(own.sessions, own.name, own.token, &said, err);
+		note.ended++;
+		r = hf_activity_write(own.sessions, own.name, own.token, &note, err);
 	}
-	struct hf_field fields[] = { HF_FIELD_INT("count", event->background), HF_FIELD_TEXT("tasks", said.text), HF_FIELD_INT("killed", ended) };
+	struct hf_field fields[] = { HF_FIELD_INT("count", event->background), HF_FIELD_TEXT("tasks", note.text), HF_FIELD_INT("killed", ended) };
 
 	hf_hook_tell(hooks, HF_EV_BACKGROUND_LEFT, own.name, fields, 3);
 	return r < 0 ? r : ended;

@@ -70,7 +70,7 @@ static const char *path_of(json_t *input)
 	return "";
 }
 
-/* An event, and what it points to. */
+/* An event and its tasks. */
 struct memory {
 	struct hf_hook_event event;
 	struct hf_hook_task tasks[HF_HOOK_TASKS_MAX];
@@ -93,7 +93,7 @@ static void read_background(struct memory *memory, json_t *tasks)
 	}
 }
 
-/* Of a notification its type says what it is about; the words differ between clients. */
+/* The types of notifications differ between clients. */
 static enum hf_hook_kind kind_of_notice(json_t *root)
 {
 	const char *type = text_of(root, "notification_type", NULL);
@@ -110,7 +110,7 @@ static enum hf_hook_kind kind_of(const struct hf_hook_event *event, json_t *root
 			return kinds[i].kind;
 	if (strcmp(event->name, "Notification") == 0)
 		return kind_of_notice(root);
-	/* Copilot's own form has no name of the event in it, but for this one. */
+	/* Copilot's own form has no name of the event, except here. */
 	if (!event->name[0] && strcmp(text_of(root, "hookName", NULL), "permissionRequest") == 0)
 		return HF_HOOK_ASKS;
 	if (!event->name[0] && json_object_get(root, "stopReason"))

@@ -1,9 +1,9 @@
-/* hook/own.h - the Holdfast session that a hook is in, as its client's environment has it. */
+/* hook/own.h - the Holdfast session of a hook, from its environment. */
 #ifndef HOOK_OWN_H
 #define HOOK_OWN_H
 
 #include "hf/hook/mode.h"
-#include "hf/run/session/notes/says.h"
+#include "hf/run/session/notes/activity.h"
 #include "holdfast/run.h"
 
 struct hf_own {
@@ -14,7 +14,7 @@ struct hf_own {
 
 #define HF_OWN_INIT { NULL, NULL, 0 }
 
-/* 1; 0: it is in none; or an error. */
+/* Returns 1, 0 outside of a session, or an error. */
 int hf_own_open(struct hf_hooks *hooks, struct hf_own *ret, struct hf_err *err);
 void hf_own_done(struct hf_own *own);
 

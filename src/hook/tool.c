@@ -10,15 +10,15 @@
 static int beat(struct hf_hooks *hooks, int busy, struct hf_err *err)
 {
 	AUTO(hf_own_done) struct hf_own own = HF_OWN_INIT;
-	struct hf_said said;
+	struct hf_activity_note note;
 	int r = hf_own_open(hooks, &own, err);
 
 	if (r <= 0)
 		return r;
 	r = hf_session_beat(own.sessions, own.name, own.token, busy, err);
-	/* Whatever it waited for has come. */
-	if (r == 0 && hf_said_read(own.sessions, own.name, own.token, &said) && said.says != HF_SAYS_NOTHING && said.says != HF_SAYS_WORKING)
-		r = hf_session_say(own.sessions, own.name, own.token, HF_SAYS_WORKING, NULL, err);
+	/* It no longer waits. */
+	if (r == 0 && hf_activity_read(own.sessions, own.name, own.token, &note) && note.activity != HF_ACTIVITY_NONE && note.activity != HF_ACTIVITY_WORKING)
+		r = hf_session_set_activity(own.sessions, own.name, own.token, HF_ACTIVITY_WORKING, NULL, err);
 	return r;
 }
 

@@ -1,5 +1,5 @@
 /*
- * tests/fuzz/fuzz_program.c - any bytes as the output of a program to its terminal, in pieces of any size: the pieces change nothing.
+ * tests/fuzz/fuzz_program.c - any bytes as terminal output, in pieces of any size: the result does not depend on the pieces.
  *
  * The first byte is the size of the pieces.
  */
@@ -36,8 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)hf_program_take(&pieces, bytes + at, size - at < piece ? size - at : piece);
 	MUST(whole.state == pieces.state && whole.n == pieces.n && whole.asked == pieces.asked && strcmp(whole.text, pieces.text) == 0);
 	MUST(whole.n <= HF_PROGRAM_RECORDS && whole.asked <= HF_PROGRAM_ANSWERS && whole.escapes.len <= HF_ESCAPE_KEPT);
-	MUST(whole.state != HF_SAYS_BACKGROUND && strcmp(hf_says_word(whole.state), "unknown") != 0);
-	text_is_plain(whole.text, HF_SAYS_TEXT_MAX);
+	MUST(whole.state != HF_ACTIVITY_BACKGROUND && strcmp(hf_activity_word(whole.state), "unknown") != 0);
+	text_is_plain(whole.text, HF_ACTIVITY_TEXT_MAX);
 	MUST(hf_plain_text(plain, sizeof(plain), bytes, size) <= size);
 	text_is_plain(plain, sizeof(plain) - 1);
 	return 0;

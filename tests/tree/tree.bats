@@ -143,9 +143,9 @@ blocks() { sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" docs/GUIDE.md | grep -v '^```'; }
     [ "${#lines[@]}" -eq "$(grep -c '^- `tests' docs/INVARIANTS.md)" ]
 }
 
-@test "the CLI is a client: public headers, view, what starts commands, and three plain helpers of base" {
+@test "the CLI is a client: public headers, view, what starts commands, and four plain helpers of base" {
     run grep -rnE '#include "hf/' cli --include='*.[ch]'
-    output=$(grep -vE '"hf/(view/[^"]+|exec/[a-z]+|lock/lease/renew(al|er)|base/(buf|cleanup|parse))\.h"' <<<"$output") || true
+    output=$(grep -vE '"hf/(view/[^"]+|exec/[a-z]+|lock/lease/renew(al|er)|base/(buf|cleanup|escapes|parse))\.h"' <<<"$output") || true
     [ -z "$output" ] || { echo "$output"; return 1; }
     # Its include path has no others.
     grep -A3 '^build cli/holdfast.p/main.c.o:' "$BUILD/build.ninja" | grep -q -- '-Isrc/client/cli'

@@ -6,6 +6,7 @@ from ctypes import (POINTER, Structure, c_char, c_char_p, c_int, c_int32, c_int6
                     c_void_p)
 from typing import Any, Dict, List, Tuple
 
+HF_ACTIVITY_TEXT_MAX = 255
 HF_BLOCK_ID_MAX = 80
 HF_BLOCK_MARKER_MAX = 512
 HF_BLOCK_TEXT_MAX = 67108864
@@ -71,7 +72,6 @@ HF_RUN_RESUMED_MAX = 400
 HF_RUN_START_NS = 30000000000
 HF_RUN_TTL_NS = 60000000000
 HF_RUN_VERIFY_NS = 600000000000
-HF_SAYS_TEXT_MAX = 255
 HF_SEC = 1000000000
 HF_STATE_FORMAT = 2
 HF_TX_CONFLICTS_MAX = 64
@@ -327,14 +327,14 @@ HF_SESSION_LANDING = 14
 HF_SESSION_SUSPENDED = 15
 HF_SESSION_QUEUED = 16
 
-# enum hf_says
-HF_SAYS_NOTHING = 0
-HF_SAYS_IDLE = 1
-HF_SAYS_WORKING = 2
-HF_SAYS_BLOCKED = 3
-HF_SAYS_DONE = 4
-HF_SAYS_ERROR = 5
-HF_SAYS_BACKGROUND = 6
+# enum hf_activity
+HF_ACTIVITY_NONE = 0
+HF_ACTIVITY_IDLE = 1
+HF_ACTIVITY_WORKING = 2
+HF_ACTIVITY_BLOCKED = 3
+HF_ACTIVITY_DONE = 4
+HF_ACTIVITY_ERROR = 5
+HF_ACTIVITY_BACKGROUND = 6
 
 # enum hf_limited_by
 HF_LIMITED_MEMORY = 1
@@ -863,9 +863,9 @@ class hf_session_info(Structure):
         ("max_active", c_uint32),
         ("priority", c_uint32),
         ("limits", hf_session_limits),
-        ("says", c_int),
-        ("says_text", c_char_p),
-        ("says_age_ns", c_int64),
+        ("activity", c_int),
+        ("activity_text", c_char_p),
+        ("activity_age_ns", c_int64),
         ("end_background", c_int),
     ]
 
@@ -1549,6 +1549,7 @@ STRUCTS: List[Any] = [
 
 # name: (result, parameters)
 FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
+    "hf_activity_word": (c_char_p, (c_int,)),
     "hf_attach_fd": (c_int, (c_void_p,)),
     "hf_attach_free": (None, (c_void_p,)),
     "hf_attach_hear": (c_int, (c_void_p,)),
@@ -1703,7 +1704,6 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "hf_record_text": (c_char_p, (c_void_p, c_char_p,)),
     "hf_run_start": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
     "hf_run_supervise": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
-    "hf_says_word": (c_char_p, (c_int,)),
     "hf_session_attach": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p,)),
     "hf_session_beat": (c_int, (c_void_p, c_char_p, c_uint64, c_int, c_void_p,)),
     "hf_session_list": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p,)),
@@ -1713,7 +1713,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "hf_session_reap": (c_int, (c_void_p, c_char_p, c_void_p,)),
     "hf_session_reap_run": (c_int, (c_void_p, c_char_p, c_uint64, c_void_p,)),
     "hf_session_remove": (c_int, (c_void_p, c_char_p, c_uint64, c_void_p,)),
-    "hf_session_say": (c_int, (c_void_p, c_char_p, c_uint64, c_int, c_char_p, c_void_p,)),
+    "hf_session_set_activity": (c_int, (c_void_p, c_char_p, c_uint64, c_int, c_char_p, c_void_p,)),
     "hf_session_set_seen": (c_int, (c_void_p, c_char_p, c_uint64, c_void_p,)),
     "hf_session_stop": (c_int, (c_void_p, c_char_p, c_int64, c_void_p,)),
     "hf_session_stop_run": (c_int, (c_void_p, c_char_p, c_uint64, c_int64, c_void_p,)),

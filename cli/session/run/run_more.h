@@ -21,7 +21,7 @@ struct run_more {
 	{ "nice", 0, OPTION_COUNT, &(more).nice, "N", "scheduling priority, 19 is the lowest (1 to 19)" },                       \
 	{ "signal", 0, OPTION_TEXT, &(more).signal, "SIG", "first signal when the command is ended (TERM)" },              \
 	{ "preserve-status", 0, OPTION_FLAG, &(more).preserve_status, NULL, "after a deadline, exit with the command's status, not 124" }, \
-	{ "end-background", 0, OPTION_FLAG, &(more).end_background, NULL, "end the background tasks of a client that has answered" }, \
+	{ "end-background", 0, OPTION_FLAG, &(more).end_background, NULL, "end the background tasks of a client after its answer" }, \
 	{ "foreground", 0, OPTION_FLAG, &(more).foreground, NULL, "stay in the caller's process group without a terminal, too" },    \
 	{ "die-with-parent", 0, OPTION_FLAG, &(more).die_with_parent, NULL, "end it when its parent process ends" },    \
 	{ "map-exit", 0, OPTION_LIST, &(more).map_exit, "A=B", "exit with B instead of A" },                              \

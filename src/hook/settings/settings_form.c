@@ -13,7 +13,7 @@
 /* When a client calls a hook, in the order in which its settings list them. */
 enum moment { STOPS, BEFORE_TOOL, AFTER_TOOL, TOOL_FAILED, ASKS, STARTS, ENDS, N_MOMENTS };
 
-/* How each client calls them; NULL: it has no such event. Codex and Gemini say in their terminals that they ask. */
+/* How each client calls them; NULL: it has no such event. Codex and Gemini report a prompt on their terminal. */
 static const char *const event_names[][N_MOMENTS] = {
 	[HF_CLIENT_CLAUDE] = { "Stop", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "SessionStart", "SessionEnd" },
 	[HF_CLIENT_CODEX] = { "Stop", "PreToolUse", "PostToolUse", NULL, NULL, "SessionStart", NULL },

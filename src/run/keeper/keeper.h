@@ -13,7 +13,7 @@
  *     attempt.c      one attempt: intent, start, watch, verify, land, outcome
  *     landing.c      the stage's child that puts what was made in its place, and its end
  *     helper.c       the other commands: verifier, until
- *     said.c         what the command says of itself on its terminal
+ *     activity.c     reports of the command on its terminal
  *     poll.c         the one poll: signals, orders, limits, lease, supervisor; turns them into events
  *     account.c      what the run uses
  *     limits.c       what it may use
@@ -248,10 +248,10 @@ void hf_keeper_reap_child(struct hf_keeper *keeper, const struct hf_child *child
 struct hf_watched hf_keeper_watch(struct hf_keeper *keeper, const struct hf_child *child,
 				  const struct hf_limits *limits);
 
-/* What the command says of itself on its terminal. said.c */
-void hf_keeper_take_said(struct hf_keeper *keeper);
+/* Handles new reports of the command on its terminal. activity.c */
+void hf_keeper_take_activity(struct hf_keeper *keeper);
 
-/* How long it has given no sign of life, for the idle limit. */
+/* Nanoseconds without output or heartbeat, for the idle limit. */
 int64_t hf_keeper_quiet(struct hf_keeper *keeper);
 
 /* What viewers typed; a key that interrupts is known before the command can act on it. */

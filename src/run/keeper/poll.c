@@ -71,7 +71,7 @@ static void turn(struct hf_keeper *k, struct hf_mono until)
 		until = hf_mono_earlier(until, k->renewal.next);
 	(void)hf_poll_until(fds, n, until);
 	hf_output_pump(&k->output);
-	hf_keeper_take_said(k);
+	hf_keeper_take_activity(k);
 	hf_keeper_take_typed(k);
 	if (fds[0].revents)
 		hf_keeper_take_signals(k);

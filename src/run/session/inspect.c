@@ -10,7 +10,7 @@
 #include "hf/run/session/notes/beat.h"
 #include "hf/run/session/inspect.h"
 #include "hf/run/session/notes/queued.h"
-#include "hf/run/session/notes/says.h"
+#include "hf/run/session/notes/activity.h"
 #include "hf/run/session/notes/seen.h"
 #include "hf/run/session/record/stored.h"
 #include "hf/run/session/notes/usage.h"
@@ -159,8 +159,8 @@ static const struct hf_session_info nothing_known = {
 	.cpu_permille = -1,
 	.memory_peak_bytes = -1,
 	.output_bytes = -1,
-	.says_text = "",
-	.says_age_ns = -1,
+	.activity_text = "",
+	.activity_age_ns = -1,
 };
 
 /* A clock that was set back since makes the age unknown, not zero. */
@@ -199,7 +199,7 @@ static void show_ended(const struct hf_session_record *r, struct hf_session_info
 }
 
 static void show_live(struct hf_sessions *sessions, const struct hf_session_record *r,
-		      const struct hf_log_figures *log, struct hf_said *said, struct hf_session_info *info)
+		      const struct hf_log_figures *log, struct hf_activity_note *note, struct hf_session_info *info)
 {
 	int64_t left = r->deadline_ns - hf_boot_now().ns;
 
@@ -209,11 +209,11 @@ static void show_live(struct hf_sessions *sessions, const struct hf_session_reco
 	}
 	info->output_age_ns = output_age(r, log);
 	info->silent_ns = silence(sessions, r, info->output_age_ns);
-	if (r->leader.pid > 0 && hf_said_read(sessions, r->name, r->token, said) && said->says != HF_SAYS_NOTHING) {
-		info->says = said->says;
-		info->says_text = said->text;
-		info->says_age_ns = said->age_ns;
-		if (said->says == HF_SAYS_WORKING && said->age_ns < HF_RUN_BUSY_NS)
+	if (r->leader.pid > 0 && hf_activity_read(sessions, r->name, r->token, note) && note->activity != HF_ACTIVITY_NONE) {
+		info->activity = note->activity;
+		info->activity_text = note->text;
+		info->activity_age_ns = note->age_ns;
+		if (note->activity == HF_ACTIVITY_WORKING && note->age_ns < HF_RUN_BUSY_NS)
 			info->silent_ns = 0;
 	}
 	info->state = live_state(sessions, r, info->silent_ns);
@@ -232,7 +232,7 @@ void hf_session_show(struct hf_sessions *sessions, const struct hf_session_recor
 	struct hf_log_figures log = { .bytes = -1 };
 	struct hf_session_info info = nothing_known;
 	char last_line[HF_LOG_LAST_MAX];
-	struct hf_said said = { .age_ns = -1 };
+	struct hf_activity_note note = { .age_ns = -1 };
 
 	info.name = r->name;
 	info.command = r->command;
@@ -273,7 +273,7 @@ void hf_session_show(struct hf_sessions *sessions, const struct hf_session_recor
 		info.last = end_of(r);
 		if (log.bytes >= 0)
 			info.output_bytes = log.bytes + log.dropped;
-		show_live(sessions, r, &log, &said, &info);
+		show_live(sessions, r, &log, &note, &info);
 		if (r->logged && hf_log_last_line(sessions, r->name, last_line, &info.last_line_partial))
 			info.last_line = last_line;
 	}

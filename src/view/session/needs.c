@@ -97,7 +97,7 @@ static const char *words_of_end(const char *code, enum hf_outcome outcome)
 static void add_ended(const struct hf_session_info *info, const struct hf_view_facts *facts, struct hf_needs *needs)
 {
 	const char *code = code_of_end(info, facts);
-	/* Where nobody saw the end, the start has to do. */
+	/* Without a recorded end, use the start. */
 	struct hf_wall since = info->ended.ns ? info->ended : info->started;
 	int64_t passed = hf_wall_now().ns - since.ns;
 	struct hf_need *need;
@@ -165,45 +165,45 @@ static void add_silent(const struct hf_session_info *info, struct hf_needs *need
 
 static void add_waits(const struct hf_session_info *info, struct hf_needs *needs)
 {
-	struct hf_need *need = add(needs, "waits", "attach", ago(info->says_age_ns));
-	const char *after = info->says == HF_SAYS_ERROR ? ", after an error" : "", *colon = info->says_text[0] ? ": " : "";
+	struct hf_need *need = add(needs, "waits", "attach", ago(info->activity_age_ns));
+	const char *after = info->activity == HF_ACTIVITY_ERROR ? ", after an error" : "", *colon = info->activity_text[0] ? ": " : "";
 	char text[32];
 
-	(void)snprintf(need->text, sizeof(need->text), "waits for you since %s%s%s%s", span(info->says_age_ns, text), after, colon,
-		       info->says_text);
+	(void)snprintf(need->text, sizeof(need->text), "waits for you since %s%s%s%s", span(info->activity_age_ns, text), after, colon,
+		       info->activity_text);
 	(void)snprintf(need->brief, sizeof(need->brief), "waits for you%s", after);
 }
 
 static void add_blocked(const struct hf_session_info *info, struct hf_needs *needs)
 {
-	struct hf_need *need = add(needs, "asks", "attach", ago(info->says_age_ns));
-	const char *what = info->says_text[0] ? info->says_text : "it cannot go on without you";
+	struct hf_need *need = add(needs, "asks", "attach", ago(info->activity_age_ns));
+	const char *what = info->activity_text[0] ? info->activity_text : "it needs your answer";
 	char text[32];
 
-	(void)snprintf(need->text, sizeof(need->text), "asks since %s: %s", span(info->says_age_ns, text), what);
+	(void)snprintf(need->text, sizeof(need->text), "asks since %s: %s", span(info->activity_age_ns, text), what);
 	(void)snprintf(need->brief, sizeof(need->brief), "asks: %s", what);
 }
 
-/* What its program says is more exact than its last line. 1 when that decides. */
-static int add_said(const struct hf_session_info *info, struct hf_needs *needs)
+/* The report of a program is more exact than its last line. Returns 1 if the report decides. */
+static int add_activity(const struct hf_session_info *info, struct hf_needs *needs)
 {
 	if (!is_at_work(info) || info->pid == 0)
 		return 0;
-	switch (info->says) {
-	case HF_SAYS_WORKING:
-		return info->says_age_ns < HF_RUN_BUSY_NS;
-	case HF_SAYS_BLOCKED:
+	switch (info->activity) {
+	case HF_ACTIVITY_WORKING:
+		return info->activity_age_ns < HF_RUN_BUSY_NS;
+	case HF_ACTIVITY_BLOCKED:
 		add_blocked(info, needs);
 		return 1;
-	case HF_SAYS_IDLE:
-	case HF_SAYS_DONE:
-	case HF_SAYS_ERROR:
+	case HF_ACTIVITY_IDLE:
+	case HF_ACTIVITY_DONE:
+	case HF_ACTIVITY_ERROR:
 		add_waits(info, needs);
 		return 1;
-	case HF_SAYS_BACKGROUND:
+	case HF_ACTIVITY_BACKGROUND:
 		add_silent(info, needs);
 		return 1;
-	case HF_SAYS_NOTHING:
+	case HF_ACTIVITY_NONE:
 	default:
 		return 0;
 	}
@@ -279,7 +279,7 @@ void hf_needs_find(const struct hf_session_info *info, const struct hf_view_fact
 		hf_copy_text(need->brief, sizeof(need->brief), "its record is damaged");
 		return;
 	}
-	if (!add_said(info, ret) && !add_asks(info, ret))
+	if (!add_activity(info, ret) && !add_asks(info, ret))
 		add_silent(info, ret);
 	add_deadline(info, ret);
 	add_stuck(facts, ret);
@@ -287,10 +287,10 @@ void hf_needs_find(const struct hf_session_info *info, const struct hf_view_fact
 
 int hf_session_add_background(const struct hf_session_info *info, struct hf_buf *out)
 {
-	if (!is_at_work(info) || info->pid == 0 || info->says != HF_SAYS_BACKGROUND)
+	if (!is_at_work(info) || info->pid == 0 || info->activity != HF_ACTIVITY_BACKGROUND)
 		return 0;
 	hf_buf_add_text(out, "answered; waits for its background task ");
-	hf_buf_add_shown(out, info->says_text, strlen(info->says_text));
+	hf_buf_add_shown(out, info->activity_text, strlen(info->activity_text));
 	return 1;
 }
 

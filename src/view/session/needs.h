@@ -37,7 +37,7 @@ struct hf_needs {
 /* `facts` may be NULL: nothing else is known. */
 void hf_needs_find(const struct hf_session_info *info, const struct hf_view_facts *facts, struct hf_needs *ret);
 
-/* "answered; waits for its background task 'npm run dev'". 1, or 0: it does not. */
+/* Adds "answered; waits for its background task 'npm run dev'". Returns 0 for other sessions. */
 int hf_session_add_background(const struct hf_session_info *info, struct hf_buf *out);
 
 /* Is no output or heartbeat come for long, and no work done? */

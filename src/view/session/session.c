@@ -69,17 +69,17 @@ static void set_figures(json_t **object, const struct hf_session_info *info)
 	hf_view_set(object, "log_dropped_bytes", hf_view_number(info->log_dropped_bytes, 1));
 }
 
-/* What its program says of itself; null: nothing. */
-static json_t *says_json(const struct hf_session_info *info)
+/* The report of its program, or null. */
+static json_t *activity_json(const struct hf_session_info *info)
 {
 	json_t *object;
 
-	if (info->says == HF_SAYS_NOTHING)
+	if (info->activity == HF_ACTIVITY_NONE)
 		return json_null();
 	object = json_object();
-	hf_view_set(&object, "state", json_string(hf_says_word(info->says)));
-	hf_view_set(&object, "text", hf_view_text(info->says_text[0] ? info->says_text : NULL));
-	hf_view_set(&object, "since", hf_view_time((struct hf_wall){ hf_wall_now().ns - info->says_age_ns }));
+	hf_view_set(&object, "state", json_string(hf_activity_word(info->activity)));
+	hf_view_set(&object, "text", hf_view_text(info->activity_text[0] ? info->activity_text : NULL));
+	hf_view_set(&object, "since", hf_view_time((struct hf_wall){ hf_wall_now().ns - info->activity_age_ns }));
 	return object;
 }
 
@@ -147,7 +147,7 @@ json_t *hf_view_session(const struct hf_session_info *info, const struct hf_view
 	set_end(&object, info);
 	hf_view_set(&object, "outlived", outlived_json(info->outlived, info->outlived_names));
 	set_figures(&object, info);
-	hf_view_set(&object, "says", says_json(info));
+	hf_view_set(&object, "activity", activity_json(info));
 	hf_view_set(&object, "limits", limits_json(&info->limits));
 	set_processes(&object, info);
 	hf_view_set(&object, "waits_for", hf_view_wait(facts ? &facts->wait : &none));

@@ -35,7 +35,7 @@ there_and_back() {
 @test "each client gets its own form: events, exec form, units of time" {
     for client in claude codex copilot gemini; do hf -q hook install "$client"; done
     jq -e '.hooks.Stop == [{hooks:[{type:"command",command:$p,args:["hook","stop"],timeout:600}]}]' --arg p "$(readlink -f "$HOLDFAST")" "$S"
-    jq -e '.hooks | keys == ["PostToolUse","PostToolUseFailure","PreToolUse","SessionEnd","SessionStart","Stop"]' "$S"
+    jq -e '.hooks | keys == ["PermissionRequest","PostToolUse","PostToolUseFailure","PreToolUse","SessionEnd","SessionStart","Stop"]' "$S"
     jq -e '.hooks.Stop[0].hooks[0] | .command == $p + " hook stop" and .timeout == 600 and (has("args") | not)' --arg p "$(readlink -f "$HOLDFAST")" "$HOME/.codex/hooks.json"
     jq -e '.version == 1 and (.hooks.agentStop[0] | .timeoutSec == 600 and (.bash | endswith("hook stop")))' "$HOME/.copilot/hooks/holdfast.json"
     jq -e '.hooks.AfterAgent[0].hooks[0] | .timeout == 600000 and .name == "holdfast-stop"' "$HOME/.gemini/settings.json"

@@ -23,7 +23,7 @@ static void text_has_no_sequence_left(void **state)
 	assert_string_equal(PLAIN("all is well"), "all is well");
 	assert_string_equal(PLAIN("\033[1;31mred\033[0m and \033(Bplain\0337"), "red and plain");
 	assert_string_equal(PLAIN("\033]0;title\007a\033]8;;http://x\033\\b\033Pq#0\033\\c"), "abc");
-	/* What moves the cursor separates words, once. */
+	/* Cursor movement separates words by one space. */
 	assert_string_equal(PLAIN("one\033[5Ctwo\033[3;1Hthree \033[Kfour\033[2J\033[H"), "one two three four ");
 	assert_string_equal(PLAIN("\033[Hfirst"), "first");
 	/* C1 characters in UTF-8 begin them, too; in other characters the same bytes are nothing of the kind. */
@@ -116,7 +116,7 @@ static void osc_is_given_without_its_frame_or_not_at_all(void **state)
 	assert_null(osc_of("\033[31m", &len));
 	assert_null(osc_of("\033P0;ab\033\\", &len));
 	assert_null(osc_of("\033]0;ab\030", &len));
-	/* One byte more than is kept. */
+	/* One byte too many. */
 	memset(longest, 'x', sizeof(longest) - 1);
 	memcpy(longest, "\033]", 2);
 	longest[HF_ESCAPE_KEPT - 1] = '\007';
@@ -127,7 +127,7 @@ static void osc_is_given_without_its_frame_or_not_at_all(void **state)
 	assert_null(osc_of(longest, &len));
 }
 
-/* Whatever comes in: the result is UTF-8 without a control character, and never longer than what was given. */
+/* The result is UTF-8 without control characters, and not longer than the input. */
 static void any_bytes_become_plain_text(void **state)
 {
 	static const char often[] = "\033\033[]P\\;0m\007\xc2\x9b\x9d\xe2\x9c\030 a\r\n";

@@ -1,4 +1,4 @@
-/* unit/run/test_program.c - what a program says of itself in the output to its terminal, whatever else is in it. */
+/* unit/run/test_program.c - reports of a program in its terminal output. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,9 +20,9 @@ static int take(const char *text)
 	return hf_program_take(&program, text, strlen(text));
 }
 
-static void assert_says(enum hf_says state, const char *text)
+static void assert_says(enum hf_activity state, const char *text)
 {
-	assert_string_equal(hf_says_word(program.state), hf_says_word(state));
+	assert_string_equal(hf_activity_word(program.state), hf_activity_word(state));
 	assert_string_equal(program.text, text);
 }
 
@@ -42,20 +42,20 @@ static void report_is_what_counts(void **state)
 	(void)state;
 	begin();
 	assert_int_equal(take("hello\033]7501;state=idle:app=codex\033\\"), 1);
-	assert_says(HF_SAYS_IDLE, "");
+	assert_says(HF_ACTIVITY_IDLE, "");
 	assert_int_equal(take("\033]7501;state=working:app=codex\007"), 1);
-	assert_says(HF_SAYS_WORKING, "");
+	assert_says(HF_ACTIVITY_WORKING, "");
 	assert_int_equal(take("\033]7501;state=working:app=codex:progress=40\007"), 0);
 	assert_int_equal(take("\033]7501;state=blocked:app=codex:kind=permission\007"), 1);
-	assert_says(HF_SAYS_BLOCKED, "a permission");
+	assert_says(HF_ACTIVITY_BLOCKED, "a permission");
 	assert_int_equal(report("state=blocked:kind=permission", "approve Bash: make", 18), 1);
-	assert_says(HF_SAYS_BLOCKED, "approve Bash: make");
+	assert_says(HF_ACTIVITY_BLOCKED, "approve Bash: make");
 	assert_int_equal(take("\033]7501;state=done\007"), 1);
-	assert_says(HF_SAYS_DONE, "");
+	assert_says(HF_ACTIVITY_DONE, "");
 	assert_int_equal(take("\033]7501;state=error\007"), 1);
-	assert_says(HF_SAYS_ERROR, "");
+	assert_says(HF_ACTIVITY_ERROR, "");
 	assert_int_equal(take("\033]7501;state=clear\007"), 1);
-	assert_says(HF_SAYS_NOTHING, "");
+	assert_says(HF_ACTIVITY_NONE, "");
 }
 
 static void report_that_is_none_changes_nothing(void **state)
@@ -72,12 +72,12 @@ static void report_that_is_none_changes_nothing(void **state)
 	assert_int_equal(take("\033]7501;state=working\007"), 1);
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		assert_int_equal(take(wrong[i]), 0);
-		assert_says(HF_SAYS_WORKING, "");
+		assert_says(HF_ACTIVITY_WORKING, "");
 		(void)take("\030");
 	}
-	/* Pairs that are none are skipped, and the last of one name counts. */
+	/* Malformed pairs are skipped; the last value of a key is used. */
 	assert_int_equal(take("\033]7501;::x:=:=y:state=idle:color=red:state=done:\007"), 1);
-	assert_says(HF_SAYS_DONE, "");
+	assert_says(HF_ACTIVITY_DONE, "");
 	assert_int_equal(program.asked, 0);
 }
 
@@ -89,17 +89,17 @@ static void message_is_plain_text_and_bounded(void **state)
 	(void)state;
 	begin();
 	assert_int_equal(report("state=blocked", "run \033[31mrm\033[0m\n\xe2\x80\xae\xff\033]0;x\007?", 27), 1);
-	assert_says(HF_SAYS_BLOCKED, "run rm????");
+	assert_says(HF_ACTIVITY_BLOCKED, "run rm????");
 	memset(longest, 'x', sizeof(longest));
 	assert_int_equal(report("state=blocked", longest, 2048), 1);
-	assert_int_equal(strlen(program.text), HF_SAYS_TEXT_MAX);
-	/* What is longer than a report may be is none. */
+	assert_int_equal(strlen(program.text), HF_ACTIVITY_TEXT_MAX);
+	/* A report over the limit is ignored. */
 	assert_int_equal(report("state=done", longest, sizeof(longest)), 0);
-	/* No base64: the state counts all the same, for that is what a person waits for. */
+	/* The state is used even if the message is not base64. */
 	assert_int_equal(take("\033]7501;state=blocked:kind=question:msg=###\007"), 1);
-	assert_says(HF_SAYS_BLOCKED, "an answer to its question");
+	assert_says(HF_ACTIVITY_BLOCKED, "an answer to its question");
 	assert_int_equal(take("\033]7501;state=blocked:kind=auth:msg=YQ\007"), 1);
-	assert_says(HF_SAYS_BLOCKED, "a login");
+	assert_says(HF_ACTIVITY_BLOCKED, "a login");
 	/* An id that is too long. */
 	(void)snprintf(many, sizeof(many), "\033]7501;state=done:id=%0*d\007", HF_PROGRAM_ID_MAX + 1, 0);
 	assert_int_equal(take(many), 0);
@@ -115,11 +115,11 @@ static void most_urgent_record_counts_and_their_number_is_bounded(void **state)
 	(void)state;
 	begin();
 	(void)take("\033]7501;state=working\007\033]7501;state=blocked:id=sub/a:kind=permission\007");
-	assert_says(HF_SAYS_BLOCKED, "a permission");
+	assert_says(HF_ACTIVITY_BLOCKED, "a permission");
 	(void)take("\033]7501;state=done:id=sub/b\007");
-	assert_says(HF_SAYS_BLOCKED, "a permission");
+	assert_says(HF_ACTIVITY_BLOCKED, "a permission");
 	(void)take("\033]7501;state=clear:id=sub\007");
-	assert_says(HF_SAYS_WORKING, "");
+	assert_says(HF_ACTIVITY_WORKING, "");
 	assert_int_equal(program.n, 1);
 	for (int i = 0; i < 1000; i++) {
 		(void)snprintf(text, sizeof(text), "\033]7501;state=%s:id=r%d\007", i == 0 ? "blocked" : "idle", i);
@@ -127,7 +127,7 @@ static void most_urgent_record_counts_and_their_number_is_bounded(void **state)
 		assert_true(program.n <= HF_PROGRAM_RECORDS);
 	}
 	/* The oldest went first, also that which was blocked. */
-	assert_says(HF_SAYS_IDLE, "");
+	assert_says(HF_ACTIVITY_IDLE, "");
 	(void)take("\033]7501;state=clear\007");
 	assert_int_equal(program.n, 0);
 }
@@ -137,13 +137,13 @@ static void prompt_of_a_shell_and_a_reset_end_what_ran(void **state)
 	(void)state;
 	begin();
 	(void)take("\033]7501;state=blocked\007\033]0;\xe2\x9c\xa6 Working\007");
-	assert_says(HF_SAYS_BLOCKED, "");
+	assert_says(HF_ACTIVITY_BLOCKED, "");
 	assert_int_equal(take("\033]133;A\007"), 1);
-	assert_says(HF_SAYS_NOTHING, "");
+	assert_says(HF_ACTIVITY_NONE, "");
 	(void)take("\033]7501;state=done\007\033]133;A;k=i\007");
-	assert_says(HF_SAYS_DONE, "");
+	assert_says(HF_ACTIVITY_DONE, "");
 	assert_int_equal(take("\033c"), 1);
-	assert_says(HF_SAYS_NOTHING, "");
+	assert_says(HF_ACTIVITY_NONE, "");
 }
 
 static void title_counts_where_there_is_no_report(void **state)
@@ -151,25 +151,25 @@ static void title_counts_where_there_is_no_report(void **state)
 	(void)state;
 	begin();
 	(void)take("\033]0;\xe2\x97\x87  Ready (dir)   \007");
-	assert_says(HF_SAYS_IDLE, "");
+	assert_says(HF_ACTIVITY_IDLE, "");
 	(void)take("\033]2;\xe2\x9c\xa6  Working\xe2\x80\xa6 (dir)\033\\");
-	assert_says(HF_SAYS_WORKING, "");
+	assert_says(HF_ACTIVITY_WORKING, "");
 	(void)take("\033]0;\xe2\x9c\x8b  Action Required (dir)\007");
-	assert_says(HF_SAYS_BLOCKED, "Action Required (dir)");
+	assert_says(HF_ACTIVITY_BLOCKED, "Action Required (dir)");
 	assert_int_equal(take("\033]0;[ ! ] Action Required | dir\007"), 1);
 	assert_int_equal(take("\033]0;[ . ] Action Required | dir\007"), 0);
-	assert_says(HF_SAYS_BLOCKED, "Action Required | dir");
+	assert_says(HF_ACTIVITY_BLOCKED, "Action Required | dir");
 	(void)take("\033]0;\xe2\x9c\xb3 Claude Code\007");
-	assert_says(HF_SAYS_IDLE, "");
+	assert_says(HF_ACTIVITY_IDLE, "");
 	(void)take("\033]0;\xe2\x97\x91 Claude Code\007");
-	assert_says(HF_SAYS_WORKING, "");
-	/* Any other title says nothing, and is no end of a report. */
+	assert_says(HF_ACTIVITY_WORKING, "");
+	/* Other titles report no state and do not replace a report. */
 	(void)take("\033]0;user@host: ~\007");
-	assert_says(HF_SAYS_NOTHING, "");
+	assert_says(HF_ACTIVITY_NONE, "");
 	(void)take("\033]7501;state=working\007\033]0;\xe2\x9c\x8b  Action Required\007");
-	assert_says(HF_SAYS_WORKING, "");
+	assert_says(HF_ACTIVITY_WORKING, "");
 	(void)take("\033]1;\xe2\x9c\x8b icon\007\033]0\007\033]0;\007");
-	assert_says(HF_SAYS_WORKING, "");
+	assert_says(HF_ACTIVITY_WORKING, "");
 }
 
 static void question_is_answered_so_often_and_no_more(void **state)

@@ -251,29 +251,29 @@ static void rows_stand_by_need_then_start_then_place_then_end(void **state)
 	assert_int_equal(order_of(&first, &second), -1);
 }
 
-static void what_its_program_says_is_more_exact_than_its_last_line(void **state)
+static void report_of_its_program_is_more_exact_than_its_last_line(void **state)
 {
 	struct hf_session_info info = fine();
 	struct hf_needs needs;
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
 
 	(void)state;
-	info.says_text = "";
-	info.says_age_ns = 5 * HF_SEC;
+	info.activity_text = "";
+	info.activity_age_ns = 5 * HF_SEC;
 	info.last_line = "Proceed?";
 	info.silent_ns = 1200 * HF_SEC;
 	info.cpu_permille = 0;
 	assert_string_equal(codes(&info), "asks");
-	/* It works, for as long as a heartbeat may say so. */
-	info.says = HF_SAYS_WORKING;
+	/* Work, for as long as a heartbeat is valid. */
+	info.activity = HF_ACTIVITY_WORKING;
 	assert_string_equal(codes(&info), "");
-	info.says_age_ns = HF_RUN_BUSY_NS;
+	info.activity_age_ns = HF_RUN_BUSY_NS;
 	assert_string_equal(codes(&info), "asks");
-	/* At once, whatever it draws meanwhile and uses of a processor. */
+	/* At once, with output and use of a processor. */
 	info = fine();
-	info.says = HF_SAYS_BLOCKED;
-	info.says_age_ns = 5 * HF_SEC;
-	info.says_text = "approve Bash: make";
+	info.activity = HF_ACTIVITY_BLOCKED;
+	info.activity_age_ns = 5 * HF_SEC;
+	info.activity_text = "approve Bash: make";
 	info.silent_ns = 0;
 	hf_needs_find(&info, NULL, &needs);
 	assert_int_equal(needs.n, 1);
@@ -281,33 +281,33 @@ static void what_its_program_says_is_more_exact_than_its_last_line(void **state)
 	assert_string_equal(needs.list[0].action, "attach");
 	assert_string_equal(needs.list[0].text, "asks since 5 s: approve Bash: make");
 	assert_string_equal(needs.list[0].brief, "asks: approve Bash: make");
-	info.says_text = "";
+	info.activity_text = "";
 	hf_needs_find(&info, NULL, &needs);
-	assert_string_equal(needs.list[0].text, "asks since 5 s: it cannot go on without you");
-	info.says = HF_SAYS_DONE;
+	assert_string_equal(needs.list[0].text, "asks since 5 s: it needs your answer");
+	info.activity = HF_ACTIVITY_DONE;
 	hf_needs_find(&info, NULL, &needs);
 	assert_string_equal(needs.list[0].code, "waits");
 	assert_string_equal(needs.list[0].text, "waits for you since 5 s");
-	info.says = HF_SAYS_IDLE;
+	info.activity = HF_ACTIVITY_IDLE;
 	assert_string_equal(codes(&info), "waits");
-	info.says = HF_SAYS_ERROR;
-	info.says_text = "no network";
+	info.activity = HF_ACTIVITY_ERROR;
+	info.activity_text = "no network";
 	hf_needs_find(&info, NULL, &needs);
 	assert_string_equal(needs.list[0].text, "waits for you since 5 s, after an error: no network");
-	/* One that waits for its task needs nobody, and says so. */
-	info.says = HF_SAYS_BACKGROUND;
-	info.says_text = "'npm run dev'";
+	/* A session that waits for its task needs no person. */
+	info.activity = HF_ACTIVITY_BACKGROUND;
+	info.activity_text = "'npm run dev'";
 	assert_string_equal(codes(&info), "");
 	assert_int_equal(hf_session_add_background(&info, &text), 1);
 	assert_string_equal(text.s, "answered; waits for its background task 'npm run dev'");
-	/* Nothing runs: nothing is said. */
-	info.says = HF_SAYS_BLOCKED;
+	/* Its command has ended, or is being ended. */
+	info.activity = HF_ACTIVITY_BLOCKED;
 	info.pid = 0;
 	assert_string_equal(codes(&info), "");
 	info.pid = 4711;
 	info.state = HF_SESSION_STOPPING;
 	assert_string_equal(codes(&info), "");
-	info.says = HF_SAYS_BACKGROUND;
+	info.activity = HF_ACTIVITY_BACKGROUND;
 	assert_int_equal(hf_session_add_background(&info, &text), 0);
 }
 
@@ -322,7 +322,7 @@ int main(void)
 		HF_TEST(dead_and_damaged_sessions_need_a_person_and_so_does_one_that_waits_for_a_silent_one),
 		HF_TEST(command_to_type_is_quoted_for_a_shell),
 		HF_TEST(rows_stand_by_need_then_start_then_place_then_end),
-		HF_TEST(what_its_program_says_is_more_exact_than_its_last_line),
+		HF_TEST(report_of_its_program_is_more_exact_than_its_last_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/run/keeper/keeper.h"
-#include "hf/run/session/notes/says.h"
+#include "hf/run/session/notes/activity.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 
@@ -373,7 +373,7 @@ struct hf_result hf_keeper_attempt(struct hf_keeper *k)
 	record->outlived = 0;
 	record->outlived_names[0] = '\0';
 	memset(&record->leader, 0, sizeof(record->leader));
-	hf_said_forget(k->sessions, k->name);
+	hf_activity_forget(k->sessions, k->name);
 	r = saves_first(k) ? hf_keeper_save(k) : 0;
 	/* What came while the lock, the remains and the disk were waited for. */
 	hf_keeper_listen(k);

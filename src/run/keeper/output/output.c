@@ -174,7 +174,7 @@ int hf_output_open(struct hf_output *output, enum hf_output_kind kind)
 
 	output->last = hf_mono_now();
 	output->on_pty = 0;
-	output->has_said = 0;
+	output->has_activity = 0;
 	hf_auto_free(&output->program);
 	output->program = NULL;
 	if (output->direct) {
@@ -255,7 +255,7 @@ static int fill(struct hf_output *output, struct hf_stream *s)
 	if (hf_log_is_on(&output->log))
 		hf_log_write(&output->log, s->stream, to, (size_t)n);
 	if (output->program && s->stream == HF_LOG_BOTH)
-		output->has_said |= hf_program_take(output->program, to, (size_t)n);
+		output->has_activity |= hf_program_take(output->program, to, (size_t)n);
 	s->at = 0;
 	s->len = s->to >= 0 ? (size_t)n : 0;
 	/* Nobody reads it and nobody keeps it: the command is to learn that, as it would. */

@@ -45,8 +45,8 @@ struct hf_output {
 	struct hf_stream streams[2]; /* standard output (or the pty), standard error */
 	int child[3];                /* for the command; -1: as it is */
 	int order;                   /* tells which stream was written next (ordered.h); -1: nothing does */
-	struct hf_program *program;  /* what the command says of itself on its pty; NULL: it has none */
-	int has_said;                /* that is new */
+	struct hf_program *program;  /* reports of the command on its pty; NULL without a pty */
+	int has_activity;                /* it changed */
 	struct hf_mono last;         /* when the last output came */
 	long long last_size;         /* of the log, when it is written directly */
 };

@@ -1,4 +1,4 @@
-/* run/keeper/output/program.c - reading OSC 7501 and titles. */
+/* run/keeper/output/program.c - parses OSC 7501 and titles. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static int has_only(struct word word, const char *allowed)
 	return 1;
 }
 
-/* The word before the next `end`, which is passed over. */
+/* Takes the word before the next `end`, and skips both. */
 static struct word cut(struct word *rest, char end)
 {
 	const char *at = rest->len ? memchr(rest->s, end, rest->len) : NULL;
@@ -70,7 +70,7 @@ static struct hf_program_record *find(struct hf_program *p, const char *id)
 	return &p->records[oldest];
 }
 
-/* Those at or below `id`; "" stands for all. */
+/* Removes the record `id` and those below it; "" removes all. */
 static void clear(struct hf_program *p, const char *id)
 {
 	size_t len = strlen(id);
@@ -83,10 +83,10 @@ static void clear(struct hf_program *p, const char *id)
 	}
 }
 
-/* The record that counts: the most urgent one, and of those the newest. */
+/* The newest of the most urgent records. */
 static const struct hf_program_record *choose(const struct hf_program *p)
 {
-	static const int urgency[] = { [HF_SAYS_IDLE] = 1, [HF_SAYS_DONE] = 2, [HF_SAYS_ERROR] = 3, [HF_SAYS_WORKING] = 4, [HF_SAYS_BLOCKED] = 5 };
+	static const int urgency[] = { [HF_ACTIVITY_IDLE] = 1, [HF_ACTIVITY_DONE] = 2, [HF_ACTIVITY_ERROR] = 3, [HF_ACTIVITY_WORKING] = 4, [HF_ACTIVITY_BLOCKED] = 5 };
 	const struct hf_program_record *best = &p->title;
 
 	for (size_t i = 0; i < p->n; i++) {
@@ -113,27 +113,27 @@ static int conclude(struct hf_program *p)
 
 /* -- reports -------------------------------------------------------------------------- */
 
-/* Whether there is such a state; "clear" is HF_SAYS_NOTHING. */
-static int read_state(struct word word, enum hf_says *ret)
+/* Returns 0 for an unknown word. "clear" is HF_ACTIVITY_NONE. */
+static int read_state(struct word word, enum hf_activity *ret)
 {
-	static const enum hf_says reported[] = { HF_SAYS_IDLE, HF_SAYS_WORKING, HF_SAYS_BLOCKED, HF_SAYS_DONE, HF_SAYS_ERROR };
+	static const enum hf_activity reported[] = { HF_ACTIVITY_IDLE, HF_ACTIVITY_WORKING, HF_ACTIVITY_BLOCKED, HF_ACTIVITY_DONE, HF_ACTIVITY_ERROR };
 
-	*ret = HF_SAYS_NOTHING;
+	*ret = HF_ACTIVITY_NONE;
 	for (size_t i = 0; i < sizeof(reported) / sizeof(reported[0]); i++)
-		if (is(word, hf_says_word(reported[i])))
+		if (is(word, hf_activity_word(reported[i])))
 			*ret = reported[i];
-	return *ret != HF_SAYS_NOTHING || is(word, "clear");
+	return *ret != HF_ACTIVITY_NONE || is(word, "clear");
 }
 
-static void read_message(struct word word, char out[HF_SAYS_TEXT_MAX + 1])
+static void read_message(struct word word, char out[HF_ACTIVITY_TEXT_MAX + 1])
 {
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
 
 	if (hf_base64_read(word.s, word.len, &text) == 0)
-		(void)hf_plain_text(out, HF_SAYS_TEXT_MAX + 1, text.s, text.len);
+		(void)hf_plain_text(out, HF_ACTIVITY_TEXT_MAX + 1, text.s, text.len);
 }
 
-/* What a program waits for that says no more. */
+/* The text of a report without a message. */
 static const char *words_of_kind(struct word kind)
 {
 	return is(kind, "permission") ? "a permission" :
@@ -142,11 +142,11 @@ static const char *words_of_kind(struct word kind)
 					"";
 }
 
-/* "state=working:app=codex": unknown keys and pairs that are none are skipped, the last of one name counts. */
+/* "state=working:app=codex": unknown keys and malformed pairs are skipped; the last value of a key is used. */
 static int take_report(struct hf_program *p, struct word report)
 {
 	struct word state = { "", 0 }, id = { "", 0 }, kind = { "", 0 }, message = { "", 0 };
-	struct hf_program_record said = { .order = ++p->order }, *record;
+	struct hf_program_record record = { .order = ++p->order }, *place;
 
 	while (report.len > 0) {
 		struct word value = cut(&report, ':'), key = cut(&value, '=');
@@ -160,18 +160,18 @@ static int take_report(struct hf_program *p, struct word report)
 		else if (is(key, "msg") && has_only(value, base64))
 			message = value;
 	}
-	if (!read_state(state, &said.state) || id.len > HF_PROGRAM_ID_MAX || !has_only(id, id_bytes))
+	if (!read_state(state, &record.state) || id.len > HF_PROGRAM_ID_MAX || !has_only(id, id_bytes))
 		return 0;
-	memcpy(said.id, id.s, id.len);
-	if (said.state == HF_SAYS_NOTHING) {
-		clear(p, said.id);
+	memcpy(record.id, id.s, id.len);
+	if (record.state == HF_ACTIVITY_NONE) {
+		clear(p, record.id);
 		return conclude(p);
 	}
-	read_message(message, said.text);
-	if (said.state == HF_SAYS_BLOCKED && !said.text[0])
-		hf_copy_text(said.text, sizeof(said.text), words_of_kind(kind));
-	record = find(p, said.id);
-	*record = said;
+	read_message(message, record.text);
+	if (record.state == HF_ACTIVITY_BLOCKED && !record.text[0])
+		hf_copy_text(record.text, sizeof(record.text), words_of_kind(kind));
+	place = find(p, record.id);
+	*place = record;
 	return conclude(p);
 }
 
@@ -181,41 +181,41 @@ static int take_title(struct hf_program *p, struct word title)
 {
 	static const struct {
 		const char *sign;
-		enum hf_says state;
+		enum hf_activity state;
 	} signs[] = {
-		{ "\xe2\x9c\x8b", HF_SAYS_BLOCKED },	    /* raised hand: Gemini */
-		{ "[ ! ] ", HF_SAYS_BLOCKED },		    /* Codex, blinking */
-		{ "[ . ] ", HF_SAYS_BLOCKED },
-		{ "\xe2\x9c\xa6", HF_SAYS_WORKING },	    /* four pointed star: Gemini */
-		{ "\xe2\x97\x90", HF_SAYS_WORKING },	    /* half circles: Claude */
-		{ "\xe2\x97\x91", HF_SAYS_WORKING },
-		{ "\xe2\x97\x87", HF_SAYS_IDLE },	    /* diamond: Gemini */
-		{ "\xe2\x9c\xb3", HF_SAYS_IDLE },	    /* eight spoked asterisk: Claude */
+		{ "\xe2\x9c\x8b", HF_ACTIVITY_BLOCKED },	    /* raised hand: Gemini */
+		{ "[ ! ] ", HF_ACTIVITY_BLOCKED },		    /* Codex, blinking */
+		{ "[ . ] ", HF_ACTIVITY_BLOCKED },
+		{ "\xe2\x9c\xa6", HF_ACTIVITY_WORKING },	    /* four pointed star: Gemini */
+		{ "\xe2\x97\x90", HF_ACTIVITY_WORKING },	    /* half circles: Claude */
+		{ "\xe2\x97\x91", HF_ACTIVITY_WORKING },
+		{ "\xe2\x97\x87", HF_ACTIVITY_IDLE },	    /* diamond: Gemini */
+		{ "\xe2\x9c\xb3", HF_ACTIVITY_IDLE },	    /* eight spoked asterisk: Claude */
 	};
-	struct hf_program_record said = { .order = 0 };
+	struct hf_program_record record = { .order = 0 };
 
-	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]) && said.state == HF_SAYS_NOTHING; i++) {
+	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]) && record.state == HF_ACTIVITY_NONE; i++) {
 		if (!begins(title, signs[i].sign))
 			continue;
 		title.s += strlen(signs[i].sign);
 		title.len -= strlen(signs[i].sign);
 		while (title.len > 0 && title.s[0] == ' ')
 			(void)cut(&title, ' ');
-		said.state = signs[i].state;
-		if (said.state == HF_SAYS_BLOCKED)
-			(void)hf_plain_text(said.text, sizeof(said.text), title.s, title.len);
+		record.state = signs[i].state;
+		if (record.state == HF_ACTIVITY_BLOCKED)
+			(void)hf_plain_text(record.text, sizeof(record.text), title.s, title.len);
 	}
-	p->title = said;
+	p->title = record;
 	return conclude(p);
 }
 
 /* -- the stream ----------------------------------------------------------------------- */
 
-/* A shell prompts: what ran before it neither works nor waits any more. */
+/* A shell prompt: the program before it has ended. */
 static int take_prompt(struct hf_program *p)
 {
 	for (size_t i = p->n; i-- > 0;)
-		if (p->records[i].state == HF_SAYS_WORKING || p->records[i].state == HF_SAYS_BLOCKED || p->records[i].state == HF_SAYS_IDLE)
+		if (p->records[i].state == HF_ACTIVITY_WORKING || p->records[i].state == HF_ACTIVITY_BLOCKED || p->records[i].state == HF_ACTIVITY_IDLE)
 			drop(p, i);
 	p->title = (struct hf_program_record){ .order = 0 };
 	return conclude(p);
@@ -240,7 +240,7 @@ static int take_osc(struct hf_program *p, struct word osc)
 	return 0;
 }
 
-/* ESC c: the terminal is as new. */
+/* ESC c resets the terminal. */
 static int take_reset(struct hf_program *p)
 {
 	clear(p, "");

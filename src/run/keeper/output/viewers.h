@@ -30,7 +30,7 @@ struct hf_viewers {
 	uint64_t came;
 	int pty;                /* the command's, while it runs, open until it is no terminal of the keeper's any more; -1 */
 	struct winsize size;
-	struct hf_boot typed;   /* when somebody typed last */
+	struct hf_boot typed;   /* the time of the last key */
 	size_t at, len;         /* what of `keys` is still to be handed over */
 	char keys[HF_ATTACH_KEYS];
 };
@@ -53,7 +53,7 @@ nfds_t hf_viewers_poll(const struct hf_viewers *viewers, struct pollfd *fds);
  */
 int hf_viewers_take(struct hf_viewers *viewers, pid_t *ret_group);
 
-/* What the terminal itself answers goes the same way; it is lost where too much waits already. */
+/* Queues the answer to a terminal query behind the keys; drops it if the queue is full. */
 void hf_viewers_answer(struct hf_viewers *viewers, const char *text);
 
 /* Passes on what was typed, as far as it is taken. */

@@ -95,7 +95,7 @@ int hf_log_measure(struct hf_sessions *sessions, const char *name, uint64_t run,
 
 #define HF_LOG_LAST_MAX 256
 
-/* The end of the last line of the newest log, as plain text; *ret_partial: that lacks its newline. 1; 0: there is none, or it is empty. */
+/* Copies the end of the last line of the newest log as plain text; *ret_partial: the line has no newline. Returns 0 if the line is missing or empty. */
 int hf_log_last_line(struct hf_sessions *sessions, const char *name, char out[HF_LOG_LAST_MAX], int *ret_partial);
 
 #endif

@@ -1,14 +1,14 @@
-/* run/session/log/log_last.c - the last line of a log, as a person would read it. */
+/* run/session/log/log_last.c - the last line of a log as plain text. */
 #include <string.h>
 
 #include "hf/base/escapes.h"
 #include "hf/base/fail.h"
 #include "hf/run/session/log/log.h"
 
-/* Of a line that is longer the end is what a person would see last. Escape sequences are most of what a terminal gets. */
+/* The end of a longer line is kept. Most of the output of a full-screen program is escape sequences. */
 #define KEPT 8192
 
-/* The end of the last line, as it was written. Returns its length, or 0. */
+/* Reads the end of the last line. Returns its length, or 0. */
 static size_t read_end(struct hf_sessions *sessions, const char *name, char line[KEPT])
 {
 	struct hf_log *log = NULL;
@@ -31,7 +31,7 @@ static size_t read_end(struct hf_sessions *sessions, const char *name, char line
 	return len;
 }
 
-/* Where the text begins that stands last in the line: a carriage return writes it anew. */
+/* The text after the last carriage return replaces the text before. */
 static size_t last_return(const char *line, size_t len)
 {
 	while (len > 0 && line[len - 1] != '\r')
@@ -39,7 +39,7 @@ static size_t last_return(const char *line, size_t len)
 	return len;
 }
 
-/* The end of `text` that fits, from the beginning of a character. */
+/* The longest end of `text` that fits, without a partial character. */
 static const char *end_of(const char *text, size_t len)
 {
 	size_t at = len < HF_LOG_LAST_MAX ? 0 : len - (HF_LOG_LAST_MAX - 1);

@@ -27,7 +27,7 @@ const char *hf_phase_word(enum hf_phase phase)
 
 static const struct hf_word outcomes[] = { HF_OUTCOME_LIST(HF_WORD) { 0 } };
 static const struct hf_word states[] = { HF_SESSION_LIST(HF_WORD) { 0 } };
-static const struct hf_word sayings[] = { HF_SAYS_LIST(HF_WORD) { 0 } };
+static const struct hf_word activities[] = { HF_ACTIVITY_LIST(HF_WORD) { 0 } };
 
 const char *hf_outcome_word(enum hf_outcome outcome)
 {
@@ -46,9 +46,9 @@ const char *hf_session_word(enum hf_session_state state)
 	return hf_word_of(states, (int)state);
 }
 
-const char *hf_says_word(enum hf_says says)
+const char *hf_activity_word(enum hf_activity activity)
 {
-	return hf_word_of(sayings, (int)says);
+	return hf_word_of(activities, (int)activity);
 }
 
 /* -- writing ------------------------------------------------------------------ */

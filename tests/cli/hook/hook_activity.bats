@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What hooks note of a client in its session: that it asks, that it waits, and its background tasks, which run --end-background ends.
+# The hooks of a client report prompts, waits and background tasks to its session; run --end-background ends the tasks.
 load ../session_helper
 load stops
 
@@ -57,11 +57,11 @@ PY
     export CLAUDE_CODE_SESSION_ATTENDED=0
 }
 
-@test "an answered client that waits for its background task says so: ps, status, --json, one event" {
+@test "ps, status, --json and one event show that an answered client waits for its background task" {
     client
     hf -q run x -d -- python3 client.py shell 0
     wait_until 30 test -e stops
-    is_field x '.says.state' background
+    is_field x '.activity.state' background
     [[ "$(hf ps x | tail -1)" == *"  (answered; waits for its background task 'trap '' TERM; echo "* ]]
     [[ "$(hf status x)" == *$'\n  answered; waits for its background task '\'* ]]
     is_field x '.needs' '[]'
@@ -69,7 +69,7 @@ PY
     [ "$(hf journal query --json --event background_left | jq -r '.count, .killed' | xargs)" = "1 0" ]
 }
 
-@test "run --end-background ends its tasks with all that runs in them, and nothing else: the client ends with 0" {
+@test "run --end-background ends all processes of the tasks and no other process: the client ends with 0" {
     client
     expect 0 timeout 60 "$HOLDFAST" run x --end-background --deadline 55s -- python3 client.py shell,shell 0
     [ "$(events background_left)" -eq 1 ]
@@ -78,23 +78,23 @@ PY
     is_field x '.outcome' succeeded
 }
 
-@test "an agent that starts its task again and again: it is ended three times in an attempt, then the client waits" {
+@test "an agent that restarts its task: the task is ended three times in an attempt, then the client waits" {
     client
     hf -q run x -d --end-background -- python3 client.py shell 9
     wait_until 60 eval '[ "$(cat stops 2>/dev/null)" = 4 ]'
     [ "$(hf journal query --json --event background_left | jq -r '.killed > 0' | xargs)" = "true true true false" ]
-    is_field x '.says.state' background
+    is_field x '.activity.state' background
 }
 
-@test "a task that is no shell is waited for, and so are shells beside it" {
+@test "a task of another type than shell is not ended, and neither are the shells next to it" {
     client
     hf -q run x -d --end-background -- python3 client.py shell,subagent 0
     wait_until 30 test -e stops
     [ "$(hf journal query --json --event background_left | jq -r '.count, .killed' | xargs)" = "2 0" ]
-    is_field x '.says.text | endswith(" and 1 more")' true
+    is_field x '.activity.text | endswith(" and 1 more")' true
 }
 
-@test "--end-background gives the client its hooks, and is resumed; a command that takes none is run all the same" {
+@test "--end-background adds hooks to the client and is kept by --resume; other commands run without hooks" {
     hf -q run x --end-background -- sh -c 'exit 3' || true
     expect 0 hf run x --resume -- true
     [[ "$output" == *"end-background"* ]]
@@ -105,7 +105,7 @@ PY
     [[ "$(cat words)" == *--settings*'"hook","stop"'* ]]
 }
 
-@test "a client at a terminal asks by its hook, goes on with a tool, and waits for you after its stop" {
+@test "a client on a terminal: its hooks report a prompt, work, and the wait for the next prompt" {
     cat >asks.py <<'PY'
 import os, subprocess, sys, time
 for hook, name in (("asks", "ask"), ("tool", "tool"), ("stop", "stop"), ("asks", "idle")):
@@ -120,24 +120,24 @@ PY
     echo '{"hook_event_name":"Notification","notification_type":"idle_prompt","message":"Claude is waiting for your input"}' >idle.json
     COPILOT_CLI=1 hf -q run x -d -t -- python3 asks.py
     wait_until 20 test -e did-ask
-    is_field x '.needs[0].code, .says.text' $'asks\napprove bash: echo hi-from-cop; pwd'
+    is_field x '.needs[0].code, .activity.text' $'asks\napprove bash: echo hi-from-cop; pwd'
     touch past-ask
     wait_until 20 test -e did-tool
-    is_field x '.needs, .says.state' $'[]\nworking'
+    is_field x '.needs, .activity.state' $'[]\nworking'
     touch past-tool
     wait_until 20 test -e did-stop
-    is_field x '.needs[0].code, .says.state' $'waits\ndone'
+    is_field x '.needs[0].code, .activity.state' $'waits\ndone'
     touch past-stop
     wait_until 20 test -e did-idle
-    is_field x '.needs[0].code, .says.state' $'waits\ndone'
-    # Where nobody can answer, nobody is called.
+    is_field x '.needs[0].code, .activity.state' $'waits\ndone'
+    # Without a terminal no person can answer.
     rm -f did-* past-*
     COPILOT_CLI=1 hf -q run y -d -- python3 asks.py
     wait_until 20 test -e did-ask
-    is_field y '.needs, .says' $'[]\nnull'
+    is_field y '.needs, .activity' $'[]\nnull'
 }
 
-@test "messages of hooks are plain text and bounded; what is no event, or outside of a session, is let through in silence" {
+@test "messages of hooks are plain text and bounded; broken events and clients outside of a session get no answer" {
     cat >say.py <<'PY'
 import json, os, subprocess
 event = {"hook_event_name": "Notification", "notification_type": "permission_prompt", "message": "\x1b[31mrm\x1b[0m \x9b31m\n\u202e" + "x" * 5000}
@@ -149,7 +149,7 @@ subprocess.run(["sleep", "600"])
 PY
     CLAUDE_CODE_SESSION_ATTENDED=1 hf -q run x -d -- python3 say.py
     wait_until 20 test -e said
-    is_field x '.says.text | (length, .[0:6])' $'255\nrm ??x'
+    is_field x '.activity.text | (length, .[0:6])' $'255\nrm ??x'
     run --separate-stderr hf hook asks <<<'{"hook_event_name":"PermissionRequest","tool_name":"Bash"}'
     [ "$status$output$stderr" = 0 ]
 }
