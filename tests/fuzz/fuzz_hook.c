@@ -17,10 +17,12 @@ static void event_makes_sense(const struct hf_hook_event *event)
 {
 	id_is_one(event->session);
 	id_is_one(event->turn);
-	MUST(event->name && event->cwd && event->tool && event->path && event->memory);
-	MUST(event->kind >= HF_HOOK_OTHER && event->kind <= HF_HOOK_SESSION_END);
+	MUST(event->name && event->cwd && event->tool && event->path && event->command && event->message && event->memory);
+	MUST(event->kind >= HF_HOOK_OTHER && event->kind <= HF_HOOK_WAITS);
 	MUST(event->was_blocked >= -1 && event->was_blocked <= 1);
 	MUST(event->background >= 0 && (unsigned)event->dated <= 1);
+	for (int i = 0; i < event->background && i < HF_HOOK_TASKS_MAX; i++)
+		MUST(event->tasks[i].id && event->tasks[i].type && event->tasks[i].command);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

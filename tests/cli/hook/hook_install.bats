@@ -264,7 +264,7 @@ J
     for _ in 1 2 3 4 5 6 7 8 9 10; do spawn timeout 60 "$HOLDFAST" -q hook install claude; done
     for _ in 1 2 3 4 5; do hf -q file edit "$S" -- jq --tab '.n += 1'; done
     for pid in "${spawned[@]}"; do wait "$pid"; done
-    jq -e '.n == 5 and (.hooks.Stop | length == 1) and ([.hooks[][].hooks[]] | length == 6)' "$S"
+    jq -e '.n == 5 and (.hooks.Stop | length == 1) and ([.hooks[][].hooks[]] | length == 7)' "$S"
     hf -q hook uninstall claude
     jq -ce . "$S" | grep -qx '{"n":5}'
 }
