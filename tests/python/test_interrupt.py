@@ -1,33 +1,43 @@
 """Ctrl-C at the end of a block: a lock is given back, a commit is whole, and what is told is what there is."""
+import dis
 import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
-from conftest import BOUND, wait_until
+from conftest import BOUND, in_threads, wait_until
 
 import holdfast
-
-LOCK = os.path.join(os.path.dirname(holdfast.__file__), "_lock.py")
-
 
 class Interrupt:
     """Raises KeyboardInterrupt before the instruction number `at` of the module that has the locks, as a signal handler could."""
 
-    def __init__(self, at):
-        self.left, self.raised = at, False
+    CHECKS = ("CALL", "RESUME", "JUMP_BACKWARD", "JUMP_ABSOLUTE")  # instructions after which Python looks for signals, since 3.10
+
+    def __init__(self, at, *modules):
+        self.left, self.raised, self.before_this = at, False, {}
+        self.files = [os.path.join(os.path.dirname(holdfast.__file__), name) for name in modules or ("_lock.py",)]
 
     def __call__(self, frame, event, arg):
-        if frame.f_code.co_filename != LOCK or frame.f_code.co_name == "__del__":
+        if frame.f_code.co_filename not in self.files or frame.f_code.co_name == "__del__":
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        if event == "opcode" and not self.raised:
+        if event == "opcode" and not self.raised and self.is_checked(frame):
             self.left -= 1
             if self.left < 0:
                 self.raised = True
                 raise KeyboardInterrupt
         return self
+
+    def is_checked(self, frame):
+        """A `with` over a lock of Python's is safe only because no signal is seen between its instructions."""
+        if len(self.files) == 1:
+            return True
+        name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+        last, self.before_this[frame] = self.before_this.get(frame, ""), name
+        return last.startswith(self.CHECKS) and name != "PUSH_EXC_INFO"  # there the call has raised
 
     def __enter__(self):
         self.before = sys.gettrace()
@@ -71,6 +81,38 @@ def test_an_interrupt_at_any_instruction_gives_the_lock_back(where):
         assert info is None or info.holders == (), at
         raised, at = interrupt.raised, at + 1
     assert at > 20
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_an_interrupt_at_any_instruction_gives_a_file_lock_back(tmp_path, monkeypatch, waits):
+    at, raised, started = 0, True, []
+
+    def release_in_a_thread(wait):
+        started.append(threading.Thread(target=other.release))
+        started[-1].start()
+
+    while raised:
+        lock, other, interrupt = holdfast.FileLock("a.lock"), holdfast.FileLock("a.lock", thread_local=False), Interrupt(at, "_gate.py", "_filelock.py")
+        if waits:
+            assert in_threads(1, other.acquire)[1] == []
+            monkeypatch.setattr(lock, "_say_waiting", release_in_a_thread)
+        try:
+            with interrupt:
+                with lock:
+                    pass
+        except KeyboardInterrupt:
+            pass
+        interrupt.before_this.clear()
+        if lock.is_locked:  # as in a block whose last instruction was interrupted
+            lock.release()
+        for thread in started:
+            thread.join(BOUND)
+        other.release()
+        assert not any(info.holders for info in holdfast.locks(kind=holdfast.Kind.FILE)), at
+        # Other threads are not kept out.
+        assert in_threads(1, lambda: holdfast.FileLock("a.lock").acquire(timeout=BOUND) and None) == ([None], []), at
+        raised, at = interrupt.raised, at + 1
+    assert at > 50 and bool(started) is waits
 
 
 STORM = """

@@ -198,10 +198,11 @@ class Hold:
     __slots__ = ("gate", "ticket", "place", "fd", "generation")
 
     def __init__(self, gate: Gate, scope: object, bound: bool) -> None:
+        self.generation = -1  # nothing to give back before the ticket is complete
         self.gate = gate
-        self.ticket = Ticket(scope, bound)
         self.place: Optional[Place] = None
         self.fd = -1
+        self.ticket = Ticket(scope, bound)
         self.generation = gate.generation
 
     def take_fd(self) -> int:
