@@ -283,3 +283,23 @@ def test_names_and_durations_that_cannot_be_used():
         holdfast.Lock("x", wait="soon")
     with holdfast.lock("a/b\n", wait="250ms", ttl="1m"):
         assert [info.name for info in holdfast.locks()] == ["a/b\n"]
+
+
+@pytest.mark.parametrize("make", ["holdfast.Lock(name)", "holdfast.Lock(name, state=holdfast.State())", "holdfast.FileLock(name)",
+                                  "holdfast.FileLock(name, thread_local=False, state=holdfast.State())"])
+def test_a_lock_in_a_cycle_of_garbage_is_given_back(script, make):
+    one = script(f"""
+import gc, warnings
+warnings.simplefilter("ignore")
+gc.disable()
+for turn in range(60):
+    for name in [f"a{{n}}" for n in range(5)]:
+        lock = {make}
+        lock.acquire()
+        lock.me = lock
+        del lock
+    gc.collect()
+    assert not [i for kind in (holdfast.Kind.NAME, holdfast.Kind.FILE) for i in holdfast.locks(kind=kind) if i.holders]
+print("done")
+""")
+    assert one.end() == (0, "done", "")

@@ -40,6 +40,7 @@ class Hold:
         self.renewed: float = 0.0
         self.ttl: float = lock._ttl_ns / 1e9
         self.state = lock._state
+        self.state.users.add(id(self))
         self.lock = lock._locks
         self.name = lock._raw
         self.on_lost = lock._on_lost
@@ -59,9 +60,17 @@ class Hold:
             except Exception as failed:  # a thread of ours: there is nobody to tell but the user
                 warnings.warn(f"on_lost raised {failed!r}", RuntimeWarning, stacklevel=2)
 
-    def __del__(self, free: Any = _free) -> None:
-        if self.handle:
-            free(self.handle)
+    def __del__(self, free: Any = _free, release: Any = _release) -> None:
+        # In a cycle of garbage the order of finalizers is arbitrary: the lock's and the state's may run first, or last.
+        handle = getattr(self, "handle", None)
+        if handle:
+            if not self.released and self.generation == _state.generation:
+                self.released = True
+                release(handle, None)
+            free(handle)
+            handle.value = None
+        if hasattr(self, "state"):
+            self.state.users.discard(id(self))
 
 
 class Lock:
@@ -224,7 +233,7 @@ class Lock:
         except HoldfastError:
             return
         # By its token: doing it twice is harmless, but for a hold that is counted.
-        if not hold.released or not self._flags:
+        if hold.handle and (not hold.released or not self._flags):
             hold.released = True
             _release(hold.handle, None)
         self._forget_all(hold)

@@ -6,7 +6,7 @@ import functools
 import os
 import threading
 from ctypes import byref, c_void_p
-from typing import Any, Callable, Dict, Generator, List, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, Dict, Generator, List, Optional, Set, Tuple, Type, TypeVar, Union
 
 from . import _abi
 from ._abi import Kind
@@ -32,6 +32,7 @@ class State:
         self._state, self._journal, self._locks, self._plans = c_void_p(), c_void_p(), c_void_p(), c_void_p()
         self._mutex = threading.Lock()
         self._kinds: Dict[int, int] = {}
+        self.users: Set[int] = set()  # holds whose handles need the state: in a cycle of garbage it may be deleted before them
         err = _abi.hf_err()
         raw = None if path is None else encode(path, "path")
         check(lib.hf_state_open(raw, 0 if create else _abi.HF_STATE_NO_CREATE, byref(self._state), byref(err)), err)
@@ -77,7 +78,7 @@ class State:
 
     def __del__(self, lib: Any = lib) -> None:
         # Freeing is all that a forked child may do, too.
-        if getattr(self, "_state", None):
+        if getattr(self, "_state", None) and not self.users:
             lib.hf_plans_free(self._plans)
             lib.hf_locks_free(self._locks)
             lib.hf_journal_free(self._journal)
