@@ -170,6 +170,11 @@ def test_on_acquired_gets_the_locked_descriptor_once_and_its_error_frees_the_loc
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python has no groups of exceptions before 3.11")
 def test_the_errors_of_the_block_and_of_the_release_come_together(tmp_path, monkeypatch):
     close = os.close
+    lock = FileLock(tmp_path / "b.lock", context_error_policy="group")
+    with pytest.raises(ExceptionGroup) as raised, monkeypatch.context() as patch, lock:  # noqa: F821
+        patch.setattr(lock, "release", lambda: 1 / 0)
+        raise KeyError("block")
+    assert [type(error) for error in raised.value.exceptions] == [KeyError, ZeroDivisionError]
     for policy, kind in (("group", ExceptionGroup), ("chain", OSError)):  # noqa: F821
         lock = FileLock(tmp_path / "a.lock", context_error_policy=policy, close_error_policy="raise")
         with monkeypatch.context() as patch:
@@ -405,6 +410,15 @@ def test_the_lock_of_a_thread_that_ended_is_free(tmp_path):
     lock = FileLock("a.lock")
     assert in_threads(1, lambda: lock.acquire() and None) == ([None], [])
     lock.acquire(timeout=BOUND).lock.release()
+
+
+def test_a_lock_that_is_deleted_is_free_at_once_for_the_others(tmp_path):
+    lock, other = FileLock("a.lock"), FileLock("a.lock")
+    lock.acquire()
+    with pytest.raises(Timeout):
+        other.acquire(timeout=0.01)
+    del lock
+    other.acquire(timeout=0).lock.release()
 
 
 def test_processes_and_threads_take_turns(tmp_path, script):

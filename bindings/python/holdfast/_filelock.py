@@ -374,7 +374,8 @@ class BaseFileLock(contextlib.ContextDecorator, metaclass=FileLockMeta):
         except BaseException as failed:
             # A signal handler raised, before the release began or when it was done.
             if self._context.is_held and self._context.lock_counter == before:
-                self.release()
+                with contextlib.suppress(Exception):
+                    self.release()
             if error is not None and self._context_error_policy == "group":
                 raise_both("the block and the release of the lock failed", error, failed)
             raise
@@ -448,8 +449,7 @@ class UnixFileLock(BaseFileLock):
             if state is not None:
                 hold.place = gate.place(state, path, self._thread_local)
             if hold.place is not None:
-                hold.place.waits = waits
-                hold.place._take(deadline.left(), 0)
+                hold.place.take(deadline.left(), waits)
             while True:
                 fd = hold.fd = keep(_open(path, 0o666 if context.mode == UNSET_MODE else context.mode))
                 _flock(fd, deadline, waits)

@@ -50,10 +50,18 @@ class Ticket:
 class Place(Lock):
     """A place in the queue of all processes; `waits` is called when the place is not free at once."""
 
-    waits: Callable[[], None]
+    waits: Optional[Callable[[], None]] = None
+
+    def take(self, wait_ns: int, waits: Callable[[], None]) -> None:
+        self.waits = waits
+        try:
+            self._take(wait_ns, 0)
+        finally:
+            self.waits = None  # it knows the object that waits, which may be deleted before this place
 
     def _take_slowly(self, wait_ns: int, cancel_fd: int, handle: Any) -> None:
-        self.waits()
+        if self.waits is not None:
+            self.waits()
         super()._take_slowly(wait_ns, cancel_fd, handle)
 
     def give_back(self) -> None:
