@@ -271,6 +271,9 @@ void cli_set(json_t *object, const char *key, json_t *value);
 json_t *cli_text(const char *text);
 
 /* Switches to a colour ("1;32"; NULL resets it) if stdout is a terminal with colours. */
+/* A name in a command that a message recommends, as a word of a shell; the last four stay valid. Put it last in the command. */
+const char *cli_word(const char *name);
+
 void cli_colour(const struct cli *cli, const char *code);
 
 /* Switches to the colour of a tone. cli_colour(cli, NULL) resets it. */

@@ -180,8 +180,8 @@ int lock_say_busy(const struct cli *cli, enum hf_lock_kind kind, const char *nam
 	/* A flock of another tool cannot be broken. */
 	if (err->code != HF_E_DEADLOCK && strcmp(err->op, "flock") != 0)
 		cli_say(cli, "wait with -w 30s, see 'holdfast why%s %s', or end it with 'holdfast lock "
-			     "break%s %s --reason TEXT'",
-			option, name, option, name);
+			     "break%s --reason TEXT %s'",
+			option, cli_word(name), option, cli_word(name));
 	if (cli->json)
 		cli_print_json(hf_view_conflict(kind, name, blocker, err, status));
 	return status;

@@ -68,5 +68,5 @@ void lock_warn_short_lived(const struct cli *cli, const char *name)
 	if (!call || goes_on(call + strlen(CALL)))
 		return;
 	cli_say(cli, "lock '%s' belongs to pid %d, a shell that ends right after this command (-c) and frees the lock; use "
-		"'holdfast lock run %s -- CMD', or --pid PID with a process that keeps running", name, (int)parent, name);
+		"'holdfast lock run %s -- CMD', or --pid PID with a process that keeps running", name, (int)parent, cli_word(name));
 }

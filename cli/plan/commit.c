@@ -156,7 +156,7 @@ static int refuse_candidate(struct cli *cli, struct plan_context *context, const
 		return HF_EXIT_DONE;
 	return cli_fail_words(cli, HF_E_LAND, HF_EXIT_REFUSED,
 			      "plan '%s' will land on %s; use 'holdfast land %s' (--force commits its files and git directory unverified)", plan,
-			      candidate.branch, name);
+			      candidate.branch, cli_word(name));
 }
 
 static int run_commit(struct cli *cli, const char *plan, struct commit_options *o, int undo)
@@ -295,7 +295,7 @@ static int recover_one(struct cli *cli, struct hf_plans *plans, const char *plan
 	if (cli->json)
 		cli_print_json(hf_view_plan_recovered(plan, r));
 	else if (r)
-		cli_say(cli, "plan '%s': recovered; see 'holdfast plan show %s'", plan, plan);
+		cli_say(cli, "plan '%s': recovered; see 'holdfast plan show %s'", plan, cli_word(plan));
 	return HF_EXIT_DONE;
 }
 

@@ -40,7 +40,7 @@ static void say_kept(struct cli *cli, const char *name, const char *commit)
 	char key[HF_NAME_KEY_MAX] = "";
 
 	(void)!hf_name_key(name, strlen(name), key, NULL);
-	cli_say(cli, "its work is kept: refs/holdfast/%s, commit %.12s; 'holdfast land %s' tries again", key, commit, name);
+	cli_say(cli, "its work is kept: refs/holdfast/%s, commit %.12s; 'holdfast land %s' tries again", key, commit, cli_word(name));
 }
 
 static void say_step(void *arg, enum hf_land_state step, const char *text)
@@ -229,7 +229,8 @@ static void print_line(const struct listed *listed, const struct hf_land_info *i
 {
 	AUTO(hf_buf_done) struct hf_buf line = HF_BUF_INIT;
 	AUTO(hf_buf_done) struct hf_buf cut = HF_BUF_INIT;
-	const char *const cells[] = { info->name, info->branch, hf_view_candidate_note(info) };
+	char note[HF_VIEW_NOTE_MAX];
+	const char *const cells[] = { info->name, info->branch, hf_view_candidate_note(info, note) };
 	int columns, lines;
 
 	hf_buf_add_format(&line, "%-9s", hf_view_candidate_state(info));
@@ -296,7 +297,8 @@ static void explain_one(void *arg, const struct hf_land_info *info)
 {
 	struct explained *explained = arg;
 	int proven = info->commit[0] ? hf_land_proven(info, NULL) : -1;
-	const char *note = hf_view_candidate_note(info);
+	char text[HF_VIEW_NOTE_MAX];
+	const char *note = hf_view_candidate_note(info, text);
 
 	if (explained->cli->json) {
 		json_t *candidate = hf_view_candidate(info);

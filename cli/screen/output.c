@@ -8,6 +8,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
 #include "cli.h"
 #include "holdfast/journal.h"
@@ -252,6 +253,14 @@ int cli_fail_words(const struct cli *cli, int code, int status, const char *form
 		va_end(args);
 	}
 	return status;
+}
+
+const char *cli_word(const char *name)
+{
+	static char words[4][HF_SHELL_WORD_MAX];
+	static unsigned n;
+
+	return hf_shell_word(name, words[n++ % 4]);
 }
 
 void cli_colour(const struct cli *cli, const char *code)

@@ -197,7 +197,7 @@ static void report_end(void *arg, const struct hf_session_info *info)
 	if (info->state == HF_SESSION_DEAD_UNREAPED) {
 		waited->status = HF_EXIT_AROUND;
 		cli_say(waited->cli, "session '%s': its supervisor and keeper died; 'holdfast reap %s' "
-				     "ends the processes they left", info->name, info->name);
+				     "ends the processes they left", info->name, cli_word(info->name));
 	}
 	if (waited->cli->json)
 		cli_print_json(hf_view_session(info, NULL));

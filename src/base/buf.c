@@ -287,3 +287,25 @@ int hf_base64_read(const char *text, size_t len, struct hf_buf *ret)
 	}
 	return ret->err;
 }
+
+const char *hf_shell_word(const char *name, char out[HF_SHELL_WORD_MAX])
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:@%+,=";
+	int is_plain = name[0] && name[strspn(name, plain)] == '\0';
+	char *to = out;
+
+	if (name[0] == '-')
+		to = stpcpy(to, "-- ");
+	if (!is_plain)
+		*to++ = '"';
+	/* Room for an escaped byte, the quote and the NUL. */
+	for (; *name && to < out + HF_SHELL_WORD_MAX - 4; name++) {
+		if (!is_plain && strchr("\"\\$`", *name))
+			*to++ = '\\';
+		*to++ = *name;
+	}
+	if (!is_plain)
+		*to++ = '"';
+	*to = '\0';
+	return out;
+}

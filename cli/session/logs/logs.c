@@ -28,8 +28,8 @@ static void say_no_log(struct logs *logs, const char *name)
 	struct hf_log *earlier = NULL;
 
 	if (!logs->previous && hf_session_log(logs->context.sessions, name, 1, &earlier, NULL) == 0)
-		cli_say(logs->cli, "the last run of session '%s' was not logged; 'holdfast logs %s "
-			"--previous' shows an earlier one", name, name);
+		cli_say(logs->cli, "the last run of session '%s' was not logged; 'holdfast logs "
+			"--previous %s' shows an earlier one", name, cli_word(name));
 	else
 		cli_say(logs->cli, "session '%s' has no log%s", name, logs->previous ? " of an earlier run" : "; it ran with --no-log");
 	hf_log_free(earlier);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
 #include "command.h"
 #include "plan/plan.h"
@@ -132,10 +133,21 @@ static void say_conflicts(const struct run_in *in, const struct hf_tx_report *la
 		cli_say(in->cli, "and %zu more", landed->n_conflicts - landed->n_listed);
 }
 
+#define RESUME_MAX (HF_SHELL_WORD_MAX + 64)
+
+/* "'holdfast run --resume NAME' continues in it, "; empty if the session is forgotten. */
+static const char *resume_words(const struct run_in *in, char out[RESUME_MAX])
+{
+	out[0] = '\0';
+	if (!in->forgotten)
+		(void)snprintf(out, RESUME_MAX, "'holdfast run --resume %s' continues in it, ", cli_word(in->name));
+	return out;
+}
+
 static void tell_landing(const struct run_in *in, const struct hf_run_report *report, const struct hf_tx_report *landed)
 {
 	unsigned long long files = (unsigned long long)(landed->added + landed->changed + landed->deleted);
-	char key[HF_NAME_KEY_MAX];
+	char key[HF_NAME_KEY_MAX], resume[RESUME_MAX];
 
 	if (landed->refused && report->outcome == HF_OUTCOME_FAILED)
 		cli_say(in->cli, "session '%s': %s", in->name, report->cause);
@@ -160,18 +172,19 @@ static void tell_landing(const struct run_in *in, const struct hf_run_report *re
 		/* What it was refused for is in the sandbox or in the repository, and stays until it is mended there. */
 		cli_say(in->cli, "session '%s': not landed on %s, kept as plan '%s' for a day: 'holdfast plan diff %s' shows it, %s'holdfast land %s' "
 				 "%s, 'holdfast land drop %s' drops it",
-			in->name, landed->branch, landed->plan, landed->plan, in->forgotten ? "" : "--resume goes on in it, ", in->name,
-			landed->refused ? "tries again once that is mended" : "tries to land it as it is", in->name);
+			in->name, landed->branch, landed->plan, cli_word(landed->plan), resume_words(in, resume), cli_word(in->name),
+			landed->refused ? "tries again once that is mended" : "tries to land it as it is", cli_word(in->name));
 	else if (!landed->committed && landed->commit[0])
 		cli_say(in->cli, "session '%s': not landed on %s; the work is kept as refs/holdfast/%s: 'holdfast land %s' tries again, "
 				 "'holdfast land show %s' says why, 'holdfast land drop %s' gives it up",
-			in->name, landed->branch, hf_name_key(in->name, strlen(in->name), key, NULL) < 0 ? in->name : key, in->name, in->name,
-			in->name);
+			in->name, landed->branch, hf_name_key(in->name, strlen(in->name), key, NULL) < 0 ? in->name : key, cli_word(in->name),
+			cli_word(in->name), cli_word(in->name));
 }
 
 void run_in_tell(const struct run_in *in, const struct hf_run_report *report, const struct hf_tx_report *landed)
 {
 	unsigned long long n = (unsigned long long)(landed->added + landed->changed + landed->deleted);
+	char resume[RESUME_MAX];
 
 	if (!landed->plan[0])
 		return;
@@ -185,13 +198,13 @@ void run_in_tell(const struct run_in *in, const struct hf_run_report *report, co
 			(unsigned long long)landed->added, (unsigned long long)landed->changed,
 			(unsigned long long)landed->deleted);
 	if (landed->committed && landed->kept && n > 0)
-		cli_say(in->cli, "session '%s': 'holdfast plan undo %s' takes it back", in->name, landed->plan);
+		cli_say(in->cli, "session '%s': 'holdfast plan undo %s' takes it back", in->name, cli_word(landed->plan));
 	if (landed->committed || !landed->kept)
 		return;
 	cli_say(in->cli, "session '%s': not committed, kept as plan '%s'%s: 'holdfast plan diff %s' shows it, 'holdfast plan commit %s' "
-			 "commits it, %s'holdfast plan rm %s --discard' drops it",
-		in->name, landed->plan, report->outcome == HF_OUTCOME_SUCCEEDED ? "" : " for a day", landed->plan, landed->plan,
-		report->outcome == HF_OUTCOME_SUCCEEDED || in->forgotten ? "" : "--resume goes on in it, ", landed->plan);
+			 "commits it, %s'holdfast plan rm --discard %s' drops it",
+		in->name, landed->plan, report->outcome == HF_OUTCOME_SUCCEEDED ? "" : " for a day", cli_word(landed->plan), cli_word(landed->plan),
+		report->outcome == HF_OUTCOME_SUCCEEDED ? "" : resume_words(in, resume), cli_word(landed->plan));
 }
 
 int run_in_result(const struct run_in *in, json_t *object)

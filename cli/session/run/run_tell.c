@@ -68,7 +68,7 @@ static int say_busy(struct run *run, const struct hf_run_report *report, const s
 	/* The holder is unknown if other waiters were first, or if a process was stopped while it had the record locked. */
 	if (report->blocker.id.pid == 0) {
 		cli_say(run->cli, "session '%s': %s; wait with -w 30s, or see 'holdfast why %s'", run->name,
-			err->detail, run->name);
+			err->detail, cli_word(run->name));
 		if (busy.object)
 			cli_print_json(busy.object);
 		return status;
@@ -82,11 +82,11 @@ static int say_busy(struct run *run, const struct hf_run_report *report, const s
 	if (busy.known)
 		cli_say(run->cli, "wait with -w 30s or 'holdfast wait %s', look with 'holdfast ps' and "
 				  "'holdfast logs %s', end it with 'holdfast stop %s'",
-			run->name, run->name, run->name);
+			cli_word(run->name), cli_word(run->name), cli_word(run->name));
 	else
 		cli_say(run->cli, "wait with -w 30s, see 'holdfast why %s', or end it with 'holdfast lock "
-				  "break %s --reason TEXT'",
-			run->name, run->name);
+				  "break --reason TEXT %s'",
+			cli_word(run->name), cli_word(run->name));
 	if (busy.object)
 		cli_print_json(busy.object);
 	return status;
@@ -181,7 +181,7 @@ int run_tell(const struct run *run, const struct hf_run_report *report, const st
 		}
 		/* Users cannot guess the keys. */
 		if (run->terminal && run->cli->terminal)
-			cli_say(run->cli, "'holdfast attach %s' connects to its terminal; Ctrl-P Ctrl-Q leaves it", run->name);
+			cli_say(run->cli, "'holdfast attach %s' connects to its terminal; Ctrl-P Ctrl-Q leaves it", cli_word(run->name));
 		break;
 	case HF_OUTCOME_FAILED:
 		/* A later step failed, or the memory limit ended the command: its status alone does not say so. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/plan/tree/dirtree.h"
@@ -30,6 +31,7 @@ static int check_opts(const struct hf_plan_commit_opts *opts, const char *plan, 
 static int check_state(const struct hf_work *work, const struct hf_plan_commit_opts *opts,
 		       struct hf_err *err)
 {
+	char word[HF_SHELL_WORD_MAX];
 	const struct hf_plan_record *record = &work->record;
 
 	switch (record->state) {
@@ -52,7 +54,7 @@ static int check_state(const struct hf_work *work, const struct hf_plan_commit_o
 	}
 	if (record->torn && !(opts->flags & HF_PLAN_COMMIT_TORN))
 		return FAIL(err, HF_E_TORN, "commit", record->name,
-			    "check 'holdfast plan diff %s', then commit with --force, or roll back", record->name);
+			    "check 'holdfast plan diff %s', then commit with --force, or roll back", hf_shell_word(record->name, word));
 	return 0;
 }
 

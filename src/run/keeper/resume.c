@@ -82,7 +82,7 @@ static int may_resume(struct hf_keeper *k, const struct hf_session_record *old, 
 		return err->code;
 	if (old->outcome == HF_OUTCOME_SUCCEEDED)
 		return FAIL(err, HF_E_FINISHED, "resume", k->name,
-			    "attempt %u succeeded; run it again without --resume", old->attempt);
+			    "attempt %u succeeded; a new run needs its command again", old->attempt);
 	return 0;
 }
 

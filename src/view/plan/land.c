@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hf/base/buf.h"
+#include "hf/base/fail.h"
 #include "hf/view/plan/land.h"
 
 /* A string; null for "". */
@@ -218,6 +220,8 @@ static void add_line(struct hf_buf *out, const char *word, const char *text)
 	hf_buf_add_char(out, '\n');
 }
 
+#define NOT_LANDED "not landed: " /* the start of the text of a candidate that is in the queue again after an error */
+
 /* Its run ended by another way than by landing, and its sandbox is there. */
 static int is_left(const struct hf_land_info *info)
 {
@@ -241,16 +245,23 @@ const char *hf_view_candidate_state(const struct hf_land_info *info)
 	return is_gone(info) ? "gone" : is_left(info) ? "kept" : is_interrupted(info) ? "interrupted" : hf_land_state_word(info->state);
 }
 
-const char *hf_view_candidate_note(const struct hf_land_info *info)
+const char *hf_view_candidate_note(const struct hf_land_info *info, char out[HF_VIEW_NOTE_MAX])
 {
+	char word[HF_SHELL_WORD_MAX];
+	const char *name = hf_shell_word(info->name, word);
+
 	if (is_gone(info))
-		return "its sandbox was removed, and nothing of it is kept: 'land drop NAME' gives it up";
-	if (is_left(info))
-		return "its run ended without landing: 'land NAME' tries to land it as it is, 'land drop NAME' drops it";
-	/* Killed on the way, or while it waited for the branch: then its text still says what it was about to do. */
-	if (is_interrupted(info) || (info->state == HF_LAND_QUEUED && !info->alive && !strstr(info->text, "'land NAME'") && strncmp(info->text, "not landed", 10) != 0))
-		return "interrupted; 'land NAME' tries again, 'land drop NAME' gives it up";
-	return info->text;
+		(void)snprintf(out, HF_VIEW_NOTE_MAX, "its sandbox was removed, and nothing of it is kept: 'holdfast land drop %s' gives it up", name);
+	else if (is_left(info))
+		(void)snprintf(out, HF_VIEW_NOTE_MAX, "its run ended without landing: 'holdfast land %s' tries to land it as it is, 'holdfast land drop %s' drops it",
+			       name, name);
+	else if (is_interrupted(info) || (info->state == HF_LAND_QUEUED && !info->alive))
+		/* The text of a killed landing names its next step. */
+		(void)snprintf(out, HF_VIEW_NOTE_MAX, "%s; 'holdfast land %s' tries again, 'holdfast land drop %s' gives it up",
+			       strncmp(info->text, NOT_LANDED, strlen(NOT_LANDED)) == 0 ? info->text : "interrupted", name, name);
+	else
+		hf_copy_text(out, HF_VIEW_NOTE_MAX, info->text);
+	return out;
 }
 
 static void add_paths(struct hf_buf *out, const struct hf_land_path *paths, size_t n)
@@ -264,6 +275,8 @@ static void add_paths(struct hf_buf *out, const struct hf_land_path *paths, size
 
 void hf_view_candidate_text(const struct hf_land_info *info, struct hf_buf *out)
 {
+	char note[HF_VIEW_NOTE_MAX];
+
 	add_line(out, "name", info->name);
 	hf_buf_add_format(out, "state     %s%s\n", hf_view_candidate_state(info), info->alive ? ", under way" : "");
 	add_line(out, "branch", info->branch);
@@ -275,7 +288,7 @@ void hf_view_candidate_text(const struct hf_land_info *info, struct hf_buf *out)
 	add_line(out, "merge", hf_land_merge_word(info->merge));
 	add_line(out, "verify", info->verify[0] ? info->verify : "-");
 	add_line(out, "plan", info->plan[0] ? info->plan : "-");
-	add_line(out, "text", hf_view_candidate_note(info));
+	add_line(out, "text", hf_view_candidate_note(info, note));
 	add_paths(out, info->paths, info->n_paths);
 	add_paths(out, info->unlanded, info->n_unlanded);
 }

@@ -21,7 +21,8 @@ void hf_view_queues_finish(json_t **queues);
 
 /* The state of a candidate and what is said of it, for people: one whose run ended without landing is "kept", with what can be done. */
 const char *hf_view_candidate_state(const struct hf_land_info *info);
-const char *hf_view_candidate_note(const struct hf_land_info *info);
+#define HF_VIEW_NOTE_MAX 768
+const char *hf_view_candidate_note(const struct hf_land_info *info, char out[HF_VIEW_NOTE_MAX]);
 
 /* A candidate for people, a line for each member. */
 void hf_view_candidate_text(const struct hf_land_info *info, struct hf_buf *out);

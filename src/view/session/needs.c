@@ -2,9 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/view/session/needs.h"
+#include "holdfast/name.h"
+#include "holdfast/plan.h"
 
 /* "6 min", "3 h": for a sentence. */
 static const char *span(int64_t ns, char out[32])
@@ -313,28 +316,10 @@ json_t *hf_view_needs(const struct hf_needs *needs)
 	return array;
 }
 
-/* A word of a shell. */
-static void add_word(struct hf_buf *out, const char *word)
-{
-	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:@%+,=";
-
-	if (word[0] && word[0] != '-' && strspn(word, plain) == strlen(word)) {
-		hf_buf_add_text(out, word);
-		return;
-	}
-	hf_buf_add_text(out, word[0] == '-' ? "-- '" : "'");
-	for (; *word; word++) {
-		if (*word == '\'')
-			hf_buf_add_text(out, "'\\''");
-		else
-			hf_buf_add_shown(out, word, 1);
-	}
-	hf_buf_add_char(out, '\'');
-}
-
 void hf_need_command(const struct hf_need *need, const struct hf_session_info *info, const struct hf_view_facts *facts,
 		     struct hf_buf *out)
 {
+	char name[HF_NAME_MAX + sizeof(HF_PLAN_OF_RUN)], word[HF_SHELL_WORD_MAX];
 	const char *action = need->action;
 	int resumes = strcmp(action, "resume") == 0, is_why = strcmp(action, "why") == 0 && facts && facts->wait.is_known;
 	/* One that runs with a damaged record is ended by stop; reap is for those whose keepers are gone. */
@@ -350,5 +335,9 @@ void hf_need_command(const struct hf_need *need, const struct hf_session_info *i
 	if (is_why && facts->wait.kind != HF_LOCK_KIND_NAME)
 		hf_buf_add_format(out, " --kind %s", hf_lock_kind_word(facts->wait.kind));
 	hf_buf_add_char(out, ' ');
-	add_word(out, is_why ? facts->wait.name : info->name);
+	if (is_why || strcmp(action, "diff") != 0 || (facts && facts->land))
+		hf_copy_text(name, sizeof(name), is_why ? facts->wait.name : info->name);
+	else
+		(void)snprintf(name, sizeof(name), "%s%s", HF_PLAN_OF_RUN, info->name);
+	hf_buf_add_text(out, hf_shell_word(name, word));
 }

@@ -110,7 +110,7 @@ setup() {
 
 @test "land list: no line is wider than the screen, and none is cut for a pipe or with --no-trunc" {
     hl run left --in . -- sh -c 'echo 1 >c; exit 3' || true
-    hl land list | grep -q "'land drop NAME' drops it$"
+    hl land list | grep -q "'holdfast land drop [^ ]*' drops it$"
     for option in "" " --no-trunc"; do
         COLUMNS=80 script -qec "'$HOLDFAST' land list$option" /dev/null </dev/null | tr -d '\r' >../shown
         grep '^kept       left  main  its run ended' ../shown

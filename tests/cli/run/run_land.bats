@@ -78,7 +78,7 @@ is_clean() { [ -z "$(git status --porcelain)" ] || { git status --short; return 
     says 'working    works  main'
     says 'kept       left  main'
     expect 0 hf why left
-    says "candidate for main: kept: its run ended without landing: 'land NAME' tries to land it as it is"
+    says "candidate for main: kept: its run ended without landing: 'holdfast land "
     expect 0 hf land show left
     says 'state     kept'
     expect 0 hf land list --json
@@ -497,7 +497,7 @@ second() {
 # is_put_back NAME: not landed, in the queue, and no process works on it
 is_put_back() {
     expect 0 hf land list
-    [[ "$output" =~ queued\ +$1\ +main\ +"interrupted; 'land NAME' tries again" ]] || { echo "$output"; return 1; }
+    [[ "$output" =~ queued\ +$1\ +main\ +"interrupted; 'holdfast land $1' tries again" ]] || { echo "$output"; return 1; }
     expect 0 hf land list --json
     is_json "[.queues[].candidates[] | select(.name == \"$1\")][0] | .step == \"queued\" and .alive == false"
     [ "$(git rev-list --count main)" = 1 ]
@@ -567,11 +567,11 @@ END
     kill -KILL "$spawned_pid"
     wait "$spawned_pid" || true
     expect 0 hf land list
-    [[ "$output" =~ ^interrupted\ +x\ +main\ +"interrupted; 'land NAME' tries again" ]]
+    [[ "$output" =~ ^interrupted\ +x\ +main\ +"interrupted; 'holdfast land x' tries again" ]]
     expect 0 hf why x
     says 'candidate for main: interrupted: '
     expect 0 hf land show x
-    says "text      interrupted; 'land NAME' tries again"
+    says "text      interrupted; 'holdfast land x' tries again"
     expect 0 hf land x --verify true
     is_clean
     # One that was told to end has put itself back.
@@ -638,7 +638,7 @@ END
     expect 7 hf run p --in . -- sh -c 'echo 1 >p; exit 7'
     expect 0 hf plan rm run:p --discard
     expect 0 hf land list
-    [[ "$output" =~ ^gone\ +p\ +main\ +"its sandbox was removed, and nothing of it is kept: 'land drop NAME' gives it up" ]]
+    [[ "$output" =~ ^gone\ +p\ +main\ +"its sandbox was removed, and nothing of it is kept: 'holdfast land drop p' gives it up" ]]
     expect 0 hf land show p --json
     is_json '.plan == null and .tip == null and .alive == false'
     expect 1 hf land p

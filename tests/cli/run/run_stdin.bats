@@ -141,7 +141,7 @@ EOF
     file=$(inputs x)
     echo two >"$file"
     expect 3 hf run x --resume --detach
-    says "the 4 bytes that were kept are lost; give them again with --resume"
+    says "the 4 bytes that were kept are lost; resume it with that input in a pipe or file"
     rm "$file"
     ln -s /etc/passwd "$file"
     expect 3 hf run x --resume

@@ -26,7 +26,7 @@
 #define SUM_CHARS 16
 #define NOT_KEPT  "0000000000000000" /* in the place of the checksum */
 
-#define AGAIN     "; give them again with --resume, through a pipe or file"
+#define AGAIN     "; resume it with that input in a pipe or file"
 
 #define NAME_MAX_INPUT (sizeof(INPUT) + HF_INPUT_ID_MAX)
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/sys/io.h"
@@ -67,6 +68,7 @@ int hf_land_may_begin(struct hf_landings *landings, const char *name, struct hf_
 {
 	AUTO(hf_landing_done) struct hf_landing old = { 0 };
 	struct hf_err why = HF_ERR_INIT;
+	char word[HF_SHELL_WORD_MAX];
 	int r = hf_landing_load(landings, name, &old, &why);
 
 	if (r == HF_E_NO_LANDING || r == HF_E_FORMAT)
@@ -80,7 +82,7 @@ int hf_land_may_begin(struct hf_landings *landings, const char *name, struct hf_
 	if (old.state != HF_LAND_LANDED && old.state != HF_LAND_DROPPED && (old.state != HF_LAND_WORKING || old.tip[0]))
 		return FAIL(err, HF_E_PLAN_STATE, "land", name,
 			    "it is %s: its work did not land; 'holdfast land %s' tries again, 'holdfast land drop %s' gives it up",
-			    hf_land_state_word(old.state), name, name);
+			    hf_land_state_word(old.state), hf_shell_word(name, word), word);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/plan/enter/confine.h"
@@ -241,6 +242,7 @@ static int land_on_branch(struct hf_land_work *work, struct hf_forecast *forecas
 static int collect(struct hf_land_work *work, struct hf_err *err)
 {
 	struct hf_landing *landing = &work->landing;
+	char word[HF_SHELL_WORD_MAX];
 	struct found found = { 0 };
 	struct hf_err why = HF_ERR_INIT;
 	int r = landing->plan[0] ? look_at_plan(work->landings, landing->plan, &found, &why) : HF_E_NO_PLAN;
@@ -249,7 +251,7 @@ static int collect(struct hf_land_work *work, struct hf_err *err)
 		return 0;
 	if (r == HF_E_NO_PLAN)
 		return FAIL(err, HF_E_NO_PLAN, "plan", landing->plan, "the sandbox was removed, and nothing of it is kept; 'holdfast land drop %s' gives it up",
-			    landing->name);
+			    hf_shell_word(landing->name, word));
 	if (r < 0) {
 		if (err)
 			*err = why;
@@ -364,7 +366,7 @@ static void put_back(struct hf_land_work *work, const struct hf_err *err)
 	if (landing->state != HF_LAND_REBASING && landing->state != HF_LAND_VERIFYING)
 		return;
 	if (err && err->code != HF_E_CANCELLED && err->detail[0])
-		(void)!hf_landing_become(work->landings, landing, HF_LAND_QUEUED, NULL, "%.150s; 'land NAME' tries again", err->detail);
+		(void)!hf_landing_become(work->landings, landing, HF_LAND_QUEUED, NULL, "not landed: %.200s", err->detail);
 	else
 		(void)!hf_landing_become(work->landings, landing, HF_LAND_QUEUED, NULL, "%s", HF_LAND_INTERRUPTED);
 }

@@ -99,7 +99,7 @@ int hf_landing_become(struct hf_landings *landings, struct hf_landing *landing, 
 		      struct hf_err *err, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* QUEUED: its text when the process that landed it ended on the way. */
-#define HF_LAND_INTERRUPTED "interrupted; 'land NAME' tries again, 'land drop NAME' gives it up"
+#define HF_LAND_INTERRUPTED "interrupted"
 
 /* "main" of "refs/heads/main". */
 const char *hf_land_short(const char *branch);

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/plan/git/git_env.h"
@@ -225,10 +226,11 @@ static char *find_lock(const struct hf_landing *landing)
 static int tell_locked(const struct hf_landing *landing, const struct hf_land_transaction *t, struct hf_err *err)
 {
 	AUTO_FREE char *lock = find_lock(landing);
+	char word[HF_SHELL_WORD_MAX];
 	const char *words = t->words[0] ? t->words : "git failed without a word";
 
 	if (lock)
-		return FAIL(err, HF_E_TIMEOUT, "git", lock, "remove it if no git runs, then 'holdfast land %.60s' goes on; git: %.110s", landing->name, words);
+		return FAIL(err, HF_E_TIMEOUT, "git", lock, "remove it if no git runs, then 'holdfast land %s' goes on; git: %.110s", hf_shell_word(landing->name, word), words);
 	return FAIL(err, HF_E_LAND, "git", landing->common, "the branch cannot be moved: %.180s", words);
 }
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/plan/target/target.h"
@@ -66,6 +67,7 @@ static int commit_plan(struct hf_land_work *work, const struct hf_checkout *chec
 /* The plan is applied and the branch did not move: it goes back. */
 static int take_back(struct hf_land_work *work, const struct hf_checkout *checkout, int r, struct hf_err *err)
 {
+	char word[HF_SHELL_WORD_MAX];
 	struct hf_plan_report report;
 	struct hf_err why = HF_ERR_INIT;
 	int back = hf_plan_undo(work->landings->plans, checkout->plan, NULL, &report, &why);
@@ -74,7 +76,7 @@ static int take_back(struct hf_land_work *work, const struct hf_checkout *checko
 	if (back < 0)
 		return FAIL(err, back, "undo", work->landing.name,
 			    "the work tree has the change and the branch does not; 'holdfast land %s' goes on: %.100s",
-			    work->landing.name, why.detail);
+			    hf_shell_word(work->landing.name, word), why.detail);
 	return r;
 }
 

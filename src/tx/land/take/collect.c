@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/sys/io.h"
@@ -20,8 +21,9 @@
 /* REJECTED, its plan kept. */
 int hf_land_reject(struct hf_land_work *work, struct hf_err *err, const char *text)
 {
+	char word[HF_SHELL_WORD_MAX];
 	int r = hf_landing_become(work->landings, &work->landing, HF_LAND_REJECTED, err,
-				  "%.160s; the sandbox is kept: holdfast plan diff %.40s", text, work->landing.plan);
+				  "%.160s; the sandbox is kept: 'holdfast plan diff %s'", text, hf_shell_word(work->landing.plan, word));
 
 	return r < 0 ? r : 1;
 }

@@ -1,0 +1,174 @@
+# Every command that status, needs, why, and the end of a run or a landing recommend can be typed exactly as printed.
+#
+# Each state is produced; the commands are read from the output; each of them runs in a copy of the state directory and
+# of the files, because most of them change something.
+load ../session_helper
+load ../land_helper
+
+# A plain name, and a name that a shell needs quoted.
+names=("plain" "fix 12's \"x\" \$HOME \`y\`")
+
+# recommended: the commands in the texts on standard input, one in a line: alone on an indented line, or between single quotes;
+# CMD and TEXT are for the reader to fill in.
+recommended() {
+    python3 -c '
+import re, sys
+found = []
+for line in sys.stdin.read().splitlines():
+    alone = re.match(r"^\s+(holdfast .*)$", line)
+    if alone:
+        found.append(alone.group(1))
+        continue
+    # A double-quoted word may hold a single quote.
+    for each in re.findall(r"\x27(holdfast (?:[^\x27\"]|\"(?:[^\"\\]|\\.)*\")*)\x27", line):
+        found.append(each)
+for each in dict.fromkeys(found):
+    print(re.sub(r"\bCMD\b(\.\.\.)?", "true", each))
+'
+}
+
+# told NAME: all that is printed about it
+told() {
+    hf status "$1" || true
+    hf status || true
+    hf why "$1" || true
+    hf ps "$1" || true
+    hf land show "$1" 2>/dev/null || true
+    hf land list 2>/dev/null || true
+}
+
+# is_answered STATUS OUTPUT: the command was understood, and found its session, plan or lock
+is_answered() {
+    [ "$1" -ne 2 ] &&
+        ! grep -qE 'usage:|no such (session|plan|sandbox|candidate|lock)|unknown option|no command|has no verb|nothing to resume|has no log|unexpected EOF|command not found' <<<"$2"
+}
+
+# each_runs NAME FILE: every command recommended in FILE, and by the views of NAME, runs; at least one is recommended
+each_runs() {
+    local command n=0 status
+    told "$1" >>"$2" 2>&1
+    recommended <"$2" >commands
+    mkdir -p path && ln -sf "$HOLDFAST" path/holdfast
+    while IFS= read -r command; do
+        n=$((n + 1))
+        rm -rf kept && cp -a "$HOLDFAST_DIR" kept
+        [ ! -d r ] || { rm -rf r.kept && cp -a r r.kept; }
+        status=0
+        PATH=$PWD/path:$PATH timeout --kill-after=5 60 bash -c "$command" </dev/null >answer 2>&1 || status=$?
+        echo "$command -> $status"
+        is_answered "$status" "$(cat answer)" || { cat answer; echo "-- recommended in:"; cat "$2"; return 1; }
+        hf -q stop "$1" --grace 0 >/dev/null 2>&1 || true
+        find "$HOLDFAST_DIR" -mindepth 1 -delete
+        cp -a kept/. "$HOLDFAST_DIR"
+        [ ! -d r ] || { find r -mindepth 1 -delete; cp -a r.kept/. r; }
+    done <commands
+    [ "$n" -gt 0 ] || { echo "nothing is recommended in:"; cat "$2"; return 1; }
+}
+
+# ended STATUS NAME OPTIONS...: a run in the foreground, with its messages in the file said
+ended() {
+    local want=$1 status=0
+    shift
+    hf run "$@" >said 2>&1 </dev/null || status=$?
+    [ "$status" -eq "$want" ] || { echo "exit $status, not $want: $*"; cat said; return 1; }
+}
+
+@test "recommended commands run as printed: failed, verify-failed, gave-up, timed-out, not-started" {
+    local name
+    for name in "${names[@]}"; do
+        ended 3 "$name" -- sh -c 'exit 3'
+        each_runs "$name" said
+        ended 1 "$name" --verify false -- true
+        each_runs "$name" said
+        ended 1 "$name" --until false --max-runs 1 -- true
+        each_runs "$name" said
+        ended 124 "$name" --deadline 200ms -- sleep 60
+        each_runs "$name" said
+        ended 127 "$name" -- ./not-here
+        each_runs "$name" said
+    done
+}
+
+@test "recommended commands run as printed: an agent that fails, is refused or conflicts over plain files" {
+    local name
+    mkdir T
+    hf -q plan enter probe --in T -- true || skip "NO SANDBOX HERE"
+    for name in "${names[@]}"; do
+        echo 1 >T/f
+        ended 3 "$name" --in T -- sh -c 'echo 2 >T/f; exit 3'
+        each_runs "$name" said
+        hf -q plan rm --discard "run:$name"
+        ended 1 "$name" --in T --verify false -- sh -c 'echo 2 >T/f'
+        each_runs "$name" said
+        hf -q plan rm --discard "run:$name"
+        echo 1 >T/f
+        # Another change of the same file, from outside the sandbox.
+        (
+            wait_until 20 test -e inside
+            echo other >T/f
+            touch outside
+        ) 3>&- &
+        ended 1 "$name" --in T -- bash -c 'echo 2 >T/f; [ "$HOLDFAST_ATTEMPT" -gt 1 ] || touch inside; until [ -e outside ]; do sleep 0.02; done'
+        is_field "$name" .outcome conflict
+        each_runs "$name" said
+        rm inside outside
+        hf -q plan rm --discard "run:$name"
+        ended 0 "$name" --in T --keep always -- sh -c 'echo 3 >T/f'
+        each_runs "$name" said
+        hf -q plan rm --discard "run:$name" || true
+        hf -q rm "$name"
+    done
+}
+
+@test "recommended commands run as printed: a landing that was rejected, conflicts, or was never tried" {
+    local name
+    land_room
+    cd ..
+    for name in "${names[@]}"; do
+        (cd r && ended 3 "$name" --in . -- sh -c 'echo 2 >b; exit 3' && mv said ..)
+        each_runs "$name" said
+        hf -q land drop "$name"
+        (cd r && ended 1 "$name" --in . --verify false -- sh -c 'echo 2 >b' && mv said ..)
+        each_runs "$name" said
+        (cd r && hf land "$name" --verify false >said 2>&1 && return 1; mv said ..)
+        each_runs "$name" said
+        hf -q land drop "$name"
+        # It leaves its work where no landing takes it from.
+        (cd r && ended 1 "$name" --in . -- sh -c 'echo 2 >b; git stash -q' && mv said ..)
+        each_runs "$name" said
+        hf -q land drop "$name"
+        # The user's own edit of the same file is not touched.
+        (cd r && ended 1 "$name" --in . -- sh -c 'until [ -e ../dirty ]; do sleep 0.02; done; echo 2 >b; git commit -qam work' && mv said ..) 3>&- &
+        wait_until 20 is_field "$name" .state running
+        echo mine >r/b
+        touch dirty
+        wait "$!"
+        rm dirty
+        each_runs "$name" said
+        hf -q land drop "$name"
+        hf -q rm "$name"
+        git -C r checkout -q b
+    done
+}
+
+@test "recommended commands run as printed: keepers killed, a name that is taken, a lock that is held, a log of an earlier run" {
+    local name first='[ "$HOLDFAST_ATTEMPT" -gt 1 ] || sleep 60'
+    for name in "${names[@]}"; do
+        hf -q run "$name" --detach -c "$first"
+        hf run "$name" -- true >said 2>&1 && return 1
+        each_runs "$name" said
+        hf -q stop "$name" --grace 0 >/dev/null || true
+        hf run "$name" --detach -c "$first" >said 2>&1
+        kill_keepers "$name"
+        wait_until 5 is_field "$name" .state dead-unreaped
+        hf wait "$name" >said 2>&1 && return 1
+        each_runs "$name" said
+        hf -q reap "$name" || true
+        spawn "$HOLDFAST" lock run "lock $name" -- sleep 60
+        wait_until 10 hf -q lock check "lock $name"
+        hf lock run "lock $name" -n -- true >said 2>&1 && return 1
+        recommended <said | grep -q "lock break"
+        each_runs "lock $name" said
+        kill "$spawned_pid" 2>/dev/null || true
+    done
+}
