@@ -31,7 +31,7 @@ waiters() { [ "$(hf lock list --json | jq ".locks[] | select(.name == \"$1\") | 
     expect 1 hf lock run build -n -- touch ran
     says "already held: pid $spawned_pid (bash) for "
     says "alive: pid $spawned_pid runs"
-    says "lock break build"
+    says "lock break --reason TEXT build"
     expect 77 hf lock run build -n -E 77 -- touch ran
     run --separate-stderr hf --json lock run build -w 0.1 -- touch ran
     [ "$status" -eq 1 ]

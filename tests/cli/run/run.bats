@@ -123,7 +123,7 @@ load ../session_helper
     hf lock acquire x --pid $$ >/dev/null
     expect 1 hf run x -- touch ran
     says "held by pid $$"
-    says "lock break x"
+    says "lock break --reason TEXT x"
     [[ "$output" != *"it is failed"* ]]
     [ ! -e ran ]
 }

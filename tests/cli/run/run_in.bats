@@ -46,7 +46,7 @@ no_plan() { [ -z "$(hf -q plan list --json | jq -r '.plans[].name')" ] || { hf p
     expect 7 hf run x --in T -- sh -c 'echo bad >T/a; exit 7'
     says "holdfast plan diff run:x"
     says "plan commit run:x"
-    says "plan rm run:x --discard"
+    says "plan rm --discard run:x"
     says "--resume"
     untouched
     [ "$(events run_kept x)" -eq 1 ]

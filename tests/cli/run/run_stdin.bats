@@ -145,7 +145,7 @@ EOF
     rm "$file"
     ln -s /etc/passwd "$file"
     expect 3 hf run x --resume
-    says "are lost; give them again"
+    says "are lost; resume it with that input"
     echo one | "$HOLDFAST" run x --resume --detach
     expect 3 hf wait x
     [ "$(last x)" = one ]
