@@ -301,6 +301,7 @@ static enum hf_tx_step act(struct hf_tx *tx, struct hf_plans *plans, struct hf_j
 	enum hf_tx_step step = HF_TX_STEP_FAILED;
 	struct hf_landings *landings = NULL;
 	struct hf_land_report landed;
+	char words[2][HF_SHELL_WORD_MAX];
 
 	if (hf_landings_open(tx->state, journal, plans, &landings, &tx->shared->err) < 0)
 		return step;
@@ -312,7 +313,7 @@ static enum hf_tx_step act(struct hf_tx *tx, struct hf_plans *plans, struct hf_j
 		if (landed.n_unlanded && landed.state == HF_LAND_LANDED)
 			hf_tx_say(tx, "%zu changed file%s not landed, the first: %s; the sandbox is kept: 'holdfast plan diff %s' shows it, "
 				      "'holdfast land drop %s' drops it", landed.n_unlanded, landed.n_unlanded == 1 ? " has" : "s have",
-				  landed.unlanded[0].path, tx->plan, tx->name);
+				  landed.unlanded[0].path, hf_shell_word(tx->plan, words[0]), hf_shell_word(tx->name, words[1]));
 		for (size_t i = 0; i < landed.n_also_unmatched; i++)
 			hf_tx_say(tx, "--also %s matched no file that the command changed", landed.also_unmatched[i]);
 		tx->shared->report.is_unsigned |= landed.is_unsigned;
