@@ -67,7 +67,7 @@ const struct command cli_commands[] = {
 	{ "land",    "list",     "", "list candidates and their outcome, by branch", cmd_land_list },
 	{ "land",    "show",     "NAME", "show a candidate", cmd_land_show },
 	{ "land",    "retry",    "NAME [options of land]", "same as land NAME", cmd_land },
-	{ "land",    "drop",     "NAME", "abandon a candidate; removes its ref and its plan", cmd_land_drop },
+	{ "land",    "drop",     "NAME", "abandon a candidate, or work it kept; removes refs and plan", cmd_land_drop },
 	{ "land",    NULL,       "NAME [--merge HOW] [--verify CMD] [--message TEXT] [-w DUR]", "verify a candidate and land it on its branch", cmd_land },
 	{ "why",     NULL,       "NAME", "explain who holds a lock, and what led to this", cmd_why },
 	{ "journal", "query",    "[--event E] [--name N] [--since WHEN] [--until WHEN] [-n N]", "show records, oldest first", cmd_journal_query },

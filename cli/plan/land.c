@@ -57,6 +57,24 @@ static void print_paths(const char *indent, const struct hf_land_path *paths, si
 	}
 }
 
+/* Work that HEAD of the sandbox did not have, with the commands to get it. */
+static void say_rest(struct cli *cli, const char *name, const struct hf_land_report *report)
+{
+	int any = 0;
+
+	for (size_t i = 0; i < report->n_kept; i++) {
+		const struct hf_land_kept *kept = &report->kept[i];
+
+		if (!kept->ref[0])
+			continue;
+		cli_say(cli, "%s; it is kept:", kept->text);
+		cli_say(cli, "  git %s %s", strcmp(kept->label, "stash") == 0 ? "stash apply" : "merge", kept->ref);
+		any = 1;
+	}
+	if (any || (report->state == HF_LAND_LANDED && report->n_unlanded))
+		cli_say(cli, "  holdfast land drop %s      discards this work", name);
+}
+
 static int print_report(struct cli *cli, const char *name, const struct hf_land_report *report)
 {
 	if (!cli->json) {
@@ -71,6 +89,7 @@ static int print_report(struct cli *cli, const char *name, const struct hf_land_
 			cli_say(cli, "commit.gpgSign is set, but no key could be used: commits are not signed");
 		print_paths("", report->paths, report->n_paths);
 		print_paths("", report->unlanded, report->n_unlanded);
+		say_rest(cli, name, report);
 		if (report->state != HF_LAND_LANDED && report->commit[0])
 			say_kept(cli, name, report->commit);
 		return report->state == HF_LAND_LANDED ? HF_EXIT_DONE : HF_EXIT_NO;

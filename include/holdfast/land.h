@@ -75,10 +75,11 @@
  *   - The agent's uncommitted work is committed without a signature, even with
  *     commit.gpgSign, because the key may ask for a passphrase.
  *   - A rebase makes merge commits of the agent linear.
- *   - Only HEAD lands: tags, stashes and other branches of the agent are deleted
- *     with its sandbox. But if HEAD has nothing new, and a branch, tag, stash or
- *     reflog of the sandbox has a commit that neither the repository nor a
- *     remote has, the candidate is rejected, and the text names that place.
+ *   - Only HEAD lands. Other new commits, of branches, tags, stashes, linked worktrees
+ *     or a detached HEAD, become refs/holdfast/NAME+KIND-LABEL: see hf_land_kept. Only
+ *     hf_land_drop removes these refs. If HEAD has nothing new, the candidate is
+ *     rejected instead, and the text names that place.
+ *   - A clean linked worktree whose commits are part of HEAD is ignored.
  *
  * Refused (HF_E_LAND, with the way out):
  *
@@ -306,6 +307,15 @@ struct hf_land_path {
 	const char *kind;
 };
 
+/* Work of the sandbox that HEAD did not have, such as a stash or another branch. It does not land: a ref keeps it. */
+struct hf_land_kept {
+	const char *ref;    /* "refs/holdfast/NAME+stash-1", "refs/holdfast/NAME+branch-BRANCH"; "": only the sandbox has it */
+	const char *commit;
+	const char *text;   /* in words */
+	const char *label;  /* "stash", "branch-BRANCH", "tag-TAG", "ref-REF", "worktree-PATH", "commit" */
+	unsigned commits;   /* number of commits that the candidate does not have */
+};
+
 struct hf_land_report {
 	enum hf_land_state state; /* LANDED, REJECTED or CONFLICT */
 	char branch[256];         /* "main" */
@@ -328,6 +338,8 @@ struct hf_land_report {
 	const struct hf_land_path *paths; /* of a conflict; free it with hf_land_report_done */
 	size_t n_unlanded;
 	const struct hf_land_path *unlanded; /* files that the agent changed and that did not land ("kept"): the plan stays for them */
+	size_t n_kept;
+	const struct hf_land_kept *kept;
 	void *memory;
 };
 
@@ -361,8 +373,8 @@ HF_API int hf_land(struct hf_landings *landings, const char *name, const struct 
 HF_API int hf_land_recover(struct hf_landings *landings, const char *name, struct hf_err *err) HF_MUST_CHECK;
 
 /*
- * Drops a candidate: removes refs/holdfast/NAME and the agent's plan. After a landing, removes
- * the plan that is kept for unlanded files. HF_E_NO_LANDING, HF_E_BUSY, HF_E_IN_USE;
+ * Drops a candidate: removes refs/holdfast/NAME, the refs of its kept work (unless they were
+ * moved) and the agent's plan. After a landing, removes the kept work and the kept plan. HF_E_NO_LANDING, HF_E_BUSY, HF_E_IN_USE;
  * HF_E_FINISHED: nothing is kept.
  */
 HF_API int hf_land_drop(struct hf_landings *landings, const char *name, struct hf_err *err) HF_MUST_CHECK;
@@ -391,6 +403,8 @@ struct hf_land_info {
 	uint64_t token;     /* of the session's run that made it; 0: no session */
 	const struct hf_land_path *unlanded; /* as in hf_land_report */
 	size_t n_unlanded;
+	const struct hf_land_kept *kept;
+	size_t n_kept;
 };
 
 typedef void hf_land_fn(void *arg, const struct hf_land_info *info);

@@ -221,6 +221,7 @@ struct hf_tx_report {
 	unsigned commits;           /* number of landed commits; 0 with `committed`: nothing to land */
 	int rebased;                /* 1: onto new commits of the branch */
 	unsigned unsigned_commits;  /* signed commits that lost their signature in the rebase */
+	unsigned n_kept;            /* refs that keep work which HEAD of the sandbox did not have; hf_land_look lists them */
 	unsigned unlanded;          /* files that the command changed and that did not land; with `committed` the plan is kept for them */
 	int is_there;               /* 1: a landing whose change the branch had before; `commits` is 0 */
 	int is_unsigned;            /* 1: commit.gpgSign is set, but no key could sign the commits of the landing */

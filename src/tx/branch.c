@@ -223,7 +223,7 @@ int hf_tx_branch_forget(struct hf_tx *tx, struct hf_err *err)
 	if (r == HF_E_NO_LANDING)
 		r = 0;
 	if (r == 0 && (state == HF_LAND_WORKING || (state == HF_LAND_CONFLICT && tx->is_retried)))
-		r = hf_land_drop(landings, tx->name, err);
+		r = hf_land_forget(landings, tx->name, err);
 	hf_landings_free(landings);
 	return r;
 }
@@ -262,6 +262,7 @@ static enum hf_tx_step judge(struct hf_tx *tx, const struct hf_land_report *land
 	report->unlanded = (unsigned)landed->n_unlanded;
 	report->is_there = landed->is_there;
 	report->is_unsigned |= landed->is_unsigned;
+	report->n_kept = (unsigned)landed->n_kept;
 	report->refused = landed->state == HF_LAND_REJECTED;
 	if (landed->state == HF_LAND_LANDED) {
 		report->committed = 1;
@@ -317,6 +318,9 @@ static enum hf_tx_step act(struct hf_tx *tx, struct hf_plans *plans, struct hf_j
 		for (size_t i = 0; i < landed.n_also_unmatched; i++)
 			hf_tx_say(tx, "--also %s matched no file that the command changed", landed.also_unmatched[i]);
 		tx->shared->report.is_unsigned |= landed.is_unsigned;
+		for (size_t i = 0; landed.state == HF_LAND_LANDED && i < landed.n_kept; i++)
+			hf_tx_say(tx, "%s; kept as %s: 'git %s %s'", landed.kept[i].text, landed.kept[i].ref,
+				  strcmp(landed.kept[i].label, "stash") == 0 ? "stash apply" : "merge", landed.kept[i].ref);
 		step = landed.state == HF_LAND_WORKING ? HF_TX_STEP_SEALED : judge(tx, &landed);
 		hf_land_report_done(&landed);
 	}
@@ -369,6 +373,7 @@ static void note_settled(void *arg, const struct hf_land_info *info)
 	set_files(settled->report, info->files, info->added, info->deleted);
 	settled->report->rebased = info->rebased;
 	settled->report->unlanded = (unsigned)info->n_unlanded;
+	settled->report->n_kept = (unsigned)info->n_kept;
 }
 
 int hf_tx_branch_settled(struct hf_state *state, struct hf_journal *journal, struct hf_plans *plans, const char *name,

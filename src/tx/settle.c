@@ -25,7 +25,7 @@ struct hf_result hf_tx_committed_result(const struct hf_tx_report *report, const
 		return hf_result_make(HF_OUTCOME_SUCCEEDED, 0, "%s, nothing to land", how);
 	if (report->branch[0])
 		return hf_result_make(HF_OUTCOME_SUCCEEDED, 0, "%s, landed on %s as %.12s%s%s", how, report->branch, report->commit,
-				      report->rebased ? ", rebased" : "", report->unlanded ? ", some files not landed" : "");
+				      report->rebased ? ", rebased" : "", report->unlanded || report->n_kept ? ", other work is kept" : "");
 	if (n == 0)
 		return hf_result_make(HF_OUTCOME_SUCCEEDED, 0, "%s, nothing to commit", how);
 	return hf_result_make(HF_OUTCOME_SUCCEEDED, 0, "%s, committed: %llu added, %llu changed, %llu deleted, %llu bytes", how,

@@ -14,7 +14,7 @@ asyncio: holdfast.aio. Instead of the package filelock: holdfast.filelock.
 """
 from . import errors, filelock, journal
 from ._abi import ChangeKind, Kind, LandState, Liveness, Mode, Outcome, PlanState, SessionState, Stop, Strategy, Style
-from ._info import Change, CommitReport, Holder, LandInfo, LandReport, LockInfo, PathConflict, PlanInfo, SandboxInfo, SessionInfo, Waiter
+from ._info import Change, CommitReport, Holder, KeptWork, LandInfo, LandReport, LockInfo, PathConflict, PlanInfo, SandboxInfo, SessionInfo, Waiter
 from ._land import drop_landing, land, landings
 from ._library import VERSION as __version__
 from ._lock import Lock, break_lock, check_token, lock, lock_fd, locks, look, release_as, release_token
@@ -31,7 +31,7 @@ from .process import ProcessId
 
 __all__ = [
     "Busy", "Cancelled", "Change", "ChangeKind", "Changed", "CommitReport", "Conflict", "Deadlock", "Dirty", "Duration", "FileLock", "Forked", "Gone",
-    "HoldfastError", "Holder", "Kind", "LandInfo", "LandReport", "LandState", "Liveness", "Lock", "LockInfo", "Mode", "NoSession", "NotHeld", "NotOwner", "Outcome", "PathConflict", "Plan",
+    "HoldfastError", "Holder", "KeptWork", "Kind", "LandInfo", "LandReport", "LandState", "Liveness", "Lock", "LockInfo", "Mode", "NoSession", "NotHeld", "NotOwner", "Outcome", "PathConflict", "Plan",
     "PlanInfo", "PlanState", "ProcessId", "Recycled", "Refused", "SandboxInfo", "Session", "SessionInfo", "SessionState", "SharedFile", "Stale",
     "State", "Stop", "Strategy", "Style", "Timeout", "Transaction", "Waiter", "__version__", "break_lock", "check_token", "edit_block", "edit_file",
     "drop_landing", "errors", "file_lock", "filelock", "journal", "key", "land", "landings", "lock", "lock_fd", "locks", "look", "plans", "release_as", "release_token", "run", "sanitize",

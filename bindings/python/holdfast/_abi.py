@@ -1231,6 +1231,16 @@ class hf_land_path(Structure):
     ]
 
 
+class hf_land_kept(Structure):
+    _fields_ = [
+        ("ref", c_char_p),
+        ("commit", c_char_p),
+        ("text", c_char_p),
+        ("label", c_char_p),
+        ("commits", c_uint),
+    ]
+
+
 class hf_land_report(Structure):
     _fields_ = [
         ("state", c_int),
@@ -1254,6 +1264,8 @@ class hf_land_report(Structure):
         ("paths", POINTER(hf_land_path)),
         ("n_unlanded", c_size_t),
         ("unlanded", POINTER(hf_land_path)),
+        ("n_kept", c_size_t),
+        ("kept", POINTER(hf_land_kept)),
         ("memory", c_void_p),
     ]
 
@@ -1289,6 +1301,8 @@ class hf_land_info(Structure):
         ("token", c_uint64),
         ("unlanded", POINTER(hf_land_path)),
         ("n_unlanded", c_size_t),
+        ("kept", POINTER(hf_land_kept)),
+        ("n_kept", c_size_t),
     ]
 
 
@@ -1338,6 +1352,7 @@ class hf_tx_report(Structure):
         ("commits", c_uint),
         ("rebased", c_int),
         ("unsigned_commits", c_uint),
+        ("n_kept", c_uint),
         ("unlanded", c_uint),
         ("is_there", c_int),
         ("is_unsigned", c_int),
@@ -1540,6 +1555,7 @@ STRUCTS: List[Any] = [
     hf_land_place,
     hf_land_opts,
     hf_land_path,
+    hf_land_kept,
     hf_land_report,
     hf_land_info,
     hf_tx_opts,

@@ -235,6 +235,21 @@ def _unlanded(raw: Any) -> Tuple[str, ...]:
 
 
 @dataclass(frozen=True)
+class KeptWork:
+    """Work that HEAD of the sandbox did not have, such as a stash or another branch: it did not land, and a ref keeps it."""
+
+    ref: str  #: "refs/holdfast/NAME+stash-1"; "": only the sandbox has it
+    commit: str
+    text: str  #: in words
+    commits: int
+
+
+def _kept(raw: Any) -> Tuple[KeptWork, ...]:
+    rows = (raw.kept[i] for i in range(raw.n_kept))
+    return tuple(KeptWork(os.fsdecode(row.ref), os.fsdecode(row.commit), os.fsdecode(row.text), row.commits) for row in rows)
+
+
+@dataclass(frozen=True)
 class LandReport:
     """How a landing ended: LANDED, REJECTED or CONFLICT."""
 
@@ -251,6 +266,7 @@ class LandReport:
     verify_time: Optional[float]
     conflicts: Tuple[PathConflict, ...]
     unlanded: Tuple[str, ...]  #: files that the agent changed and that did not land; the plan is kept for them
+    kept: Tuple[KeptWork, ...]  #: of this candidate and those of its name before it; `drop_landing` removes the refs
 
     @property
     def landed(self) -> bool:
@@ -262,7 +278,7 @@ class LandReport:
         return cls(LandState(raw.state), os.fsdecode(raw.branch), os.fsdecode(raw.commit), os.fsdecode(raw.text), raw.commits, raw.files,
                    bool(raw.rebased), bool(raw.is_there), bool(raw.is_unsigned),
                    tuple(os.fsdecode(raw.also_unmatched[i]) for i in range(raw.n_also_unmatched)), seconds(raw.verify_ns), _land_conflicts(raw),
-                   _unlanded(raw))
+                   _unlanded(raw), _kept(raw))
 
 
 @dataclass(frozen=True)
@@ -283,8 +299,9 @@ class LandInfo:
     changed: Optional[datetime]
     conflicts: Tuple[PathConflict, ...]
     unlanded: Tuple[str, ...]  #: as in LandReport
+    kept: Tuple[KeptWork, ...]
 
     @classmethod
     def read(cls, raw: Any) -> LandInfo:
         return cls(os.fsdecode(raw.name), LandState(raw.state), _text(raw.top), _text(raw.branch), _text(raw.base), _text(raw.tip), _text(raw.commit),
-                   _text(raw.text), bool(raw.alive), raw.place, moment(raw.since), moment(raw.changed), _land_conflicts(raw), _unlanded(raw))
+                   _text(raw.text), bool(raw.alive), raw.place, moment(raw.since), moment(raw.changed), _land_conflicts(raw), _unlanded(raw), _kept(raw))

@@ -35,6 +35,22 @@ static json_t *texts_json(const char *const *texts, size_t n)
 	return list;
 }
 
+static json_t *kept_json(const struct hf_land_kept *kept, size_t n)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n; i++) {
+		json_t *row = json_object();
+
+		hf_view_set(&row, "ref", maybe_text(kept[i].ref));
+		hf_view_set(&row, "commit", json_string(kept[i].commit));
+		hf_view_set(&row, "commits", json_integer(kept[i].commits));
+		hf_view_set(&row, "text", hf_view_text(kept[i].text));
+		hf_view_add(&list, row);
+	}
+	return list;
+}
+
 static json_t *place_json(const struct hf_land_info *info)
 {
 	return info->place ? json_integer(info->place) : json_null();
@@ -66,6 +82,7 @@ json_t *hf_view_candidate(const struct hf_land_info *info)
 	hf_view_set(&object, "changed", hf_view_time(info->changed));
 	hf_view_set(&object, "paths", paths_json(info->paths, info->n_paths));
 	hf_view_set(&object, "unlanded", paths_json(info->unlanded, info->n_unlanded));
+	hf_view_set(&object, "kept", kept_json(info->kept, info->n_kept));
 	return object;
 }
 
@@ -100,6 +117,7 @@ json_t *hf_view_land_report(const char *name, const struct hf_land_report *repor
 	hf_view_set(&object, "verify_ms", hf_view_number(report->verify_ns, HF_MSEC));
 	hf_view_set(&object, "paths", paths_json(report->paths, report->n_paths));
 	hf_view_set(&object, "unlanded", paths_json(report->unlanded, report->n_unlanded));
+	hf_view_set(&object, "kept", kept_json(report->kept, report->n_kept));
 	return object;
 }
 
@@ -291,4 +309,9 @@ void hf_view_candidate_text(const struct hf_land_info *info, struct hf_buf *out)
 	add_line(out, "text", hf_view_candidate_note(info, note));
 	add_paths(out, info->paths, info->n_paths);
 	add_paths(out, info->unlanded, info->n_unlanded);
+	for (size_t i = 0; i < info->n_kept; i++) {
+		hf_buf_add_text(out, "kept      ");
+		hf_buf_add_shown(out, info->kept[i].text, strlen(info->kept[i].text));
+		hf_buf_add_format(out, ": %s\n", info->kept[i].ref[0] ? info->kept[i].ref : info->kept[i].commit);
+	}
 }

@@ -40,6 +40,8 @@ json_t *hf_view_landed(const struct hf_tx_report *report)
 	hf_view_set(&object, "unsigned", report->branch[0] ? json_boolean(report->is_unsigned) : json_null());
 	hf_view_set(&object, "no_change", json_boolean(report->no_change));
 	hf_view_set(&object, "rebased", report->branch[0] ? json_boolean(report->rebased) : json_null());
+	hf_view_set(&object, "unlanded", report->branch[0] ? json_integer(report->unlanded) : json_null());
+	hf_view_set(&object, "refs", report->branch[0] ? json_integer(report->n_kept) : json_null());
 	hf_view_set(&object, "conflicts", conflicts_json(report));
 	hf_view_set(&object, "conflicts_total", json_integer((json_int_t)report->n_conflicts));
 	return object;

@@ -98,7 +98,7 @@ unlanded() {
     expect 0 hl run rest --in . -- true
 }
 
-@test "L14: core.fileMode=false: the agent's change of a mode is kept and named; the user's is not" {
+@test "L14: core.fileMode=false: a mode that the agent changes is kept and named, a mode of the user is not" {
     git config core.fileMode false
     chmod +x b
     agent mode 'chmod +x a'

@@ -86,6 +86,18 @@ int hf_land_may_begin(struct hf_landings *landings, const char *name, struct hf_
 	return 0;
 }
 
+/* Refs that keep work of a candidate of that name before are its own now: 'land drop' removes them. */
+static void carry_rest(struct hf_landings *landings, struct hf_landing *landing)
+{
+	AUTO(hf_landing_done) struct hf_landing old = { 0 };
+
+	if (hf_landing_load(landings, landing->name, &old, NULL) < 0 || strcmp(old.common, landing->common) != 0)
+		return;
+	hf_land_rest_forget(&old.rest);
+	landing->rest = old.rest;
+	old.rest = (struct hf_land_rest){ 0 };
+}
+
 int hf_land_begin_pinned(struct hf_landings *landings, const char *name, const char *plan, const struct hf_land_place *place,
 			 const struct hf_land_opts *opts, struct hf_err *err)
 {
@@ -102,6 +114,8 @@ int hf_land_begin_pinned(struct hf_landings *landings, const char *name, const c
 		r = hf_land_may_begin(landings, name, err);
 	if (r == 0)
 		r = hf_land_new_record(name, plan, place, &landing, err);
+	if (r == 0)
+		carry_rest(landings, &landing);
 	if (r == 0 && opts)
 		r = hf_landing_take_terms(&landing, opts, landings->plans, err);
 	if (r == 0)

@@ -32,6 +32,50 @@ int hf_land_paths_add(struct hf_land_paths *paths, const char *path, size_t len,
 	return grown[paths->n].path ? (paths->n++, 0) : -ENOMEM;
 }
 
+static void free_kept(struct hf_land_kept *kept)
+{
+	free((char *)(uintptr_t)kept->ref);
+	free((char *)(uintptr_t)kept->commit);
+	free((char *)(uintptr_t)kept->text);
+	free((char *)(uintptr_t)kept->label);
+}
+
+void hf_land_rest_done(struct hf_land_rest *rest)
+{
+	for (size_t i = 0; i < rest->n; i++)
+		free_kept(&rest->list[i]);
+	free(rest->list);
+	*rest = (struct hf_land_rest){ 0 };
+}
+
+void hf_land_rest_forget(struct hf_land_rest *rest)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < rest->n; i++)
+		if (rest->list[i].ref[0])
+			rest->list[n++] = rest->list[i];
+		else
+			free_kept(&rest->list[i]);
+	rest->n = n;
+}
+
+int hf_land_rest_add(struct hf_land_rest *rest, const char *label, const char *text, const char *commit, const char *ref, unsigned commits)
+{
+	struct hf_land_kept *grown = reallocarray(rest->list, rest->n + 1, sizeof(*grown)), *kept;
+
+	if (!grown)
+		return -ENOMEM;
+	rest->list = grown;
+	kept = &grown[rest->n++];
+	*kept = (struct hf_land_kept){ strdup(ref), strdup(commit), strdup(text), strdup(label), commits };
+	if (kept->ref && kept->commit && kept->text && kept->label)
+		return 0;
+	free_kept(kept);
+	rest->n--;
+	return -ENOMEM;
+}
+
 #define AT(member) offsetof(struct hf_landing, member)
 
 static const struct {
@@ -73,6 +117,7 @@ void hf_landing_done(struct hf_landing *landing)
 	hf_land_paths_done(&landing->paths);
 	hf_land_paths_done(&landing->outside);
 	hf_land_paths_done(&landing->unlanded);
+	hf_land_rest_done(&landing->rest);
 }
 
 int hf_landing_set(char **text, const char *value)
@@ -140,6 +185,22 @@ static json_t *encode_paths(const struct hf_land_paths *paths)
 	return list;
 }
 
+static json_t *encode_rest(const struct hf_land_rest *rest)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; list && i < rest->n; i++) {
+		const struct hf_land_kept *kept = &rest->list[i];
+		json_t *row = json_pack("[o?, o?, o?, o?, i]", packed(kept->label), packed(kept->text), packed(kept->commit), packed(kept->ref), (int)kept->commits);
+
+		if (json_array_append_new(list, row) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	}
+	return list;
+}
+
 static json_t *encode_list(char *const *list)
 {
 	json_t *array = json_array();
@@ -180,6 +241,7 @@ json_t *hf_landing_encode(struct hf_landing *landing)
 	SET("paths", encode_paths(&landing->paths));
 	SET("outside", encode_paths(&landing->outside));
 	SET("unlanded", encode_paths(&landing->unlanded));
+	SET("rest", encode_rest(&landing->rest));
 #undef SET
 	if (bad)
 		json_decref(root);
@@ -261,6 +323,24 @@ static const char *decode_paths(const json_t *list, struct hf_land_paths *ret)
 	return NULL;
 }
 
+static const char *decode_rest(const json_t *list, struct hf_land_rest *ret)
+{
+	size_t i;
+	json_t *row;
+
+	json_array_foreach(list, i, row) {
+		AUTO_FREE char *label = unpacked(json_array_get(row, 0));
+		AUTO_FREE char *text = unpacked(json_array_get(row, 1));
+		AUTO_FREE char *commit = unpacked(json_array_get(row, 2));
+		AUTO_FREE char *ref = unpacked(json_array_get(row, 3));
+
+		if (!label || !text || !commit || !hf_git_is_oid(commit) || !ref || (ref[0] && strncmp(ref, "refs/holdfast/", 14) != 0) ||
+		    hf_land_rest_add(ret, label, text, commit, ref, (unsigned)json_integer_value(json_array_get(row, 4))) < 0)
+			return "its list of kept work has the wrong form";
+	}
+	return NULL;
+}
+
 /* A record of an older build has none. */
 static const char *decode_list(const json_t *array, char ***ret)
 {
@@ -336,5 +416,6 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 		return "one of its paths or its branch has the wrong form";
 	why = decode_paths(json_object_get(root, "paths"), &ret->paths);
 	why = why ? why : decode_paths(json_object_get(root, "outside"), &ret->outside);
-	return why ? why : decode_paths(json_object_get(root, "unlanded"), &ret->unlanded);
+	why = why ? why : decode_paths(json_object_get(root, "unlanded"), &ret->unlanded);
+	return why ? why : decode_rest(json_object_get(root, "rest"), &ret->rest);
 }

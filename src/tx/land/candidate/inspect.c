@@ -97,7 +97,8 @@ static int look(struct hf_landings *landings, const char *name, struct hf_landin
 				       .deleted = landing->deleted, .rebased = landing->rebased,
 				       .verify_ns = landing->verify_ns, .since = landing->since, .changed = landing->changed,
 				       .paths = landing->paths.list, .n_paths = landing->paths.n, .token = landing->token,
-				       .unlanded = landing->unlanded.list, .n_unlanded = landing->unlanded.n };
+				       .unlanded = landing->unlanded.list, .n_unlanded = landing->unlanded.n,
+				       .kept = landing->rest.list, .n_kept = landing->rest.n };
 	find_place(landings, landing, info);
 	if (!info->alive && is_gone(landings, landing))
 		info->plan = "";
@@ -186,27 +187,42 @@ static int remove_work(struct hf_landings *landings, struct hf_landing *landing,
 	return 0;
 }
 
-/* It has landed, and work that did not land with it is kept. */
+/* A ref that was moved since then stays. */
+static int remove_rest(struct hf_landing *landing, struct hf_err *err)
+{
+	struct hf_git git = { .dir = landing->common };
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < landing->rest.n; i++)
+		if (landing->rest.list[i].ref[0])
+			r = hf_git(&git, err, "update-ref", "-d", landing->rest.list[i].ref, landing->rest.list[i].commit, NULL);
+	if (r >= 0)
+		hf_land_rest_done(&landing->rest);
+	return r < 0 ? r : 0;
+}
+
+/* It is over, and work that did not land is kept. */
 static int drop_kept(struct hf_landings *landings, struct hf_landing *landing, struct hf_err *err)
 {
-	int r;
+	int r = remove_rest(landing, err);
 
 	landing->keep_plan = 0;
 	hf_land_paths_done(&landing->unlanded);
-	r = remove_work(landings, landing, err);
+	if (r == 0)
+		r = remove_work(landings, landing, err);
+	if (r == 0 && landing->state == HF_LAND_DROPPED)
+		return hf_landing_become(landings, landing, HF_LAND_DROPPED, err, "dropped");
 	return r == 0 ? hf_landing_become(landings, landing, HF_LAND_LANDED, err, "%.12s is part of %.100s; the rest was dropped", landing->commit,
 					  hf_land_short(landing->branch)) : r;
 }
 
-int hf_land_drop(struct hf_landings *landings, const char *name, struct hf_err *err)
+static int drop(struct hf_landings *landings, const char *name, int and_rest, struct hf_err *err)
 {
 	AUTO(hf_landing_done) struct hf_landing landing = { 0 };
 	AUTO(hf_land_unlock) struct hf_lock *lock = NULL;
 	char lock_name[HF_NAME_MAX + 1];
 	int r;
 
-	if (!landings || !name)
-		return FAIL(err, -EINVAL, "arguments", "hf_land_drop", "NULL");
 	r = hf_land_recover(landings, name, err);
 	if (r < 0)
 		return r;
@@ -216,12 +232,16 @@ int hf_land_drop(struct hf_landings *landings, const char *name, struct hf_err *
 		r = hf_landing_load(landings, name, &landing, err);
 	if (r < 0)
 		return r;
-	if (landing.state == HF_LAND_LANDED && (landing.unlanded.n || landing.keep_plan))
+	if (and_rest && ((landing.state == HF_LAND_LANDED && (landing.unlanded.n || landing.keep_plan)) ||
+			 ((landing.state == HF_LAND_LANDED || landing.state == HF_LAND_DROPPED) && landing.rest.n)))
 		return drop_kept(landings, &landing, err);
 	if (landing.state == HF_LAND_LANDED || landing.state == HF_LAND_DROPPED)
 		return FAIL(err, HF_E_FINISHED, "land", name, "it is %s", hf_land_state_word(landing.state));
 	hf_land_paths_done(&landing.unlanded);
+	hf_land_rest_forget(&landing.rest);
 	r = remove_work(landings, &landing, err);
+	if (r == 0 && and_rest)
+		r = remove_rest(&landing, err);
 	if (r == 0)
 		r = hf_landing_become(landings, &landing, HF_LAND_DROPPED, err, "given up");
 	if (r == 0) {
@@ -231,6 +251,16 @@ int hf_land_drop(struct hf_landings *landings, const char *name, struct hf_err *
 		hf_land_event(landings, HF_EV_LAND_DROPPED, name, fields, 2);
 	}
 	return r;
+}
+
+int hf_land_drop(struct hf_landings *landings, const char *name, struct hf_err *err)
+{
+	return landings && name ? drop(landings, name, 1, err) : FAIL(err, -EINVAL, "arguments", "hf_land_drop", "NULL");
+}
+
+int hf_land_forget(struct hf_landings *landings, const char *name, struct hf_err *err)
+{
+	return drop(landings, name, 0, err);
 }
 
 /* A look at the record, without the lock: a reader must not keep a landing from it. 1, 0 or an error. */

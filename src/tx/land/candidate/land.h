@@ -37,6 +37,18 @@ struct hf_land_paths {
 void hf_land_paths_done(struct hf_land_paths *paths);
 int hf_land_paths_add(struct hf_land_paths *paths, const char *path, size_t len, const char *kind);
 
+struct hf_land_rest {
+	struct hf_land_kept *list; /* its texts are owned */
+	size_t n;
+};
+
+/* Return 0 or -ENOMEM. */
+int hf_land_rest_add(struct hf_land_rest *rest, const char *label, const char *text, const char *commit, const char *ref, unsigned commits);
+void hf_land_rest_done(struct hf_land_rest *rest);
+
+/* Removes the rows that no ref keeps. */
+void hf_land_rest_forget(struct hf_land_rest *rest);
+
 /* All text is owned, and never NULL after hf_landing_init or a load. */
 struct hf_landing {
 	char name[HF_NAME_MAX + 1];
@@ -77,6 +89,7 @@ struct hf_landing {
 	char **unmatched; /* globs of `also` */
 	struct hf_land_paths paths;
 	struct hf_land_paths unlanded; /* files that the agent changed, and that neither its commits have nor git ignores: its sandbox is kept for them */
+	struct hf_land_rest rest; /* work that HEAD of the sandbox does not have */
 	struct hf_land_paths outside; /* that its commits change, and its agent did not: they were seen through the sandbox */
 };
 
@@ -249,6 +262,12 @@ struct hf_land_came {
  */
 int hf_land_export(struct hf_land_work *work, const char *plan, const char *base, char tip[HF_LAND_OID_MAX],
 		   struct hf_land_came *came, struct hf_buf *ret_said, struct hf_err *err);
+
+/* Brings landing.rest into the repository, as refs next to the candidate's. Return 0, 1 after a rejection, or an error. objects.c */
+int hf_land_keep_rest(struct hf_land_work *work, struct hf_err *err);
+
+/* As hf_land_drop, but keeps the refs of landing.rest. inspect.c */
+int hf_land_forget(struct hf_landings *landings, const char *name, struct hf_err *err);
 
 /* The place of a work tree whose directories are known. */
 int hf_land_place_again(const char *top, const char *git_dir, const char *common, struct hf_land_place *ret, struct hf_err *err);

@@ -25,11 +25,13 @@ void hf_land_tell_end(struct hf_land_work *work)
 
 void hf_land_kept_words(const struct hf_landing *landing, char *out, size_t cap)
 {
-	size_t n = landing->unlanded.n;
+	size_t n = landing->unlanded.n, at = 0;
 
 	out[0] = '\0';
-	if (n)
-		(void)snprintf(out, cap, "; %zu changed file%s not landed, and the sandbox is kept: holdfast plan diff %.60s", n, n == 1 ? " has" : "s have",
+	if (landing->rest.n)
+		at = (size_t)snprintf(out, cap, "; kept: %.60s%s", landing->rest.list[0].ref, landing->rest.n > 1 ? ", ..." : "");
+	if (n && at < cap)
+		(void)snprintf(out + at, cap - at, "; %zu changed file%s not landed, and the sandbox is kept: holdfast plan diff %.60s", n, n == 1 ? " has" : "s have",
 			       landing->plan);
 }
 
@@ -37,6 +39,7 @@ void hf_land_kept_words(const struct hf_landing *landing, char *out, size_t cap)
 struct memory {
 	struct hf_land_paths paths, unlanded;
 	char **unmatched;
+	struct hf_land_rest rest;
 };
 
 void hf_land_report_done(struct hf_land_report *report)
@@ -48,11 +51,13 @@ void hf_land_report_done(struct hf_land_report *report)
 	hf_land_paths_done(&memory->paths);
 	hf_land_paths_done(&memory->unlanded);
 	hf_landing_free_list(&memory->unmatched);
+	hf_land_rest_done(&memory->rest);
 	free(memory);
 	report->memory = NULL;
 	report->paths = report->unlanded = NULL;
 	report->also_unmatched = NULL;
-	report->n_paths = report->n_unlanded = report->n_also_unmatched = 0;
+	report->kept = NULL;
+	report->n_paths = report->n_unlanded = report->n_also_unmatched = report->n_kept = 0;
 }
 
 int hf_land_fill_report(struct hf_land_work *work, struct hf_land_report *ret, struct hf_err *err)
@@ -62,7 +67,8 @@ int hf_land_fill_report(struct hf_land_work *work, struct hf_land_report *ret, s
 
 	if (!memory)
 		return hf_fail_sys(err, ENOMEM, "memory", landing->name);
-	*memory = (struct memory){ landing->paths, landing->unlanded, landing->unmatched };
+	*memory = (struct memory){ landing->paths, landing->unlanded, landing->unmatched, landing->rest };
+	landing->rest = (struct hf_land_rest){ 0 };
 	landing->paths = landing->unlanded = (struct hf_land_paths){ 0 };
 	landing->unmatched = NULL;
 	*ret = (struct hf_land_report){ .state = landing->state, .commits = landing->commits, .files = landing->files,
@@ -71,6 +77,7 @@ int hf_land_fill_report(struct hf_land_work *work, struct hf_land_report *ret, s
 					.is_there = landing->is_there, .is_unsigned = landing->is_unsigned,
 					.n_paths = memory->paths.n, .paths = memory->paths.list,
 					.n_unlanded = memory->unlanded.n, .unlanded = memory->unlanded.list,
+					.n_kept = memory->rest.n, .kept = memory->rest.list,
 					.also_unmatched = (const char *const *)memory->unmatched, .memory = memory };
 	while (memory->unmatched && memory->unmatched[ret->n_also_unmatched])
 		ret->n_also_unmatched++;

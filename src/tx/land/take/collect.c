@@ -205,14 +205,28 @@ static int commit_rest(struct hf_land_work *work, struct hf_left *left, struct h
 
 /* -- the whole -------------------------------------------------------------------------- */
 
+/* HEAD is where it began, but the sandbox has commits elsewhere: its owner decides. */
+static int reject_rest(struct hf_land_work *work, const struct hf_land_kept *kept, struct hf_err *err)
+{
+	struct hf_landing *landing = &work->landing;
+	int is_stash = strcmp(kept->label, "stash") == 0;
+	int r = hf_landing_become(work->landings, landing, HF_LAND_REJECTED, err,
+				  "HEAD is where it began, but %.110s; the sandbox is kept: holdfast plan enter %.40s -- git %s%.12s", kept->text, landing->plan,
+				  is_stash ? "stash pop" : "merge ", is_stash ? "" : kept->commit);
+
+	return r < 0 ? r : 1;
+}
+
 static int nothing_to_land(struct hf_land_work *work, const struct hf_touched *touched, const struct hf_left *left, struct hf_err *err)
 {
 	const struct hf_land_paths *unlanded = &work->landing.unlanded;
-	int r = touched->n_changes ? hf_land_check_elsewhere(work, err) : 0;
+	const struct hf_land_rest *rest = &work->landing.rest;
+	int r = hf_left_find_unlanded(work, touched, left, err);
 	char text[200];
 
-	if (r == 0)
-		r = hf_left_find_unlanded(work, touched, left, err);
+	for (size_t i = 0; r == 0 && i < rest->n; i++)
+		if (!rest->list[i].ref[0])
+			return reject_rest(work, &rest->list[i], err);
 	if (r != 0)
 		return r;
 	if (hf_landing_set_list(&work->landing.unmatched, (const char *const *)work->landing.also) < 0)
@@ -328,6 +342,8 @@ int hf_land_collect(struct hf_land_work *work, struct hf_err *err)
 		r = hf_left_commit(work, &touched, &left, err);
 	else if (r == 1)
 		r = 0;
+	if (r == 0 && left.is_read)
+		r = hf_land_find_rest(work, &touched, &left, err);
 	if (r != 0)
 		return r;
 	if (strcmp(left.tip, landing->base) == 0)
@@ -347,5 +363,7 @@ int hf_land_collect(struct hf_land_work *work, struct hf_err *err)
 		r = hf_left_find_unlanded(work, &touched, &left, err);
 	if (r == 0)
 		r = hf_land_check_also(work, err);
+	if (r == 0)
+		r = hf_land_keep_rest(work, err);
 	return r != 0 ? r : keep(work, err);
 }

@@ -1,4 +1,9 @@
-/* tx/land/take/elsewhere.c - work that the agent committed, but not on HEAD: it would go with the sandbox. */
+/*
+ * tx/land/take/elsewhere.c - finds commits of the sandbox that HEAD does not have: on branches and tags, in stashes and linked worktrees, and on no branch.
+ *
+ * The repository's own refs and reflogs are seen through the sandbox: their commits are not new. Neither are those of a branch whose every change HEAD
+ * has, as after a cherry-pick, nor those that an amended or squashed commit of HEAD replaced.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,109 +11,306 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/plan/target/target.h"
 #include "hf/sys/io.h"
 #include "hf/tx/land/git/git.h"
 #include "hf/tx/land/take/touched.h"
 
-static struct hf_git inside(const struct hf_land_work *work, struct hf_buf *out, struct hf_buf *said)
+#define LOOSE_MAX 20 /* commits on no branch that are looked at */
+
+struct search {
+	struct hf_land_work *work;
+	const struct hf_left *left;
+	struct hf_buf known; /* "^COMMIT" lines: HEAD, base, and all that the repository has */
+	struct hf_buf new;   /* "COMMIT PARENT..." lines: the others */
+};
+
+static void search_done(struct search *search)
 {
-	return (struct hf_git){ .plans = work->landings->plans, .plan = work->landing.plan, .dir = work->landing.top,
-				.out = out, .said = said };
+	hf_buf_done(&search->known);
+	hf_buf_done(&search->new);
 }
 
-/*
- * Commits of the sandbox that HEAD does not have, one per line: what its branches, tags, stashes and reflogs (a HEAD that was detached) have, but
- * neither a ref of the repository nor a remote. 0; 1: what git said; or an error.
- */
-static int list_elsewhere(struct hf_land_work *work, struct hf_buf *out, struct hf_buf *said, struct hf_err *err)
+static struct hf_git inside(const struct search *search, struct hf_buf *out)
 {
-	AUTO(hf_buf_done) struct hf_buf refs = HF_BUF_INIT;
-	struct hf_git outside = { .dir = work->landing.common, .out = &refs };
-	struct hf_git git = inside(work, out, said);
-	int r = hf_git(&outside, err, "for-each-ref", "--format=^%(objectname)", NULL);
+	const struct hf_land_work *work = search->work;
 
-	if (r < 0)
-		return r;
-	/* What it began with is not new, even if the branch was rewritten since then. */
-	hf_buf_add_format(&refs, "^%s\n", work->landing.base);
-	if (refs.err)
-		return hf_fail_sys(err, ENOMEM, "memory", work->landing.name);
-	git.in = refs.s;
-	git.in_len = refs.len;
-	r = hf_git(&git, err, "rev-list", "--ignore-missing", "--exclude=refs/remotes/*", "--all", "--reflog", "--stdin", "--not", "--remotes", NULL);
+	return (struct hf_git){ .plans = work->landings->plans, .plan = work->landing.plan, .dir = work->landing.top, .out = out };
+}
+
+/* Calls `fn` with each line, whose end is cut off, until it does not return 0. */
+static int each_line(struct search *search, struct hf_buf *text, int (*fn)(struct search *search, char *line, struct hf_err *err), struct hf_err *err)
+{
+	int r = 0;
+
+	for (char *line = text->s, *next; r == 0 && *line; line = next) {
+		next = line + strcspn(line, "\n");
+		if (*next)
+			*next++ = '\0';
+		r = fn(search, line, err);
+	}
+	return r;
+}
+
+static int add_known(struct search *search, char *line, struct hf_err *err)
+{
+	hf_buf_add_format(&search->known, "^%s\n", line);
+	return search->known.err ? hf_fail_sys(err, ENOMEM, "memory", line) : 0;
+}
+
+/* 0; 1: git failed; or an error. */
+static int list_new(struct search *search, struct hf_err *err)
+{
+	struct hf_git git = inside(search, &search->new);
+	int r;
+
+	git.in = search->known.s;
+	git.in_len = search->known.len;
+	r = hf_git(&git, err, "rev-list", "--parents", "--ignore-missing", "--exclude=refs/remotes/*", "--all", "--reflog", "--stdin", "--not", "--remotes", NULL);
 	return r < 0 ? r : r != 0;
 }
 
-#define NEW_MAX 8 /* commits that are looked for by name */
-
-/* Those of the list that the repository does not have: its own reflogs are seen through the sandbox, and have old commits of its user. */
-static int find_new(const struct hf_land_work *work, const struct hf_buf *list, char ret[NEW_MAX][HF_LAND_OID_MAX], struct hf_err *err)
+static int is_new(const struct search *search, const char *oid)
 {
-	static const char *const offline[] = { "GIT_NO_LAZY_FETCH=1", NULL };
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	struct hf_git git = { .dir = work->landing.common, .env = offline, .in = list->s, .in_len = list->len, .out = &out };
-	int n = 0, r = list->len ? hf_git(&git, err, "cat-file", "--batch-check=%(objectname)", NULL) : 0;
+	size_t len = strlen(oid);
 
-	if (r != 0)
-		return r < 0 ? r : FAIL(err, HF_E_LAND, "git", git.dir, "git cat-file failed");
-	for (char *at = out.s, *next; n < NEW_MAX && at < out.s + out.len; at = next) {
-		char *word;
-
-		next = at + strcspn(at, "\n");
-		next += *next == '\n';
-		word = memchr(at, ' ', (size_t)(next - at));
-		if (!word || strncmp(word, " missing\n", 9) != 0)
-			continue;
-		*word = '\0';
-		if (hf_git_is_oid(at))
-			hf_copy_text(ret[n++], HF_LAND_OID_MAX, at);
-	}
-	return n;
-}
-
-/* In words: which ref of the sandbox has one of the commits? */
-static int tell_where(const struct hf_land_work *work, char new[NEW_MAX][HF_LAND_OID_MAX], int n, char *text, size_t cap, struct hf_err *err)
-{
-	static const struct {
-		const char *begin, *what;
-	} kinds[] = { { "refs/heads/", "branch " }, { "refs/tags/", "tag " }, { "refs/stash", "a stash" }, { "", "" } };
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	struct hf_git git = inside(work, &out, NULL);
-	const char *words[2 * NEW_MAX + 3] = { "for-each-ref", "--format=%(refname)" };
-	size_t kind = 0, len;
-	int r;
-
-	for (int i = 0; i < n; i++) {
-		words[2 + 2 * i] = "--contains";
-		words[3 + 2 * i] = new[i];
-	}
-	r = hf_git_words(&git, words, err);
-	if (r < 0)
-		return r;
-	out.s[strcspn(out.s, "\n")] = '\0';
-	if (r > 0 || !out.s[0]) {
-		(void)snprintf(text, cap, "HEAD is where it began, but commit %.12s of the sandbox is new, and on no branch (HEAD was detached, or reset)", new[0]);
-		return 0;
-	}
-	while (strncmp(out.s, kinds[kind].begin, strlen(kinds[kind].begin)) != 0)
-		kind++;
-	len = strlen(kinds[kind].begin);
-	(void)snprintf(text, cap, "HEAD is where it began, but %s%.60s of the sandbox has new commits (%.12s)", kinds[kind].what, out.s + len, new[0]);
+	for (const char *line = search->new.s; *line; line += strcspn(line, "\n"), line += *line == '\n')
+		if (strncmp(line, oid, len) == 0 && (line[len] == ' ' || line[len] == '\n'))
+			return 1;
 	return 0;
 }
 
-int hf_land_check_elsewhere(struct hf_land_work *work, struct hf_err *err)
+/* The number of commits there whose change HEAD does not have. */
+static int count(const struct search *search, const char *oid, unsigned *ret, struct hf_err *err)
 {
-	AUTO(hf_buf_done) struct hf_buf list = HF_BUF_INIT;
-	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
-	char new[NEW_MAX][HF_LAND_OID_MAX], text[200];
-	int r = list_elsewhere(work, &list, &said, err), n;
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	struct hf_git git = inside(search, &out);
+	char range[HF_LAND_OID_MAX + 8];
+	int r;
 
-	if (r != 0)
-		return r < 0 ? r : hf_land_reject_said(work, "HEAD is where it began, and its other branches cannot be read", &said, err);
-	n = find_new(work, &list, new, err);
-	if (n <= 0)
-		return n;
-	r = tell_where(work, new, n, text, sizeof(text), err);
-	return r < 0 ? r : hf_land_reject(work, err, text);
+	(void)snprintf(range, sizeof(range), "HEAD...%s", oid);
+	r = hf_git(&git, err, "rev-list", "--count", "--cherry-pick", "--right-only", range, NULL);
+	*ret = r != 0;
+	for (const char *c = out.s; r == 0 && *c >= '0' && *c <= '9'; c++)
+		*ret = *ret * 10 + (unsigned)(*c - '0');
+	return r < 0 ? r : 0;
+}
+
+/* -- refs and stashes ------------------------------------------------------------------------- */
+
+/* The linked worktree of the work tree that has the branch checked out. 1 or 0. */
+static int find_worktree(const struct search *search, const char *branch, struct hf_worktree *ret)
+{
+	const char *at = NULL;
+
+	while (hf_worktree_next(search->work, &search->left->worktrees, &at, ret))
+		if (strcmp(ret->branch, branch) == 0)
+			return 1;
+	return 0;
+}
+
+static int add_ref(struct search *search, const char *kind, const char *name, const char *oid, struct hf_err *err)
+{
+	struct hf_landing *landing = &search->work->landing;
+	const char *onto = hf_land_short(landing->branch);
+	struct hf_worktree worktree;
+	char label[512], text[512];
+	unsigned n;
+	int r = count(search, oid, &n, err);
+
+	if (r < 0 || n == 0)
+		return r;
+	(void)snprintf(label, sizeof(label), "%s-%.300s", kind, name);
+	if (strcmp(kind, "branch") == 0 && find_worktree(search, name, &worktree))
+		(void)snprintf(text, sizeof(text), "worktree %.200s holds %u commit%s that %.60s has not", worktree.path, n, n == 1 ? "" : "s", onto);
+	else
+		(void)snprintf(text, sizeof(text), "%s %.200s of the sandbox has %u commit%s that %.60s has not", kind, name, n, n == 1 ? "" : "s", onto);
+	return hf_land_rest_add(&landing->rest, label, text, oid, "", n) < 0 ? hf_fail_sys(err, ENOMEM, "memory", name) : 0;
+}
+
+/* "OID PEELED REF", where PEELED is empty unless it is an annotated tag. */
+static int take_ref(struct search *search, char *line, struct hf_err *err)
+{
+	char *peeled = strchr(line, ' '), *ref = peeled ? strchr(peeled + 1, ' ') : NULL;
+	const char *commit;
+
+	if (!ref)
+		return 0;
+	*peeled++ = '\0';
+	*ref++ = '\0';
+	commit = *peeled ? peeled : line;
+	if (!hf_git_is_oid(commit) || strncmp(ref, "refs/remotes/", 13) == 0 || strcmp(ref, "refs/stash") == 0 || !is_new(search, commit))
+		return 0;
+	if (strncmp(ref, "refs/heads/", 11) == 0)
+		return add_ref(search, "branch", ref + 11, commit, err);
+	if (strncmp(ref, "refs/tags/", 10) == 0)
+		return add_ref(search, "tag", ref + 10, commit, err);
+	return add_ref(search, "ref", ref + 5, commit, err);
+}
+
+static int take_stash(struct search *search, char *line, struct hf_err *err)
+{
+	struct hf_landing *landing = &search->work->landing;
+	char text[120];
+
+	if (!hf_git_is_oid(line) || !is_new(search, line))
+		return 0;
+	(void)snprintf(text, sizeof(text), "a stash of the sandbox is not on %.60s", hf_land_short(landing->branch));
+	return hf_land_rest_add(&landing->rest, "stash", text, line, "", 1) < 0 ? hf_fail_sys(err, ENOMEM, "memory", line) : 0;
+}
+
+static int take_refs(struct search *search, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf refs = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf stashes = HF_BUF_INIT;
+	struct hf_git git = inside(search, &refs);
+	struct hf_worktree worktree;
+	const char *at = NULL;
+	int r = hf_git(&git, err, "for-each-ref", "--format=%(objectname) %(*objectname) %(refname)", NULL);
+
+	if (r >= 0)
+		r = each_line(search, &refs, take_ref, err);
+	git.out = &stashes;
+	if (r == 0)
+		r = hf_git(&git, err, "rev-list", "--walk-reflogs", "--ignore-missing", "refs/stash", "--", NULL);
+	/* Without a stash git fails. */
+	if (r == 0)
+		r = each_line(search, &stashes, take_stash, err);
+	while (r >= 0 && hf_worktree_next(search->work, &search->left->worktrees, &at, &worktree))
+		if (!worktree.branch[0] && is_new(search, worktree.head))
+			r = add_ref(search, "worktree", worktree.path, worktree.head, err);
+	return r < 0 ? r : 0;
+}
+
+/* -- commits on no branch ---------------------------------------------------------------------- */
+
+/* A line "COMMIT PARENT...": 1 if another new commit is built on it. */
+static int is_parent(const struct search *search, const char *oid, size_t len)
+{
+	for (const char *line = search->new.s; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		const char *end = line + strcspn(line, "\n"), *at = strchr(line, ' ');
+
+		for (; at && at < end; at = strchr(at + 1, ' '))
+			if (strncmp(at + 1, oid, len) == 0)
+				return 1;
+	}
+	return 0;
+}
+
+/* HEAD's reflog, newest first: "COMMIT MESSAGE" of what each step moved to. 1: a checkout left the commit. */
+static int is_left_by_checkout(const struct hf_buf *log, const char *oid)
+{
+	int is_checkout = 0;
+
+	for (const char *line = log->s; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		const char *message = strchr(line, ' ');
+
+		if (is_checkout && strncmp(line, oid, strlen(oid)) == 0)
+			return 1;
+		is_checkout = message && strncmp(message, " checkout: ", 11) == 0;
+	}
+	return 0;
+}
+
+static int has_path(const struct hf_buf *list, const char *path)
+{
+	for (const char *at = list->s; at < list->s + list->len; at += strlen(at) + 1)
+		if (strcmp(at, path) == 0)
+			return 1;
+	return 0;
+}
+
+/* 1: HEAD changes each path that the commit changes, as after an amend or a squash; 0; or an error. */
+static int is_replaced(const struct search *search, const char *oid, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf old = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf now = HF_BUF_INIT;
+	const char *base = search->work->landing.base;
+	struct hf_git git = inside(search, &old);
+	int r = hf_git(&git, err, "diff-tree", "-r", "-z", "--name-only", "--no-renames", base, oid, NULL);
+
+	git.out = &now;
+	if (r == 0)
+		r = hf_git(&git, err, "diff-tree", "-r", "-z", "--name-only", "--no-renames", base, "HEAD", NULL);
+	if (r != 0 || !now.len)
+		return r < 0 ? r : 0;
+	for (const char *at = old.s; at < old.s + old.len; at += strlen(at) + 1)
+		if (!has_path(&now, at))
+			return 0;
+	return 1;
+}
+
+static int take_loose(struct search *search, const char *oid, const struct hf_buf *log, struct hf_err *err)
+{
+	struct hf_landing *landing = &search->work->landing;
+	char text[160];
+	unsigned n = 0;
+	int r = is_left_by_checkout(log, oid) ? 0 : is_replaced(search, oid, err);
+
+	if (r == 0)
+		r = count(search, oid, &n, err);
+	if (r != 0 || n == 0)
+		return r < 0 ? r : 0;
+	(void)snprintf(text, sizeof(text), "commit %.12s of the sandbox is new, and on no branch (HEAD was detached, or reset)", oid);
+	return hf_land_rest_add(&landing->rest, "commit", text, oid, "", n) < 0 ? hf_fail_sys(err, ENOMEM, "memory", oid) : 0;
+}
+
+/* What no ref of the sandbox reaches, but its reflogs do. */
+static int take_rest(struct search *search, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf log = HF_BUF_INIT;
+	struct hf_git git = inside(search, &log);
+	int n = 0, r;
+
+	for (size_t i = 0; i < search->work->landing.rest.n; i++)
+		hf_buf_add_format(&search->known, "^%s\n", search->work->landing.rest.list[i].commit);
+	hf_buf_reset(&search->new);
+	git.in = search->known.s;
+	git.in_len = search->known.len;
+	git.out = &search->new;
+	/* A branch whose every change HEAD has is still a branch. */
+	r = hf_git(&git, err, "rev-list", "--parents", "--ignore-missing", "--reflog", "--stdin", "--not", "--all", NULL);
+	if (r != 0 || !search->new.len)
+		return r < 0 ? r : 0;
+	git = inside(search, &log);
+	r = hf_git(&git, err, "log", "--walk-reflogs", "--format=%H %gs", "HEAD", "--", NULL);
+	for (const char *line = search->new.s; r >= 0 && n < LOOSE_MAX && *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		size_t len = strcspn(line, " \n");
+		char oid[HF_LAND_OID_MAX];
+
+		if (len >= sizeof(oid) || is_parent(search, line, len))
+			continue;
+		memcpy(oid, line, len);
+		oid[len] = '\0';
+		n++;
+		r = take_loose(search, oid, &log, err);
+	}
+	return r < 0 ? r : 0;
+}
+
+/* -- the whole ------------------------------------------------------------------------------- */
+
+int hf_land_find_rest(struct hf_land_work *work, const struct hf_touched *touched, const struct hf_left *left, struct hf_err *err)
+{
+	AUTO(search_done) struct search search = { work, left, HF_BUF_INIT, HF_BUF_INIT };
+	AUTO(hf_buf_done) struct hf_buf refs = HF_BUF_INIT;
+	struct hf_git outside = { .dir = work->landing.common, .out = &refs };
+	int r;
+
+	hf_land_rest_forget(&work->landing.rest);
+	if (!hf_touched_has_refs(touched, left->head))
+		return 0;
+	r = hf_git(&outside, err, "rev-list", "--no-walk=unsorted", "--ignore-missing", "--all", "--reflog", NULL);
+	if (r < 0)
+		return r;
+	/* The base is not new, even if the branch was rewritten since then. */
+	hf_buf_add_format(&search.known, "^HEAD\n^%s\n", work->landing.base);
+	r = each_line(&search, &refs, add_known, err);
+	if (r == 0)
+		r = list_new(&search, err);
+	if (r > 0)
+		return hf_land_reject(work, err, "the branches of its sandbox cannot be read");
+	if (r == 0 && search.new.len)
+		r = take_refs(&search, err);
+	return r == 0 && search.new.len ? take_rest(&search, err) : r;
 }

@@ -8,6 +8,8 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/sys/calls.h"
+#include "hf/sys/io.h"
 #include "hf/tx/land/git/git.h"
 #include "hf/tx/land/take/touched.h"
 
@@ -15,6 +17,7 @@ void hf_left_done(struct hf_left *left)
 {
 	hf_buf_done(&left->paths);
 	hf_buf_done(&left->gone);
+	hf_buf_done(&left->worktrees);
 	hf_buf_done(&left->index);
 }
 
@@ -55,6 +58,58 @@ int hf_left_unlock(struct hf_land_work *work, const struct hf_touched *touched, 
 	return hf_git_act(&git, "remove locks in", err);
 }
 
+/* -- linked worktrees ------------------------------------------------------------------- */
+
+int hf_worktree_next(const struct hf_land_work *work, const struct hf_buf *list, const char **at, struct hf_worktree *ret)
+{
+	const char *top = work->landing.top, *line = *at ? *at : list->s;
+	size_t len = strlen(top);
+	int is_found = 0;
+
+	*ret = (struct hf_worktree){ .path = "" };
+	for (; line < list->s + list->len; line += strlen(line) + 1) {
+		if (!*line && is_found)
+			break;
+		if (strncmp(line, "worktree ", 9) == 0) {
+			is_found = strncmp(line + 9, top, len) == 0 && line[9 + len] == '/' && strlen(line + 10 + len) < sizeof(ret->path);
+			hf_copy_text(ret->path, sizeof(ret->path), is_found ? line + 10 + len : "");
+			ret->head[0] = ret->branch[0] = '\0';
+		}
+		if (strncmp(line, "HEAD ", 5) == 0)
+			hf_copy_text(ret->head, sizeof(ret->head), line + 5);
+		if (strncmp(line, "branch ", 7) == 0)
+			hf_copy_text(ret->branch, sizeof(ret->branch), hf_land_short(line + 7));
+	}
+	*at = line;
+	return is_found;
+}
+
+static int is_worktree(const struct hf_land_work *work, const struct hf_left *left, const char *path)
+{
+	struct hf_worktree worktree;
+	const char *at = NULL;
+
+	while (hf_worktree_next(work, &left->worktrees, &at, &worktree))
+		if (strcmp(worktree.path, path) == 0)
+			return 1;
+	return 0;
+}
+
+/* 0, or an error. */
+static int read_worktrees(const struct hf_land_work *work, const struct hf_touched *touched, struct hf_left *left, struct hf_err *err)
+{
+	struct hf_git git = { .plans = work->landings->plans, .plan = work->landing.plan, .dir = work->landing.top, .out = &left->worktrees };
+	char path[PATH_MAX];
+	struct stat st;
+	int r;
+
+	if (!touched->has_worktrees && (snprintf(path, sizeof(path), "%s/worktrees", work->landing.common) >= (int)sizeof(path) ||
+					hf_sys.fstatat(AT_FDCWD, path, &st, 0) < 0))
+		return 0;
+	r = hf_git(&git, err, "worktree", "list", "--porcelain", "-z", NULL);
+	return r < 0 ? r : 0;
+}
+
 /* -- by one status --------------------------------------------------------------------- */
 
 #define OID_IS "# branch.oid "
@@ -85,6 +140,9 @@ static int add(struct hf_land_work *work, const struct hf_touched *touched, cons
 	if (!name)
 		return hf_fail_sys(err, ENOMEM, "memory", work->landing.name);
 	if (!hf_touched_has(touched, name) && !hf_touched_below(touched, name))
+		return 0;
+	/* Its commits and edits are found by elsewhere.c and unlanded.c. */
+	if (is_repository && is_worktree(work, left, name))
 		return 0;
 	if (is_repository) {
 		(void)snprintf(text, sizeof(text), "%.100s is another repository that it made or changed, which a commit cannot hold", name);
@@ -141,6 +199,8 @@ int hf_left_read(struct hf_land_work *work, const struct hf_touched *touched, st
 		if (r == 0)
 			r = hf_left_unmark(work, touched, ret, &said, err);
 		git.out = &out;
+		if (r == 0)
+			r = read_worktrees(work, touched, ret, err);
 	}
 	if (r == 0)
 		r = hf_git(&git, err, HF_GIT_COMPARES, "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames", "--untracked-files=all",

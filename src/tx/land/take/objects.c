@@ -21,6 +21,7 @@
 #include "hf/sys/mode.h"
 #include "hf/tx/land/git/refs.h"
 #include "hf/tx/land/take/connected.h"
+#include "hf/tx/land/take/touched.h"
 
 struct quarantine {
 	int objects; /* the repository's */
@@ -212,4 +213,85 @@ int hf_land_export(struct hf_land_work *work, const char *plan, const char *base
 	if (r == 0)
 		r = migrate(&q, err);
 	return r > 0 ? 1 : r;
+}
+
+/* -- work that does not land ----------------------------------------------------------------- */
+
+/* A ref of a directory's name, or the other way round, cannot be made next to it. */
+static int is_taken(const struct hf_buf *refs, const char *ref)
+{
+	size_t len = strlen(ref);
+
+	for (const char *at = refs->s; *at; at += strcspn(at, "\n"), at += *at == '\n') {
+		size_t other = strcspn(at, "\n"), n = len < other ? len : other;
+
+		if (strncmp(at, ref, n) == 0 && (len == other || (len < other ? at[len] : ref[other]) == '/'))
+			return 1;
+	}
+	return 0;
+}
+
+/* "refs/holdfast/KEY+branch-DIR/NAME", or if that is taken "refs/holdfast/KEY+branch-DIR-NAME-2"; "refs/holdfast/KEY+stash-1". */
+static int choose_ref(const struct hf_landing *landing, const char *label, const struct hf_buf *refs, char **ret)
+{
+	int is_numbered = strcmp(label, "stash") == 0 || strcmp(label, "commit") == 0;
+	char own[HF_NAME_KEY_MAX + 32];
+
+	hf_land_ref(landing->name, own);
+	for (int i = is_numbered; i < 10000; i++) {
+		free(*ret);
+		if ((i == 0 ? asprintf(ret, "%s+%s", own, label) : asprintf(ret, "%s+%s-%d", own, label, is_numbered ? i : i + 1)) < 0) {
+			*ret = NULL;
+			return -ENOMEM;
+		}
+		for (char *c = *ret + strlen(own); i > 0 && *c; c++)
+			if (*c == '/')
+				*c = '-';
+		if (!is_taken(refs, *ret))
+			return 0;
+	}
+	return -EEXIST;
+}
+
+static int keep_one(struct hf_land_work *work, struct hf_land_kept *kept, struct hf_buf *refs, struct hf_buf *said, struct hf_err *err)
+{
+	struct hf_git git = { .dir = work->landing.common, .said = said };
+	AUTO_FREE char *ref = NULL;
+	char commit[HF_LAND_OID_MAX];
+	int r;
+
+	hf_copy_text(commit, sizeof(commit), kept->commit);
+	r = hf_land_export(work, work->landing.plan, work->landing.tip, commit, NULL, said, err);
+	if (r != 0)
+		return r;
+	r = choose_ref(&work->landing, kept->label, refs, &ref);
+	if (r < 0)
+		return hf_fail_sys(err, -r, "ref", kept->label);
+	/* The empty old value: it must not exist. */
+	r = hf_git(&git, err, "update-ref", ref, commit, "", NULL);
+	if (r != 0)
+		return r;
+	hf_buf_add_format(refs, "%s\n", ref);
+	free((char *)(uintptr_t)kept->ref);
+	kept->ref = ptr_take(&ref);
+	return 0;
+}
+
+int hf_land_keep_rest(struct hf_land_work *work, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf refs = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
+	struct hf_land_rest *rest = &work->landing.rest;
+	struct hf_git git = { .dir = work->landing.common, .out = &refs };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < rest->n; i++) {
+		if (rest->list[i].ref[0])
+			continue;
+		if (!refs.len)
+			r = hf_git(&git, err, "for-each-ref", "--format=%(refname)", "refs/holdfast/", NULL);
+		if (r == 0)
+			r = keep_one(work, &rest->list[i], &refs, &said, err);
+	}
+	return r > 0 ? hf_land_reject_said(work, "its other branches and stashes cannot be kept", &said, err) : r;
 }

@@ -39,6 +39,8 @@ int hf_land_seal_work(struct hf_land_work *work, struct hf_err *err)
 		r = hf_left_commit(work, &touched, &left, err);
 	if (r == 0)
 		r = hf_left_find_unlanded(work, &touched, &left, err);
+	if (r == 0 && left.is_read)
+		r = hf_land_find_rest(work, &touched, &left, err);
 	if (r == 0 && !left.tip[0]) {
 		r = hf_git_oid(&git, "HEAD^{commit}", left.tip, err);
 		if (r > 0)
@@ -302,6 +304,7 @@ int hf_land_reopen(struct hf_landings *landings, const char *name, struct hf_err
 	landing->is_verified = 0;
 	hf_land_paths_done(&landing->paths);
 	hf_land_paths_done(&landing->unlanded);
+	hf_land_rest_forget(&landing->rest);
 	if (hf_landing_set(&landing->checkout, "") < 0)
 		return hf_fail_sys(err, ENOMEM, "memory", name);
 	return hf_landing_become(landings, landing, HF_LAND_WORKING, err, "its agent goes on");

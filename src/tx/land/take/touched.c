@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
@@ -13,6 +14,7 @@
 #include "hf/sys/io.h"
 #include "hf/tx/land/take/touched.h"
 
+#define LOG_MAX   ((off_t)4 << 20)
 #define LOCKS_MAX 1000 /* a git holds a few; more are an agent's game, and stay */
 
 static void free_list(char **list, size_t n)
@@ -110,23 +112,101 @@ static int is_as_begun(const struct hf_touched *touched, const struct hf_change 
 	return strcmp(text, touched->landing->base) == 0;
 }
 
+/* The content of a regular file, up to 4 MiB. 0 or -errno. */
+static int read_all(int fd, struct hf_buf *ret)
+{
+	off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
+	ssize_t n;
+
+	if (size < 0 || size > LOG_MAX || hf_buf_reserve(ret, (size_t)size) < 0)
+		return -EINVAL;
+	n = fd >= 0 ? hf_pread_all(fd, ret->s, (size_t)size, 0) : 0;
+	if (n > 0) {
+		ret->len = (size_t)n;
+		ret->s[n] = '\0';
+	}
+	return n < 0 ? (int)n : 0;
+}
+
+/* 1: the lines that were added to HEAD's reflog are plain commits, each built on the one before. */
+static int is_linear(const struct hf_change *change)
+{
+	AUTO(hf_buf_done) struct hf_buf old = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf new = HF_BUF_INIT;
+	const char *line;
+	size_t same = 0;
+
+	if (change->new_fd < 0 || read_all(change->old_fd, &old) < 0 || read_all(change->new_fd, &new) < 0)
+		return 0;
+	while (same < old.len && same < new.len && old.s[same] == new.s[same])
+		same++;
+	while (same > 0 && new.s[same - 1] != '\n')
+		same--;
+	for (line = new.s + same; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		const char *message = line + strcspn(line, "\t\n");
+
+		if (strncmp(message, "\tcommit: ", 9) != 0)
+			return 0;
+	}
+	return 1;
+}
+
+/* `name` is below the common directory, `own` below the git directory of the work tree, or NULL. */
+static void note_ref(struct hf_touched *touched, const struct hf_change *change, const char *name, const char *own)
+{
+	char oid[HF_LAND_OID_MAX + 1] = "";
+	ssize_t n;
+
+	if (own && strcmp(own, "logs/HEAD") == 0)
+		touched->has_refs |= !is_linear(change);
+	/* The private files of a linked worktree. */
+	if (!name || (own && strcmp(own, name) != 0))
+		return;
+	touched->has_worktrees |= strncmp(name, "worktrees/", 10) == 0;
+	touched->has_refs |= touched->has_worktrees || strcmp(name, "packed-refs") == 0 || strncmp(name, "reftable/", 9) == 0;
+	if (strncmp(name, "refs/", 5) != 0 || S_ISDIR(change->new_mode) || (S_ISDIR(change->old_mode) && !change->new_mode))
+		return;
+	n = change->new_fd >= 0 ? hf_pread_all(change->new_fd, oid, sizeof(oid) - 1, 0) : -1;
+	oid[n > 0 ? n : 0] = '\0';
+	oid[strcspn(oid, "\n")] = '\0';
+	if (strcmp(oid, touched->landing->base) == 0)
+		return;
+	if (!oid[0] || (touched->ref_oid[0] && strcmp(oid, touched->ref_oid) != 0))
+		touched->has_refs = 1;
+	hf_copy_text(touched->ref_oid, sizeof(touched->ref_oid), oid);
+}
+
+int hf_touched_has_refs(const struct hf_touched *touched, const char *head)
+{
+	return touched->has_refs || (touched->ref_oid[0] && strcmp(touched->ref_oid, head) != 0);
+}
+
+/* The part of the path below the directory; NULL: it is not below it. */
+static const char *below(const char *path, const char *dir)
+{
+	return hf_path_is_in(path, dir) && strlen(path) > strlen(dir) ? path + strlen(dir) + 1 : NULL;
+}
+
 /* In a git directory. */
 static int note_git(struct hf_touched *touched, const struct hf_change *change)
 {
 	const struct hf_landing *landing = touched->landing;
 	const char *target = target_of(touched, change->sandbox);
 	AUTO_FREE char *path = NULL;
+	const char *own, *name;
 
 	if (!target || asprintf(&path, "%s/%s", target, change->path) < 0) {
 		path = NULL;
 		return -ENOMEM;
 	}
-	if (hf_path_is_in(path, landing->git_dir) && strlen(path) > strlen(landing->git_dir))
-		touched->is_unfinished |= change->new_mode != 0 && is_unfinished(path + strlen(landing->git_dir) + 1);
+	own = below(path, landing->git_dir);
+	name = below(path, landing->common);
+	if (own)
+		touched->is_unfinished |= change->new_mode != 0 && is_unfinished(own);
 	else if (!hf_path_is_in(path, landing->common))
 		return 0;
-	if (hf_path_is_in(path, landing->common) && strlen(path) > strlen(landing->common) &&
-	    is_as_begun(touched, change, path + strlen(landing->common) + 1))
+	note_ref(touched, change, name, own);
+	if (name && is_as_begun(touched, change, name))
 		touched->n_changes--;
 	return is_lock(touched, change) ? add(&touched->locks, &touched->n_locks, ptr_take(&path)) : 0;
 }

@@ -7,6 +7,7 @@
 #ifndef TX_LAND_TAKE_TOUCHED_H
 #define TX_LAND_TAKE_TOUCHED_H
 
+#include <limits.h>
 #include <sys/stat.h>
 
 #include "hf/tx/land/candidate/land.h"
@@ -23,6 +24,9 @@ struct hf_touched {
 	struct hf_touched_path *paths; /* sorted */
 	size_t n;
 	size_t n_changes; /* all of them, those in the git directory counted; 0: the sandbox shows what is there outside */
+	int has_refs;   /* 1: refs or reflogs changed in a way that only git can explain, such as a stash, a checkout or a linked worktree */
+	char ref_oid[HF_LAND_OID_MAX]; /* the commit of each changed ref; "": none changed */
+	int has_worktrees; /* 1: git directories of linked worktrees changed */
 	int is_unfinished; /* 1: a merge, rebase, cherry-pick or bisect was begun inside, and not ended */
 	char **locks; /* absolute; lock files that a git made inside and did not take away */
 	size_t n_locks;
@@ -47,6 +51,9 @@ const struct hf_touched_path *hf_touched_find(const struct hf_touched *touched, 
 int hf_touched_below(const struct hf_touched *touched, const char *dir);
 void hf_touched_done(struct hf_touched *touched);
 
+/* Return 1 if a ref or reflog may have a commit that `head` has not. */
+int hf_touched_has_refs(const struct hf_touched *touched, const char *head);
+
 /* Does the repository have a store of git LFS now, inside or outside? */
 int hf_touched_has_lfs(const struct hf_land_work *work, const struct hf_touched *touched);
 
@@ -58,13 +65,30 @@ struct hf_left {
 	int is_staged;             /* 1: the index differs from that */
 	struct hf_buf paths;       /* each with a NUL: changed by the agent and not in the index */
 	struct hf_buf gone;        /* the same of those that it removed */
+	struct hf_buf worktrees;   /* "git worktree list --porcelain -z"; empty: no linked worktree */
 	struct hf_buf index;       /* the index before that: rows "TAG MODE OID STAGE", a tab, PATH and NUL */
 };
 
 /* For a git that compares files: settings of the user must not make it miss a change. */
 #define HF_GIT_COMPARES "-c", "core.checkStat=default", "-c", "core.trustCtime=true"
 
-#define HF_LEFT_INIT { .paths = HF_BUF_INIT, .gone = HF_BUF_INIT, .index = HF_BUF_INIT }
+#define HF_LEFT_INIT { .paths = HF_BUF_INIT, .gone = HF_BUF_INIT, .worktrees = HF_BUF_INIT, .index = HF_BUF_INIT }
+
+/* A linked worktree inside the work tree. */
+struct hf_worktree {
+	char path[PATH_MAX]; /* relative to the top */
+	char head[HF_LAND_OID_MAX];
+	char branch[256];    /* "": its HEAD is detached */
+};
+
+/* Reads the next one of left->worktrees; *at begins as NULL. Return 0 after the last one. left.c */
+int hf_worktree_next(const struct hf_land_work *work, const struct hf_buf *list, const char **at, struct hf_worktree *ret);
+
+/*
+ * Adds the new commits outside of HEAD to landing.rest, without refs. Call it before a verifier runs. Return 0, 1 after a rejection, or an
+ * error. elsewhere.c
+ */
+int hf_land_find_rest(struct hf_land_work *work, const struct hf_touched *touched, const struct hf_left *left, struct hf_err *err);
 
 /* A row of left->index. */
 struct hf_index_row {
@@ -113,9 +137,6 @@ void hf_left_done(struct hf_left *left);
 /* The landing is rejected, its sandbox kept, with the reason on record. 1, or an error. collect.c */
 int hf_land_reject(struct hf_land_work *work, struct hf_err *err, const char *text);
 int hf_land_reject_said(struct hf_land_work *work, const char *what, const struct hf_buf *said, struct hf_err *err);
-
-/* HEAD has nothing new: has another branch, a tag, a stash or a reflog? 0; 1 it is rejected; an error. elsewhere.c */
-int hf_land_check_elsewhere(struct hf_land_work *work, struct hf_err *err);
 
 /* Is there a change that cannot land? 0; 1 it is rejected; an error. check.c */
 int hf_land_check_changes(struct hf_land_work *work, const struct hf_touched *touched, struct hf_err *err);

@@ -24,6 +24,7 @@ struct suspect {
 
 struct suspects {
 	struct hf_land_work *work;
+	const struct hf_touched *touched;
 	struct suspect *list; /* sorted by path */
 	size_t n, left;
 };
@@ -90,16 +91,13 @@ static int keep(struct suspects *suspects, struct suspect *suspect, struct hf_er
 	return unlanded->n < LISTED_MAX && hf_land_paths_add(unlanded, path, strlen(path), "kept") < 0 ? hf_fail_sys(err, ENOMEM, "memory", path) : 0;
 }
 
-/* -- submodules ------------------------------------------------------------------------------ */
+/* -- submodules and linked worktrees ------------------------------------------------------------ */
 
-/* New files in a submodule that it does not ignore. Its changed ones are refused before. */
-static int check_submodule(struct suspects *suspects, const char *dir, struct hf_err *err)
+/* The files below the directory are another repository's. Return 1 if there is any. */
+static int settle_below(struct suspects *suspects, const char *dir)
 {
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	AUTO_FREE char *full = NULL;
-	struct hf_git git = inside(suspects, &out);
 	size_t len = strlen(dir);
-	int r = 0, any = 0;
+	int any = 0;
 
 	for (size_t i = 0; i < suspects->n; i++) {
 		struct suspect *suspect = &suspects->list[i];
@@ -109,27 +107,64 @@ static int check_submodule(struct suspects *suspects, const char *dir, struct hf
 		settle(suspects, suspect);
 		any = 1;
 	}
-	if (!any)
-		return 0;
-	if (asprintf(&full, "%s/%s", suspects->work->landing.top, dir) < 0) {
-		full = NULL;
+	return any;
+}
+
+/* Keeps DIR/PATH if the agent touched it. */
+static int keep_below(struct suspects *suspects, const char *dir, const char *path, struct hf_err *err)
+{
+	struct hf_land_paths *unlanded = &suspects->work->landing.unlanded;
+	AUTO_FREE char *joined = NULL;
+
+	if (asprintf(&joined, "%s/%s", dir, path) < 0) {
+		joined = NULL;
 		return hf_fail_sys(err, ENOMEM, "memory", dir);
 	}
-	git.dir = full;
-	r = hf_git(&git, err, "ls-files", "-z", "--others", "--exclude-standard", NULL);
-	for (const char *at = out.s; r == 0 && at < out.s + out.len; at += strlen(at) + 1) {
-		AUTO_FREE char *path = NULL;
-		struct suspect *suspect;
+	return hf_touched_find(suspects->touched, joined) && unlanded->n < LISTED_MAX &&
+	       hf_land_paths_add(unlanded, joined, strlen(joined), "kept") < 0 ? hf_fail_sys(err, ENOMEM, "memory", dir) : 0;
+}
 
-		if (asprintf(&path, "%s/%s", dir, at) < 0) {
-			path = NULL;
-			return hf_fail_sys(err, ENOMEM, "memory", dir);
-		}
-		suspect = bsearch(path, suspects->list, suspects->n, sizeof(*suspects->list), by_path);
-		if (suspect)
-			r = keep(suspects, suspect, err);
-	}
+/* New files in a submodule that it does not ignore. Its changed ones are refused before. */
+static int check_submodule(struct suspects *suspects, const char *dir, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	struct hf_git git = inside(suspects, &out);
+	int r = settle_below(suspects, dir) ? hf_git(&git, err, "-C", dir, "ls-files", "-z", "--others", "--exclude-standard", NULL) : 0;
+
+	for (const char *at = out.s; r == 0 && at < out.s + out.len; at += strlen(at) + 1)
+		r = keep_below(suspects, dir, at, err);
 	return r < 0 ? r : 0;
+}
+
+/* Edits in a linked worktree that are not committed there; elsewhere.c finds its commits. */
+static int check_worktree(struct suspects *suspects, const char *dir, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	struct hf_git git = inside(suspects, &out);
+	int r;
+
+	(void)settle_below(suspects, dir);
+	if (!hf_touched_below(suspects->touched, dir))
+		return 0;
+	r = hf_git(&git, err, "-C", dir, HF_GIT_COMPARES, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=none", NULL);
+	for (const char *at = out.s; r == 0 && at < out.s + out.len; at += strlen(at) + 1)
+		if (strlen(at) > 3)
+			r = keep_below(suspects, dir, at + 3, err);
+	/* git cannot read it: all of it is kept. */
+	if (r > 0)
+		r = hf_land_paths_add(&suspects->work->landing.unlanded, dir, strlen(dir), "kept") < 0 ? hf_fail_sys(err, ENOMEM, "memory", dir) : 0;
+	return r;
+}
+
+static int check_worktrees(struct suspects *suspects, const struct hf_left *left, struct hf_err *err)
+{
+	struct hf_worktree worktree;
+	const char *at = NULL;
+	int r = 0;
+
+	while (r == 0 && hf_worktree_next(suspects->work, &left->worktrees, &at, &worktree))
+		r = check_worktree(suspects, worktree.path, err);
+	return r;
 }
 
 /* Notes which are tracked, and looks into submodules. */
@@ -270,7 +305,7 @@ static int settle_landed(struct suspects *suspects, const struct hf_left *left, 
 
 int hf_left_find_unlanded(struct hf_land_work *work, const struct hf_touched *touched, const struct hf_left *left, struct hf_err *err)
 {
-	AUTO(suspects_done) struct suspects suspects = { .work = work };
+	AUTO(suspects_done) struct suspects suspects = { .work = work, .touched = touched };
 	const struct hf_land_paths *unlanded = &work->landing.unlanded;
 	int r = 0;
 
@@ -280,8 +315,9 @@ int hf_left_find_unlanded(struct hf_land_work *work, const struct hf_touched *to
 		return hf_fail_sys(err, ENOMEM, "memory", work->landing.name);
 	for (size_t i = 0; i < unlanded->n; i++)
 		settle(&suspects, bsearch(unlanded->list[i].path, suspects.list, suspects.n, sizeof(*suspects.list), by_path));
+	r = check_worktrees(&suspects, left, err);
 	/* Often that was all. */
-	if (suspects.left > 0)
+	if (r == 0 && suspects.left > 0)
 		r = settle_landed(&suspects, left, err);
 	if (r == 0 && suspects.left > 0)
 		r = read_index(&suspects, &left->index, err);
