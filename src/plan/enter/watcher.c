@@ -87,7 +87,7 @@ static int reap(struct watch *watch)
 		}
 		if (info.si_pid == 0)
 			return 1;
-		hf_helper_forget(info.si_pid);
+		hf_helper_forget(watch->helper->listener, info.si_pid);
 		if (info.si_pid != watch->command)
 			continue;
 		watch->command = 0;

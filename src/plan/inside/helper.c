@@ -71,12 +71,12 @@ static void tell(int parent, char word)
 		(void)!send(parent, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void reap_all(int block)
+static void reap_all(int listener, int block)
 {
 	siginfo_t info = { 0 };
 
 	while (waitid(P_ALL, 0, &info, WEXITED | (block ? 0 : WNOHANG)) == 0 && info.si_pid != 0) {
-		hf_helper_forget(info.si_pid);
+		hf_helper_forget(listener, info.si_pid);
 		info.si_pid = 0;
 	}
 }
@@ -153,7 +153,7 @@ _Noreturn void hf_helper_main(const struct hf_helper *helper)
 
 		if (poll(fds, 2, wait_ms) < 0 && errno != EINTR)
 			break;
-		reap_all(0);
+		reap_all(helper->listener, 0);
 		if (fds[0].revents & POLLIN)
 			hf_helper_serve(helper->listener);
 		else if (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL))
@@ -173,7 +173,7 @@ _Noreturn void hf_helper_main(const struct hf_helper *helper)
 			asked = (struct timespec){ 0 };
 		}
 	}
-	reap_all(1);
+	reap_all(helper->listener, 1);
 	tell(helper->parent, hf_helper_rest(helper));
 	_exit(0);
 }

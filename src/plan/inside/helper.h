@@ -1,7 +1,7 @@
 /*
  * plan/inside/helper.h - the process that stays inside with a command.
  *
- * It does three things: renames directories that the overlay cannot (EXDEV), knows when the last process of
+ * It does three things: renames and exchanges directories that the overlay cannot (EXDEV), knows when the last process of
  * the command has ended, and then brings the sandboxes to rest. The kernel tells it of
  * each rename through a seccomp listener, and of the end by hanging that up.
  *
@@ -41,9 +41,11 @@ int hf_helper_filter(void);
 /* Answers one rename that the kernel asks for. A long one goes on in a child of the caller. serve.c */
 void hf_helper_serve(int listener);
 
-/* Is it one of those children? And: it was reaped. */
+/* 1 when `pid` is such a child. */
 int hf_helper_is_renaming(pid_t pid);
-void hf_helper_forget(pid_t pid);
+
+/* Notes that the child was reaped. A rename without an answer fails with EIO. */
+void hf_helper_forget(int listener, pid_t pid);
 
 /* Closes all descriptors but the helper's and two more. */
 void hf_helper_keep_only(const struct hf_helper *helper, int fd, int other);
@@ -60,5 +62,11 @@ _Noreturn void hf_helper_main(const struct hf_helper *helper);
  */
 int hf_rename_directory(int old_dir, const char *old_name, int new_dir, const char *new_name,
 			int no_replace);
+
+/*
+ * The same for RENAME_EXCHANGE; one side may be another kind of file. Replaces each directory by an equal
+ * new one, then exchanges the two by one rename.
+ */
+int hf_exchange_directories(int old_dir, const char *old_name, int new_dir, const char *new_name);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * plan/inside/rename.c - a directory of the lower layer gets another name.
+ * plan/inside/rename.c - renames and exchanges directories of the lower layer.
  *
  * Overlayfs without redirects cannot rename such a directory. So a new one is filled beside the
  * new name by renaming the leaves, which the kernel copies up one by one; the empty old ones are
@@ -221,7 +221,7 @@ static int check_new(int new_dir, const char *new_name, int no_replace)
 	return r;
 }
 
-/* What a caller can do something about; for the rest EXDEV tells it to copy. */
+/* Keeps errors that a caller can act on. EXDEV makes it copy instead. */
 static int answer(int r)
 {
 	switch (-r) {
@@ -248,17 +248,15 @@ static int land(int new_dir, const char *temp, const char *new_name, int no_repl
 	return hf_sys.renameat2(new_dir, temp, new_dir, new_name, RENAME_NOREPLACE) < 0 ? -errno : 0;
 }
 
-int hf_rename_directory(int old_dir, const char *old_name, int new_dir, const char *new_name,
-			int no_replace)
+/* Makes the directory anew, under its new name. Complete, or undone. */
+static int make_anew(int old_dir, const char *old_name, int new_dir, const char *new_name, int no_replace)
 {
 	AUTO_FD old = -1;
 	AUTO_FD temp = -1;
 	char name[64];
 	struct stat st;
-	int r = check_new(new_dir, new_name, no_replace);
+	int r;
 
-	if (r < 0)
-		return r;
 	if (hf_sys.fstatat(old_dir, old_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	(void)snprintf(name, sizeof(name), ".holdfast-rename-%d", (int)getpid());
@@ -283,4 +281,33 @@ int hf_rename_directory(int old_dir, const char *old_name, int new_dir, const ch
 	}
 	(void)hf_sys.unlinkat(new_dir, name, AT_REMOVEDIR);
 	return answer(r);
+}
+
+int hf_rename_directory(int old_dir, const char *old_name, int new_dir, const char *new_name,
+			int no_replace)
+{
+	int r = check_new(new_dir, new_name, no_replace);
+
+	return r < 0 ? r : make_anew(old_dir, old_name, new_dir, new_name, no_replace);
+}
+
+/* Replaces a directory of the lower layer by an equal directory of the upper layer. */
+static int make_movable(int dir, const char *name)
+{
+	struct stat st;
+
+	if (hf_sys.fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) ? make_anew(dir, name, dir, name, 1) : 0;
+}
+
+int hf_exchange_directories(int old_dir, const char *old_name, int new_dir, const char *new_name)
+{
+	int r = make_movable(old_dir, old_name);
+
+	if (r == 0)
+		r = make_movable(new_dir, new_name);
+	if (r == 0 && hf_sys.renameat2(old_dir, old_name, new_dir, new_name, RENAME_EXCHANGE) < 0)
+		r = answer(-errno);
+	return r;
 }

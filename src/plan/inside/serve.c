@@ -237,12 +237,15 @@ static int is_valid(int listener, uint64_t id)
 
 #define APART_MAX 64
 
-static pid_t apart[APART_MAX]; /* children that rename; 0: a free place */
+static struct apart {
+	pid_t pid; /* of a child that renames; 0: a free place */
+	uint64_t id;
+} apart[APART_MAX];
 
-static pid_t *find_apart(pid_t pid)
+static struct apart *find_apart(pid_t pid)
 {
 	for (size_t i = 0; i < APART_MAX; i++)
-		if (apart[i] == pid)
+		if (apart[i].pid == pid)
 			return &apart[i];
 	return NULL;
 }
@@ -252,29 +255,43 @@ int hf_helper_is_renaming(pid_t pid)
 	return pid > 0 && find_apart(pid) != NULL;
 }
 
-void hf_helper_forget(pid_t pid)
+void hf_helper_forget(int listener, pid_t pid)
 {
-	pid_t *place = pid > 0 ? find_apart(pid) : NULL;
+	struct apart *place = pid > 0 ? find_apart(pid) : NULL;
 
-	if (place)
-		*place = 0;
+	if (!place)
+		return;
+	/* The caller of a killed child would wait forever. */
+	reply(listener, place->id, -EIO, 0);
+	place->pid = 0;
 }
 
-/* In a process of its own: other renames do not wait for one that copies a large tree. */
+/* Renames in another process, so that a large tree does not delay other renames. */
 static void rename_apart(int listener, uint64_t id, int old_dir, const char *old_name, int new_dir,
 			 const char *new_name, unsigned flags)
 {
-	pid_t *place = find_apart(0);
+	struct apart *place = find_apart(0);
 	pid_t pid = place ? hf_apart_fork() : -1;
 
 	if (pid > 0) {
-		*place = pid;
+		*place = (struct apart){ pid, id };
 		return;
 	}
 	reply(listener, id,
-	      hf_rename_directory(old_dir, old_name, new_dir, new_name, flags & RENAME_NOREPLACE), 0);
+	      flags & RENAME_EXCHANGE
+		      ? hf_exchange_directories(old_dir, old_name, new_dir, new_name)
+		      : hf_rename_directory(old_dir, old_name, new_dir, new_name, flags & RENAME_NOREPLACE),
+	      0);
 	if (pid == 0)
 		_exit(0);
+}
+
+/* 1 when the entry is a directory. */
+static int is_directory(int dir, const char *name)
+{
+	struct stat st;
+
+	return hf_sys.fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* 1 when it was answered (or will be); 0: the kernel shall go on with the call. */
@@ -284,17 +301,17 @@ static int serve_rename(int listener, const struct seccomp_notif *notif)
 	AUTO_FD old_dir = -1;
 	AUTO_FD new_dir = -1;
 	const char *old_name, *new_name;
-	struct stat st;
 	int error;
 
-	if (read_request(notif, &request) < 0 || request.flags & ~(unsigned)RENAME_NOREPLACE)
+	if (read_request(notif, &request) < 0 || request.flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE))
 		return 0;
 	old_dir = open_parent(request.pid, request.old_at, request.old_path, &old_name);
-	if (old_dir < 0 || hf_sys.fstatat(old_dir, old_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    !S_ISDIR(st.st_mode) || !is_overlay(old_dir))
+	if (old_dir < 0 || !is_overlay(old_dir) ||
+	    (!(request.flags & RENAME_EXCHANGE) && !is_directory(old_dir, old_name)))
 		return 0;
 	new_dir = open_parent(request.pid, request.new_at, request.new_path, &new_name);
-	if (new_dir < 0 || !is_same_mount(old_dir, new_dir) || !is_our_equal(request.pid))
+	if (new_dir < 0 || !is_same_mount(old_dir, new_dir) || !is_our_equal(request.pid) ||
+	    (!is_directory(old_dir, old_name) && !is_directory(new_dir, new_name)))
 		return 0;
 	/* All that was read is of the process that waits: its pid was not given to another. */
 	if (!is_valid(listener, notif->id))

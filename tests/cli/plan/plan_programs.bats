@@ -77,6 +77,77 @@ os.mkdir(\"new\"); open(\"new/n\",\"w\").close(); os.rename(\"new\", \"newer\");
 }
 @test "python, perl, node, mv rename directories of the target; errors, modes, times, attributes as outside (trap 10)" { both programs_rename; }
 
+# Writes ./exchange: "exchange A B" is renameat2(A, B, RENAME_EXCHANGE); it prints the errno.
+write_exchange() {
+    command -v python3 >/dev/null || skip "NOT INSTALLED: python3"
+    cat >exchange <<'P'
+import ctypes, sys
+c = ctypes.CDLL(None, use_errno=True)
+r = c.renameat2(-100, sys.argv[1].encode(), -100, sys.argv[2].encode(), int(sys.argv[3]) if len(sys.argv) > 3 else 2)
+print(ctypes.get_errno() if r else 0)
+P
+}
+
+exchange_lay_out() {
+    mkdir -p "$1"/a/sub/deep "$1"/b/other "$1"/in/c
+    for i in $(seq 12); do echo "a$i" >"$1/a/f$i"; echo "deep$i" >"$1/a/sub/deep/g$i"; done
+    echo b >"$1/b/f1"; echo o >"$1/b/other/o"; ln -s ../f1 "$1/b/other/link"; echo c >"$1/in/c/x"; echo file >"$1/file"
+    chmod 750 "$1/a"; chmod 2711 "$1/b"; chmod 500 "$1/b/other"; touch -d '2020-02-02 02:02:02' "$1/a" "$1/b"
+}
+
+# The same steps inside and outside must give the same tree.
+exchange_steps='
+    x() { [ "$(/usr/bin/python3 "$ROOM/exchange" "$@")" = 0 ]; }
+    cd "$1"
+    x a b
+    echo new >a/new; echo changed >b/f1; rm b/f2 b/sub/deep/g3; mv b/sub b/moved; echo n >b/moved/deep/n
+    x b in/c; x in/c file; x file in/c; x a in/c; x a in/c
+    mkdir fresh; echo y >fresh/y; x fresh a; x a fresh
+    [ "$(/usr/bin/python3 "$ROOM/exchange" a missing)" = 2 ]
+    [ "$(/usr/bin/python3 "$ROOM/exchange" in in/c)" = 22 ]
+    [ "$(/usr/bin/python3 "$ROOM/exchange" a b 3)" = 22 ]
+    [ -z "$(find . -name "*holdfast-rename*")" ]'
+
+exchanges() {
+    needs_overlay; write_exchange; export ROOM
+    exchange_lay_out T; exchange_lay_out outside; own T; own outside; plan_over T
+    before=$(tree T)
+    as bash -euc "$exchange_steps" outside outside
+    hp -q plan enter p -- bash -euc "$exchange_steps" inside T
+    [ "$(tree T)" = "$before" ]
+    hp -q plan commit p
+    [ "$(tree T)" = "$(tree outside)" ]
+    hp -q plan undo p
+    [ "$(tree T)" = "$before" ]
+}
+@test "RENAME_EXCHANGE of directories of the target works as outside, with changes in both, and is committed and undone (trap 10)" { both exchanges; }
+
+# Every file of a and b, wherever an exchange that was killed has left it.
+contents() { find "$1" -type f -exec cat {} + | sort; }
+
+killed_exchange() {
+    needs_overlay; write_exchange; command -v strace >/dev/null || skip "NOT INSTALLED: strace"
+    exchange_lay_out T; own T
+    before=$(tree T) all=$(contents T)
+    for call in mkdirat renameat2 unlinkat; do
+        for n in 1 3 9; do
+            plan_over T
+            run timeout --kill-after=1 60 strace -f -o /dev/null -e "trace=$call" -e "inject=$call:signal=KILL:when=$n" "$HOLDFAST" -q plan enter p -- /usr/bin/python3 exchange T/a T/b
+            [ "$(tree T)" = "$before" ]
+            hp -q plan recover p
+            # Nothing is lost inside, the sandbox can be used again, and all of it can be dropped.
+            [ "$(inside 'find T -type f -exec cat {} + | sort')" = "$all" ]
+            hp -q plan rollback p
+            [ "$(tree T)" = "$before" ]
+            hp -q plan rm p
+        done
+    done
+}
+@test "an exchange of directories that is killed at any step loses no file and touches no target (L10)" {
+    [ "$(id -u)" = 0 ] || skip "NEEDS ROOT"
+    killed_exchange
+}
+
 undone() {
     needs_overlay
     [ "$(id -u)" = 0 ] && [ "$as_user" = 1 ] || skip "NEEDS ROOT TO MAKE ANOTHER USER'S FILE"
