@@ -77,9 +77,9 @@ install: build
 
 uninstall:
 	@[ -f $(BUILD)/meson-logs/install-log.txt ] || { echo "$(BUILD) has no record of an installation; run 'make install' with the same PREFIX first" >&2; exit 1; }
-	@grep -v '^#' $(BUILD)/meson-logs/install-log.txt | while read -r file; do \
+	@grep -v '^#' $(BUILD)/meson-logs/install-log.txt | while IFS= read -r file; do \
 		if [ -d "$$file" ] && [ ! -L "$$file" ]; then rmdir "$$file" 2>/dev/null || true; else rm -f "$$file"; fi; done
-	@echo "removed what 'make install' put below $(PREFIX)"
+	@echo "removed what 'make install' put below $$(sed -n 's,/bin/holdfast$$,,p' $(BUILD)/meson-logs/install-log.txt)"
 
 clean:
 	rm -rf build

@@ -6,6 +6,7 @@
 #include "hf/base/fail.h"
 #include "hf/tx/branch.h"
 #include "hf/tx/land/candidate/begin.h"
+#include "hf/tx/land/git/git.h"
 
 /* -- files or branch ------------------------------------------------------------------- */
 
@@ -108,6 +109,9 @@ static int begin(struct hf_tx *tx, struct hf_landings *landings, struct hf_err *
 	hf_copy_text(tx->branch, sizeof(tx->branch), hf_land_short(search->place.branch));
 	if (tx->is_automatic && !tx->is_told)
 		hf_tx_say(tx, "the change lands on %s; --land off commits plain files", tx->branch);
+	if (!tx->is_told && hf_git_has_identity(search->place.top, search->place.common, (const char *const *)tx->env, NULL) == 0)
+		hf_tx_say(tx, "git has no user.name and user.email here: Holdfast commits as Holdfast <holdfast@localhost>, and 'git commit' "
+			      "fails in the command");
 	if (search->place.moved_up)
 		hf_tx_say(tx, "the sandbox holds the whole work tree, %s", search->place.top);
 	return hf_land_begin_pinned(landings, tx->name, tx->plan, &search->place, &terms, err);

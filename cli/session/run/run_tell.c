@@ -1,6 +1,8 @@
 /* cli/session/run/run_tell.c - run: reports the outcome as text, as JSON and as an exit status. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/view/lock.h"
@@ -22,6 +24,7 @@ static void say_session(void *arg, const struct hf_session_info *info)
 {
 	AUTO(hf_buf_done) struct hf_buf age = HF_BUF_INIT;
 	struct busy *busy = arg;
+	char here[PATH_MAX];
 
 	/* An ended session does not hold the name, unless it ended a moment ago. */
 	if (info->outcome != HF_OUTCOME_NONE && info->token != busy->token)
@@ -36,6 +39,8 @@ static void say_session(void *arg, const struct hf_session_info *info)
 	else
 		cli_say(busy->run->cli, "session '%s' is %s, for %s, attempt %u: %s", info->name,
 			hf_session_word(info->state), age.s, info->attempt, info->command);
+	if (info->cwd && info->cwd[0] && (!getcwd(here, sizeof(here)) || strcmp(here, info->cwd) != 0))
+		cli_say(busy->run->cli, "it runs in %s; names are shared by all directories of a user", info->cwd);
 	if (busy->object)
 		cli_set(busy->object, "session", hf_view_session(info, NULL));
 	busy->known = 1;

@@ -595,7 +595,7 @@ END
     echo >../go
     ! wait "$spawned_pid" || return 1
     expect 1 hf run c --in . -- true
-    says "its work did not land; 'holdfast land c' tries again, 'holdfast land drop c' gives it up"
+    says "did not land; 'holdfast land c' tries again, 'holdfast land drop c' gives it up"
     ! says "plan commit" 2>/dev/null || return 1
     expect 1 hf land c
     expect 0 hf land drop c
@@ -727,4 +727,32 @@ trailers() { git log -1 --format='%(trailers:only)' "$1" | sed '/^$/d;s/Token: .
     expect 0 land c 'echo 1 >c' --message $'Fix it\n\nSee also:\nthe other one'
     [ "$(trailers main)" = "Holdfast-Session: c,Holdfast-Token: T" ]
     [ "$(git log -1 --format=%b | head -2)" = $'See also:\nthe other one' ]
+}
+
+@test "a missing git identity is reported before the command starts, and not where settings or variables name one" {
+    local identity='git has no user.name and user.email here: Holdfast commits as Holdfast <holdfast@localhost>'
+    git config --unset user.email
+    git config --unset user.name
+    # Else git takes them from the user's entry and the machine's name.
+    git config user.useConfigOnly true
+    expect 0 hf run one --in . -- sh -c 'echo 1 >>a; touch ../ran'
+    says "$identity"
+    [ "$(grep -n "$identity" <<<"$output" | cut -d: -f1)" -lt "$(grep -n "landed on" <<<"$output" | cut -d: -f1)" ]
+    [ "$(git log -1 --format='%an <%ae>')" = "Holdfast <holdfast@localhost>" ]
+    export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+    expect 0 hf run two --in . -- sh -c 'echo 2 >>a'
+    [[ "$output" != *"$identity"* ]]
+    unset GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL
+    expect 0 hf run three --in . --env GIT_AUTHOR_NAME=a --env GIT_AUTHOR_EMAIL=a@b --env GIT_COMMITTER_NAME=a --env GIT_COMMITTER_EMAIL=a@b -- sh -c 'echo 3 >>a'
+    [[ "$output" != *"$identity"* ]]
+    git config user.name tester
+    git config user.email tester@example.org
+    expect 0 hf run four --in . -- sh -c 'echo 4 >>a'
+    [[ "$output" != *"$identity"* ]]
+    # Settings that are included are read by git alone.
+    git config --unset user.email
+    git config --file "$HOME/more" user.email tester@example.org
+    git config include.path "$HOME/more"
+    expect 0 hf run five --in . -- sh -c 'echo 5 >>a'
+    [[ "$output" != *"$identity"* ]]
 }

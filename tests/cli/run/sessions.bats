@@ -397,3 +397,14 @@ keeper_has_a_child() {
     [ "$(events session_reaped dead)" -eq 1 ]
     is_field x .state running
 }
+
+@test "a name that is taken in another directory: the refusal names that directory" {
+    mkdir there
+    spawn "$HOLDFAST" run x -C there -- sleep 60
+    wait_until 10 is_field x .state running
+    expect 1 hf run x -- true
+    says "it runs in $PWD/there"
+    cd there
+    expect 1 hf run x -- true
+    [[ "$output" != *"it runs in"* ]]
+}

@@ -63,6 +63,12 @@ int hf_git_is_oid(const char *text);
  */
 int hf_git_version(int dirfd, struct hf_err *err);
 
+/*
+ * 1 if git knows author and committer of a commit in the work tree `dir` with the repository `common`, 0 or an error. `env`: variables
+ * that are set before those of this process, or NULL. Git is started only if no file of settings has [user].
+ */
+int hf_git_has_identity(const char *dir, const char *common, const char *const *env, struct hf_err *err);
+
 /* In a child that is to become git: an odd umask (0177) would leave it directories that it cannot enter. What it keeps from others stays kept. */
 void hf_git_umask(void);
 
