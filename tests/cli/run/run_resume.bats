@@ -175,6 +175,7 @@ REMEMBERED='--deadline 1h
 --nice 1
 --signal INT
 --preserve-status
+--end-background
 --foreground
 --terminal --detach
 --ttl 70s'
