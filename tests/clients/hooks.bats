@@ -220,3 +220,53 @@ two_sessions() {
     session s -- '@@plain@@ begin' >out
     [ "$(events stop_blocked s)" -eq 1 ]
 }
+
+@test "claude: --end-background ends a background task after the answer, and the client ends with 0" {
+    have claude
+    model <<<'{"bg":[{"tool":"Bash","input":{"command":"echo \"it'"'"'s\"; exec sleep 300","description":"x","run_in_background":true}},{"text":"answered"},{"text":"again"}],"default":[{"text":"x"}]}'
+    session s --end-background --deadline 120s -- '@@bg@@ begin' >out
+    grep -q answered out
+    timeout 20 "$HOLDFAST" journal query --json --event background_left | jq -e '.count == 1 and .killed >= 1 and (.tasks | contains("exec sleep 300"))'
+}
+
+# on_terminal CLIENT: as `have`, at the prompts of a person on a terminal: $client takes one prompt and asks before it runs a command
+on_terminal() {
+    have "$1"
+    case $1 in
+    claude)
+        with+=(ANTHROPIC_API_KEY=sk-ant-fake-key-for-tests-000)
+        printf '{"hasCompletedOnboarding":true,"theme":"dark","customApiKeyResponses":{"approved":["ke-key-for-tests-000"],"rejected":[]},"projects":{"%s":{"hasTrustDialogAccepted":true}}}' "$PWD" >"$HOME/.claude.json"
+        client=("$program" --permission-mode manual) ;;
+    codex)
+        printf '[projects."%s"]\ntrust_level="trusted"\n' "$PWD" >>"$HOME/.codex/config.toml"
+        client=("$program" --ask-for-approval on-request --sandbox read-only) ;;
+    copilot)
+        mkdir -p "$HOME/.copilot"
+        printf '{"trusted_folders":["%s"]}' "$PWD" >"$HOME/.copilot/config.json"
+        client=("$program" -i) ;;
+    gemini)
+        printf '{"security":{"auth":{"selectedType":"gemini-api-key"},"folderTrust":{"enabled":false}}}' >"$HOME/.gemini/settings.json"
+        client=("$program" -i) ;;
+    esac
+}
+
+is_blocked() { timeout 20 "$HOLDFAST" ps s --json | jq -e '.sessions[0] | .activity.state == "blocked" and .needs[0].code == "asks"'; }
+
+# Its prompt before a command is a need at once.
+asks_on_its_terminal() {
+    local options=() more={}
+    on_terminal "$1"
+    [ "$1" != codex ] || more='{sandbox_permissions:"require_escalated",justification:"x"}'
+    [ "$1" != copilot ] || options=(--hooks)
+    model <<<"{\"ask\":[$(tool "$1" 'touch permitted' | jq -c ".input += $more"),{\"text\":\"done\"}],\"default\":[{\"text\":\"x\"}]}"
+    "${with[@]}" TERM=xterm-256color timeout 60 "$HOLDFAST" run s -d -t "${options[@]}" -- "${client[@]}" '@@ask@@ begin' >/dev/null
+    wait_until 90 is_blocked || { timeout 20 "$HOLDFAST" status s; timeout 20 "$HOLDFAST" logs s | cat -v | tail -c 2000; return 1; }
+    timeout 20 "$HOLDFAST" status s | grep '^! asks since '
+    timeout 20 "$HOLDFAST" stop s --grace 0 >/dev/null
+    [ ! -e permitted ]
+}
+
+@test "claude: a permission prompt on its terminal needs you at once" { asks_on_its_terminal claude; }
+@test "codex: a permission prompt on its terminal needs you at once" { asks_on_its_terminal codex; }
+@test "copilot: a permission prompt on its terminal needs you at once" { asks_on_its_terminal copilot; }
+@test "gemini: a permission prompt on its terminal needs you at once" { asks_on_its_terminal gemini; }
