@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/base/escapes.h"
 #include "hf/proc/here.h"
 #include "hf/exec/tree.h"
 #include "hf/sys/calls.h"
@@ -274,21 +275,18 @@ struct name {
 	unsigned count;
 };
 
-/* What a terminal and JSON can carry; empty when it cannot be read. */
+/* As plain text, or empty if it cannot be read. */
 static void read_name(int32_t pid, char out[NAME_MAX_LEN + 1])
 {
-	char path[32];
+	char path[32], name[NAME_MAX_LEN + 1];
 	AUTO_FD fd = -1;
 	ssize_t n;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
 	fd = hf_open_at(AT_FDCWD, path, O_RDONLY, 0);
-	n = fd < 0 ? 0 : hf_sys.read(fd, out, NAME_MAX_LEN);
-	out[n > 0 ? n : 0] = '\0';
-	out[strcspn(out, "\n")] = '\0';
-	for (char *c = out; *c; c++)
-		if (*c < 0x20 || *c > 0x7e)
-			*c = '?';
+	n = fd < 0 ? 0 : hf_sys.read(fd, name, NAME_MAX_LEN);
+	name[n > 0 ? n : 0] = '\0';
+	(void)hf_plain_text(out, NAME_MAX_LEN + 1, name, strcspn(name, "\n"));
 }
 
 static void add_name(struct name *names, size_t *n, int32_t pid)

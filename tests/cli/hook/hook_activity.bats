@@ -57,7 +57,7 @@ PY
     export CLAUDE_CODE_SESSION_ATTENDED=0
 }
 
-@test "ps, status, --json and one event show that an answered client waits for its background task" {
+@test "ps, status, --json and one event show that an answered client waits for its background task (L8)" {
     client
     hf -q run x -d -- python3 client.py shell 0
     wait_until 30 test -e stops
@@ -69,7 +69,7 @@ PY
     [ "$(hf journal query --json --event background_left | jq -r '.count, .killed' | xargs)" = "1 0" ]
 }
 
-@test "run --end-background ends all processes of the tasks and no other process: the client ends with 0" {
+@test "run --end-background ends all processes of the tasks and no other process: the client ends with 0 (L6)" {
     client
     expect 0 timeout 60 "$HOLDFAST" run x --end-background --deadline 55s -- python3 client.py shell,shell 0
     [ "$(events background_left)" -eq 1 ]
