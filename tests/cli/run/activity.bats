@@ -90,3 +90,38 @@ osc() { printf '\\033]7501;%s\\033\\\\' "$1"; }
     wait_until 20 is_field x '.last_line' " 70% of all"
     [[ "$(hf status x)" == *$'\n  last line   70% of all\n'* ]]
 }
+
+@test "in the foreground reports are recorded, and the query is left to the caller's terminal" {
+    command -v python3 >/dev/null || skip "no python3"
+    cat >asks.sh <<'SH'
+stty raw -echo
+printf '\033]7501;?\033\\'
+IFS= read -r -t 20 -n 4 answer
+printf '%s' "$answer" >answer
+printf '\033]7501;state=blocked:msg=YWJj\033\\'
+until [ -e go ]; do sleep 0.02; done
+SH
+    # A terminal with an answer of its own.
+    cat >terminal.py <<'PY'
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+seen = b""
+while True:
+    try:
+        seen += os.read(fd, 4096)
+    except OSError:
+        break
+    if b"\033]7501;?\033\\" in seen and not os.path.exists("asked"):
+        open("asked", "w").close()
+        os.write(fd, b"MINE")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+PY
+    spawn python3 terminal.py "$HOLDFAST" run x -- bash asks.sh
+    wait_until 30 is_field x '.activity | .state, .text' $'blocked\nabc'
+    is_field x '.needs[0].code' asks
+    [ "$(cat answer)" = MINE ]
+    touch go
+    expect 0 hf wait x -w 30
+}
