@@ -154,6 +154,8 @@ static int explain_unknown(struct cli *cli, int argc, char **argv)
 		return argc < 2 ? HF_EXIT_USAGE : HF_EXIT_DONE;
 	}
 	near = nearest(argv[0], argv[1]);
+	if (!near && strcmp(argv[0], "lock") == 0)
+		return cli_usage(cli, "'lock' has no verb '%s'; 'holdfast lock run NAME -- CMD...' runs a command under a lock", argv[1]);
 	return cli_usage(cli, "'%s' has no verb '%s'%s%s%s", argv[0], argv[1], near ? "; did you mean '" : "", near ? near : "",
 			 near ? "'?" : "");
 }
@@ -223,6 +225,13 @@ int main(int argc, char **argv)
 	argv++;
 	while (argc > 0 && argv[0][0] == '-' && argv[0][1] != '\0') {
 		int used;
+
+		/* It ends the global options. */
+		if (strcmp(argv[0], "--") == 0) {
+			argc--;
+			argv++;
+			break;
+		}
 
 		if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
 			cli_help(stdout, NULL);

@@ -89,9 +89,12 @@ static const struct option_spec *match(const struct option_spec *specs, const ch
 	return NULL;
 }
 
-static int take(const struct cli *cli, const struct option_spec *specs, int argc, char **argv);
+static int take(const struct cli *cli, const struct option_spec *specs, int argc, char **argv, int then_command);
 
-/* "--" or a long option of this command: the option before it has no value. */
+/*
+ * "--" or a long option of this command: the option before it has no value. Only before a command, which would be lost
+ * or become another one; elsewhere a value, such as an id, may be any word.
+ */
 static int ends_value(const struct option_spec *specs, const char *word)
 {
 	const char *value;
@@ -100,14 +103,14 @@ static int ends_value(const struct option_spec *specs, const char *word)
 }
 
 /* "-fn1" is "-f -n1": the text after the letter of a flag is another option. */
-static int take_joined(const struct cli *cli, const struct option_spec *specs, int argc, char **argv, char *rest)
+static int take_joined(const struct cli *cli, const struct option_spec *specs, int argc, char **argv, char *rest, int then_command)
 {
 	char *whole = argv[0], letter = rest[-1];
 	int used;
 
 	rest[-1] = '-';
 	argv[0] = rest - 1;
-	used = take(cli, specs, argc, argv);
+	used = take(cli, specs, argc, argv, then_command);
 	rest[-1] = letter;
 	argv[0] = whole;
 	if (used == 0)
@@ -116,7 +119,7 @@ static int take_joined(const struct cli *cli, const struct option_spec *specs, i
 }
 
 /* Returns the number of words used, 0 if argv[0] is none of these options, -1 on an error. */
-static int take(const struct cli *cli, const struct option_spec *specs, int argc, char **argv)
+static int take(const struct cli *cli, const struct option_spec *specs, int argc, char **argv, int then_command)
 {
 	const char *value;
 	const struct option_spec *spec = match(specs, argv[0], &value);
@@ -128,7 +131,7 @@ static int take(const struct cli *cli, const struct option_spec *specs, int argc
 		if (!value)
 			return 1;
 		if (argv[0][1] != '-')
-			return take_joined(cli, specs, argc, argv, argv[0] + 2);
+			return take_joined(cli, specs, argc, argv, argv[0] + 2, then_command);
 		(void)cli_usage(cli, "'%s': --%s takes no value", argv[0], spec->name);
 		return -1;
 	}
@@ -139,7 +142,7 @@ static int take(const struct cli *cli, const struct option_spec *specs, int argc
 		*(int64_t *)spec->target = -1;
 		return 1;
 	}
-	if (argc < 2 || ends_value(specs, argv[1])) {
+	if (argc < 2 || (then_command && ends_value(specs, argv[1]))) {
 		(void)cli_usage(cli, "--%s needs a value (%s)", spec->name, spec->value);
 		return -1;
 	}
@@ -150,7 +153,7 @@ int cli_global_option(struct cli *cli, int argc, char **argv)
 {
 	const struct option_spec specs[] = { CLI_GLOBAL_SPECS(cli), { 0 } };
 
-	return take(cli, specs, argc, argv);
+	return take(cli, specs, argc, argv, 0);
 }
 
 size_t cli_distance(const char *a, const char *b, size_t limit)
@@ -227,7 +230,7 @@ int cli_options(struct cli *cli, const struct option_spec *specs, int argc, char
 			cli_command_help(cli, specs);
 			return -2;
 		}
-		used = take(cli, specs, argc - at, argv + at);
+		used = take(cli, specs, argc - at, argv + at, max == OPTIONS_THEN_COMMAND);
 		if (used == 0)
 			used = cli_global_option(cli, argc - at, argv + at);
 		if (used == 0) {

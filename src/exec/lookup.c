@@ -22,7 +22,7 @@ static const char *const builtins[] = {
 	"true",	  "type",    "typeset",	 "ulimit",  "umask",   "unalias",  "unset",   "until",	 "wait",    "whence", "while",
 };
 
-static int is_builtin(const char *word)
+int hf_lookup_is_builtin(const char *word)
 {
 	for (size_t i = 0; i < sizeof(builtins) / sizeof(builtins[0]); i++)
 		if (strcmp(word, builtins[i]) == 0)
@@ -121,7 +121,7 @@ int hf_lookup_line(const char *what, const char *line, const char *const *env, c
 	const char *path = path_of(env);
 	char word[WORD_MAX_BYTES], subject[WORD_MAX_BYTES + 32];
 
-	if (!line || !line[0] || !path || !dir || dir[0] != '/' || is_list(line) || !first_word(line, word) || is_builtin(word) ||
+	if (!line || !line[0] || !path || !dir || dir[0] != '/' || is_list(line) || !first_word(line, word) || hf_lookup_is_builtin(word) ||
 	    may_be_found(path, word, dir))
 		return 0;
 	(void)snprintf(subject, sizeof(subject), "%s '%s'", what, word);

@@ -16,4 +16,7 @@
  */
 int hf_lookup_line(const char *what, const char *line, const char *const *env, const char *dir, struct hf_err *err);
 
+/* 1 for a builtin or reserved word of a shell. */
+int hf_lookup_is_builtin(const char *word);
+
 #endif

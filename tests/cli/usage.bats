@@ -72,6 +72,8 @@ load helper
         says "needs a value"
     done
     [ ! -e ran ]
+    # Where no command follows, an id may be any word.
+    expect 0 hf keep on --session --force --goal -- --ttl 1m
     # Without a value it is followed by an option, by --, or by nothing.
     expect 0 hf lock run x -w -- touch ran
     expect 0 hf lock run x -w --ttl 5s touch ran

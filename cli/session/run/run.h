@@ -9,6 +9,7 @@
 
 struct run {
 	struct cli *cli;
+	const char *command; /* its first word; NULL: the stored one */
 	const char *name;
 	char made_name[HF_NAME_MAX + 1]; /* used if the user gave no name */
 	const char *shell;               /* -c: a line for the shell */

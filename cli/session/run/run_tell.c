@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "hf/base/cleanup.h"
+#include "hf/exec/lookup.h"
 #include "hf/view/lock.h"
 #include "hf/view/session/session.h"
 #include "hf/view/plan/tx.h"
@@ -211,6 +212,9 @@ int run_tell(const struct run *run, const struct hf_run_report *report, const st
 			report->cause);
 		break;
 	}
+	if (report->outcome == HF_OUTCOME_NOT_STARTED && status == HF_EXIT_NO_FILE && run->command &&
+	    (strpbrk(run->command, " \t\n;|&<>$") || hf_lookup_is_builtin(run->command)))
+		cli_say(run->cli, "to run a line by a shell, write -c LINE instead of -- CMD");
 	run_in_tell(&run->in, report, landed);
 	run_more_tell(run->cli, &run->more, run->name, report);
 	return status;

@@ -45,6 +45,7 @@ int run_words(struct run *run, int n, char **argv, char ***ret_command)
 		make_name(run, run->shell ? "run" : command[0]);
 	if (!named && !run->detach)
 		cli_say(run->cli, "session '%s'", run->name);
+	run->command = command[0];
 	*ret_command = command;
 	return HF_EXIT_DONE;
 }

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/lock/room.h"
@@ -87,18 +89,30 @@ int hf_plan_refused(const struct hf_plans *plans, const char *plan, const char *
 
 /* -- directories ---------------------------------------------------------------- */
 
+/* A session of that name has a plan, which is named "run:NAME". */
+static int is_of_run(const struct hf_plans *plans, const char *plan)
+{
+	char name[HF_NAME_MAX + sizeof(HF_PLAN_OF_RUN)], key[HF_NAME_KEY_MAX];
+	struct stat st;
+
+	return (size_t)snprintf(name, sizeof(name), "%s%s", HF_PLAN_OF_RUN, plan) < sizeof(name) &&
+	       hf_name_key(name, strlen(name), key, NULL) >= 0 && plans->dirfd >= 0 && hf_sys.fstatat(plans->dirfd, key, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 int hf_plan_dir(struct hf_plans *plans, const char *plan, int create, int *ret_fd,
 		struct hf_err *err)
 {
-	char key[HF_NAME_KEY_MAX];
+	char key[HF_NAME_KEY_MAX], word[HF_SHELL_WORD_MAX];
 	int r = hf_name_key(plan, strlen(plan), key, err);
 
 	if (r >= 0 && plans->dirfd < 0)
 		r = create ? hf_fail_sys(err, EROFS, "mkdir", "plans") : -ENOENT;
 	else if (r >= 0)
 		r = hf_private_subdir(plans->dirfd, key, key, create, ret_fd, err);
+	if (r == -ENOENT && is_of_run(plans, plan))
+		return FAIL(err, HF_E_NO_PLAN, "plan", plan, "the plan of that session is '%s%.80s'", HF_PLAN_OF_RUN, plan);
 	if (r == -ENOENT)
-		return FAIL(err, HF_E_NO_PLAN, "plan", plan, "'holdfast plan new' makes it");
+		return FAIL(err, HF_E_NO_PLAN, "plan", plan, "'holdfast plan new %s' makes it", hf_shell_word(plan, word));
 	return r;
 }
 

@@ -49,7 +49,7 @@ load ../session_helper
     [ "$status" -eq 3 ]
     [ "$(hf ps x --json | jq -r '.sessions[0].attempt')" -eq 2 ]
     expect 0 hf restart x --token "$(hf ps x --json | jq '.sessions[0].token')"
-    # One that has ended is started all the same; one that never was is not.
+    # Also a session that has ended; a name without a session is refused.
     hf stop x
     expect 0 hf restart x --grace 0
     hf kill x
@@ -83,4 +83,23 @@ load ../session_helper
     expect 2 hf lock fd 8 --unlock -- true
     exec 8>&-
     expect 2 hf lock fd 8 --unlock
+}
+
+@test "a command with shell syntax or a builtin: the refusal names -c; the plan of a session has its own name" {
+    local command
+    for command in 'echo a && false' 'cd' 'ls; ls'; do
+        expect 127 hf run x -- "$command" /tmp
+        says "write -c LINE"
+    done
+    expect 127 hf run x -- ./not-here
+    [[ "$output" != *"-c LINE"* ]]
+    expect 0 hf -- run x -- true
+    expect 2 hf lock deploy -- true
+    says "'holdfast lock run NAME -- CMD...'"
+    mkdir T
+    hf -q run x --in T -- sh -c 'touch T/f; exit 1' || true
+    expect 1 hf plan diff x
+    says "no such plan: the plan of that session is 'run:x'"
+    expect 1 hf plan diff y
+    says "'holdfast plan new y' makes it"
 }
