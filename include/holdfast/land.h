@@ -72,8 +72,8 @@
  * Commits:
  *
  *   - Signed commits stay signed unless they are rebased, which is reported.
- *   - The agent's uncommitted work is committed without a signature, even with
- *     commit.gpgSign, because the key may ask for a passphrase.
+ *   - Commits that the landing makes are signed as commit.gpgSign or HF_LAND_SIGN say. No
+ *     passphrase is asked for on the terminal.
  *   - A rebase makes merge commits of the agent linear.
  *   - Only HEAD lands. Other new commits, of branches, tags, stashes, linked worktrees
  *     or a detached HEAD, become refs/holdfast/NAME+KIND-LABEL: see hf_land_kept. Only
@@ -86,7 +86,8 @@
  *   - git older than 2.38;
  *   - a bare repository, or one without a commit;
  *   - a detached HEAD without a named branch;
- *   - a change of a submodule;
+ *   - a change of a submodule, unless it only moves to a commit that its repository or a remote
+ *     branch in the sandbox has;
  *   - a file of git LFS whose new content is only in the sandbox's store (a
  *     pointer to content in the repository's store lands).
  *

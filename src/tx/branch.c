@@ -300,7 +300,7 @@ static struct hf_land_opts land_opts(const struct hf_tx *tx)
 typedef int step_fn(struct hf_landings *landings, const char *name, const struct hf_land_opts *opts, struct hf_land_report *ret_report,
 		    struct hf_err *err);
 
-static enum hf_tx_step act(struct hf_tx *tx, struct hf_plans *plans, struct hf_journal *journal, step_fn *fn)
+static enum hf_tx_step act(struct hf_tx *tx, struct hf_plans *plans, struct hf_journal *journal, step_fn *fn, unsigned flags)
 {
 	struct hf_land_opts opts = land_opts(tx);
 	enum hf_tx_step step = HF_TX_STEP_FAILED;
@@ -311,6 +311,7 @@ static enum hf_tx_step act(struct hf_tx *tx, struct hf_plans *plans, struct hf_j
 	if (hf_landings_open(tx->state, journal, plans, &landings, &tx->shared->err) < 0)
 		return step;
 	landings->envp = tx->envp;
+	opts.flags |= flags;
 	if (fn(landings, tx->name, &opts, &landed, &tx->shared->err) == 0) {
 		if (landed.left_out)
 			hf_tx_say(tx, "%u path%s that a user was editing and the command committed: left out, the first: %s", landed.left_out,
@@ -334,12 +335,12 @@ static enum hf_tx_step act(struct hf_tx *tx, struct hf_plans *plans, struct hf_j
 
 enum hf_tx_step hf_tx_branch_seal(struct hf_tx *tx, struct hf_plans *plans, struct hf_journal *journal)
 {
-	return act(tx, plans, journal, hf_land_seal);
+	return act(tx, plans, journal, hf_land_seal, 0);
 }
 
 enum hf_tx_step hf_tx_branch_land(struct hf_tx *tx, struct hf_plans *plans, struct hf_journal *journal)
 {
-	return act(tx, plans, journal, hf_land);
+	return act(tx, plans, journal, hf_land, tx->verify ? HF_LAND_VERIFIED : 0);
 }
 
 int hf_tx_branch_nothing(struct hf_tx *tx)

@@ -168,3 +168,21 @@ has_plan() { hl --json plan list | jq -e --arg name "$1" 'any(.plans[]; .name ==
     grep -q "its change is on main already" "$BATS_TEST_TMPDIR/said"
     jq -e '.landed.already' "$BATS_TEST_TMPDIR/out"
 }
+
+@test "a file under skip-worktree or assume-unchanged that the user edited and the agent changed is a conflict 'dirty'" {
+    for mark in skip-worktree assume-unchanged; do
+        agent "$mark" "git update-index --no-$mark b; echo agent-$mark >b; git commit -qam agent"
+        git update-index "--$mark" b
+        echo "user $mark" >b
+        expect 1 hl land "$mark"
+        says "dirty  b"
+        [ "$(cat b)" = "user $mark" ]
+        git cat-file -e "refs/holdfast/$mark"
+        expect 1 hl run "run-$mark" --in . -- sh -c "git update-index --no-$mark b; echo run >b; git commit -qam run"
+        says dirty
+        git update-index "--no-$mark" b
+        git checkout -q b
+        expect 0 hl land "$mark"
+        [ "$(cat b)" = "agent-$mark" ]
+    done
+}

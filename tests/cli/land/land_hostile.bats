@@ -74,7 +74,7 @@ echo '*.z filter=x' >.gitattributes; echo 1 >c"
     says "no branch"
     mkdir sub
     expect 0 hl land begin n sub
-    says 'as a whole'
+    says 'the whole work tree'
 }
 
 @test "a linked worktree, a shallow clone, a sparse checkout and a branch that is checked out nowhere are landed on" {
@@ -104,13 +104,51 @@ echo '*.z filter=x' >.gitattributes; echo 1 >c"
     clean
 }
 
+@test "a submodule at another commit of its remote lands" {
+    make_repository ../lib
+    git submodule --quiet add "$BATS_TEST_TMPDIR/lib" lib
+    git commit -qm lib
+    git config diff.ignoreSubmodules all
+    echo 2 >../lib/c
+    git -C ../lib add c
+    git -C ../lib commit -qm c
+    # One is fetched in the sandbox and left uncommitted, the other is known to the real repository.
+    agent one 'cd lib; git fetch -q; git checkout -q origin/HEAD'
+    expect 0 hl land one --verify 'test -e lib/c'
+    [ "$(git rev-parse HEAD:lib)" = "$(git -C ../lib rev-parse HEAD)" ]
+    git submodule --quiet update --no-fetch
+    [ "$(cat lib/c)" = 2 ]
+    sound
+    git commit -q --allow-empty -m between
+    git config --unset diff.ignoreSubmodules
+    agent two 'git -C lib checkout -q HEAD~1; git add lib; git commit -qm back'
+    git commit -q --allow-empty -m between
+    expect 0 hl land two --verify 'test ! -e lib/c'
+    [ "$(git rev-parse HEAD:lib)" = "$(git -C ../lib rev-parse HEAD~1)" ]
+    # The user's checkout is stale now. 'git commit -a' of an agent does not land it.
+    agent three 'echo 3 >b; git commit -qam three'
+    expect 0 hl land three
+    [ "$(git rev-parse HEAD:lib)" = "$(git -C ../lib rev-parse HEAD~1)" ]
+    [ "$(cat b)" = 3 ]
+}
+
+@test "a submodule with edits and another commit is refused, and kept" {
+    make_repository ../lib
+    git -C ../lib commit -q --allow-empty -m second
+    git submodule --quiet add "$BATS_TEST_TMPDIR/lib" lib
+    git commit -qm lib
+    agent one 'cd lib; git checkout -q HEAD~1; echo edit >b'
+    expect 1 hl land one
+    says "files of the submodule lib"
+}
+
 @test "a change of a submodule is refused, and kept" {
     make_repository ../lib
     git submodule --quiet add "$BATS_TEST_TMPDIR/lib" lib
     git commit -qm lib
     agent sub 'cd lib; echo 1 >c; git add c; git commit -qm c'
     expect 1 hl land sub
-    says submodule
+    says "no remote branch of it has the new commit"
     state_is sub rejected
 }
 

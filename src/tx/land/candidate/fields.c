@@ -95,7 +95,7 @@ static const struct {
 }, numbers[] = {
 	{ "verify_limit_ns", AT(verify_limit_ns) }, { "verify_ns", AT(verify_ns) },
 	{ "since", AT(since) }, { "changed", AT(changed) }, { "confine", AT(confine) }, { "is_verified", AT(is_verified) },
-	{ "keep_plan", AT(keep_plan) }, { "sign", AT(sign) },
+	{ "is_exact", AT(is_exact) }, { "keep_plan", AT(keep_plan) }, { "sign", AT(sign) },
 }, bits[] = {
 	{ "token", AT(token) }, { "dev", AT(dev) }, { "ino", AT(ino) },
 };

@@ -61,6 +61,7 @@ struct hf_landing {
 	char *plan, *session, *verify, *message, *text;
 	char *checkout; /* LANDING: the work tree that has the branch checked out; "": none */
 	char *dir;      /* where the verifier runs; "": top */
+	int64_t is_exact;  /* 1: a verifier in the sandbox sees only `sealed` and ignored files of the user */
 	int64_t keep_plan; /* 1: HF_LAND_KEEP_PLAN */
 	int64_t sign;      /* 1: HF_LAND_SIGN */
 	char **also, **env, **write; /* NULL-ended, or NULL: as in hf_land_opts; and of `confine` */
@@ -154,7 +155,7 @@ void hf_land_work_done(struct hf_land_work *work);
 struct hf_land_change {
 	const char *path;
 	unsigned old_mode, new_mode;     /* 0: it is not there */
-	char new_oid[HF_LAND_OID_MAX];
+	char old_oid[HF_LAND_OID_MAX], new_oid[HF_LAND_OID_MAX];
 };
 
 /* Reads what differs between two commits of the repository, once. 0; 1 with what git said; or an error. */
@@ -208,6 +209,9 @@ int hf_land_may_begin(struct hf_landings *landings, const char *name, struct hf_
 
 /* What the options say becomes part of the candidate, and the limits of these plans as well. -EINVAL, -ENOMEM. terms.c */
 int hf_landing_take_terms(struct hf_landing *landing, const struct hf_land_opts *opts, const struct hf_plans *plans, struct hf_err *err);
+
+/* In hf_land_opts.flags: the verifier has accepted `sealed` in the agent's sandbox, in this run. */
+#define HF_LAND_VERIFIED (1U << 16)
 
 enum hf_land_sign {
 	HF_LAND_SIGN_NONE,
@@ -273,7 +277,7 @@ int hf_land_forget(struct hf_landings *landings, const char *name, struct hf_err
 int hf_land_place_again(const char *top, const char *git_dir, const char *common, struct hf_land_place *ret, struct hf_err *err);
 
 /* The same, asked of git. HF_E_LAND: it is no work tree. */
-int hf_land_find_dirs(const char *dir, struct hf_land_place *ret, struct hf_err *err);
+int hf_land_find_dirs(const char *dir, int checks_owner, struct hf_land_place *ret, struct hf_err *err);
 
 /* Is the directory (absolute, resolved) part of a git work tree, so that what is made in it can land? 1, 0 or an error. */
 int hf_land_is_worktree(const char *dir, struct hf_err *err);

@@ -47,7 +47,7 @@ static int start(struct hf_git_beside *beside, const char *const *argv, struct h
 int hf_git_beside_start(struct hf_git_beside *beside, const char *dir, const char *const *words, struct hf_err *err)
 {
 	const char *argv[HF_GIT_ARGV_MAX];
-	int r = hf_git_argv(dir, 0, words, argv, err);
+	int r = hf_git_argv(dir, 0, 1, words, argv, err);
 
 	if (r < 0)
 		return r;

@@ -79,11 +79,11 @@ int hf_land_place_again(const char *top, const char *git_dir, const char *common
 	return 0;
 }
 
-int hf_land_find_dirs(const char *dir, struct hf_land_place *ret, struct hf_err *err)
+int hf_land_find_dirs(const char *dir, int checks_owner, struct hf_land_place *ret, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
-	struct hf_git git = { .dir = dir, .out = &out, .said = &said };
+	struct hf_git git = { .dir = dir, .out = &out, .said = &said, .checks_owner = checks_owner };
 	char *at, *top, *git_dir, *common;
 	/* In a bare repository git says so, and then fails at the next word. */
 	int r = hf_git(&git, err, "rev-parse", "--path-format=absolute", "--is-bare-repository", "--show-toplevel", "--git-dir",
@@ -222,7 +222,7 @@ static int find_by_git(const char *real, const char *branch, struct hf_land_sear
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	struct hf_git git = { .out = &out, .said = &said };
 	const char *head;
-	int r = hf_land_find_dirs(real, &search->place, err);
+	int r = hf_land_find_dirs(real, 1, &search->place, err);
 
 	if (r < 0)
 		return r;
@@ -314,7 +314,7 @@ int hf_land_find(const char *dir, const char *branch, struct hf_land_place *ret_
 int hf_land_is_worktree(const char *dir, struct hf_err *err)
 {
 	AUTO_FREE char *git_dir = hf_git_find(dir);
-	struct hf_git git = { .dir = dir };
+	struct hf_git git = { .dir = dir, .checks_owner = 1 };
 	struct stat st;
 	int fd, r;
 

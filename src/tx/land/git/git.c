@@ -243,7 +243,7 @@ static int run(const struct hf_git *git, const char *const *argv, int capture, s
 	return r < 0 ? hf_fail_sys(err, -r, "read", argv[0]) : status;
 }
 
-int hf_git_argv(const char *dir, int hooks, const char *const *words, const char *argv[HF_GIT_ARGV_MAX], struct hf_err *err)
+int hf_git_argv(const char *dir, int hooks, int checks_owner, const char *const *words, const char *argv[HF_GIT_ARGV_MAX], struct hf_err *err)
 {
 	/* An index is one file: of what it would be split into, only that one is brought over. */
 	static const char *const always[] = { "git", "-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false",
@@ -251,6 +251,11 @@ int hf_git_argv(const char *dir, int hooks, const char *const *words, const char
 	size_t n = sizeof(always) / sizeof(always[0]);
 
 	memcpy(argv, always, sizeof(always));
+	/* The user's safe.directory names the work tree, and git also runs in its git directories. */
+	if (!checks_owner) {
+		argv[n++] = "-c";
+		argv[n++] = "safe.directory=*";
+	}
 	if (!hooks) {
 		argv[n++] = "-c";
 		argv[n++] = "core.hooksPath=/dev/null";
@@ -268,7 +273,7 @@ int hf_git_argv(const char *dir, int hooks, const char *const *words, const char
 int hf_git_words(const struct hf_git *git, const char *const *words, struct hf_err *err)
 {
 	const char *argv[HF_GIT_ARGV_MAX];
-	int r = hf_git_argv(NULL, git->hooks && git->plan, words, argv, err);
+	int r = hf_git_argv(NULL, git->hooks && git->plan, git->checks_owner, words, argv, err);
 
 	return r < 0 ? r : run(git, argv, 1, err);
 }

@@ -26,6 +26,7 @@ struct hf_git {
 	struct hf_buf *said;    /* the last line of standard error; NULL: not wanted */
 	int hooks;              /* 1: hooks run; inside only */
 	int as_user;            /* 1: with the whole environment of the caller, and `env` on top; for the verifier, never for git */
+	int checks_owner;       /* 1: git refuses a repository of another owner without safe.directory; the start of a candidate decides that for its later gits */
 	int64_t limit_ns;       /* 0: ten minutes */
 	/* Called in the child, in `dir`, before it becomes git. Only what a child of fork() may do. 0 or -errno; NULL: none. */
 	int (*before)(void *arg);
@@ -33,7 +34,7 @@ struct hf_git {
 };
 
 #define HF_GIT_WORDS_MAX 32
-#define HF_GIT_ARGV_MAX  (HF_GIT_WORDS_MAX + 18)
+#define HF_GIT_ARGV_MAX  (HF_GIT_WORDS_MAX + 20)
 #define HF_GIT_TIMED_OUT 1000 /* as an exit status: the limit was reached, and all of it killed */
 
 /* Runs "git" with these words, NULL-ended. The exit status (128 + N for a signal), or an error. */
@@ -75,7 +76,7 @@ void hf_git_umask(void);
 /* -- shared with beside.c ---------------------------------------------------------------- */
 
 /* The whole command line. `dir`: where git goes by itself; NULL: it is started there. -E2BIG. */
-int hf_git_argv(const char *dir, int hooks, const char *const *words, const char *argv[HF_GIT_ARGV_MAX], struct hf_err *err);
+int hf_git_argv(const char *dir, int hooks, int checks_owner, const char *const *words, const char *argv[HF_GIT_ARGV_MAX], struct hf_err *err);
 
 /* A file in memory with these bytes, at its beginning. The descriptor or -errno. */
 int hf_git_memory(const char *bytes, size_t len);

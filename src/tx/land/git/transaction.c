@@ -97,7 +97,7 @@ static int await(struct hf_land_transaction *t, const char *answer)
 static int start(const struct hf_landing *landing, struct hf_land_transaction *t, struct hf_err *err)
 {
 	char message[HF_NAME_MAX + 32] = "holdfast: land ";
-	char *argv[] = { (char *)"git", (char *)"-c", (char *)"core.hooksPath=/dev/null", (char *)"update-ref", (char *)"-m",
+	char *argv[] = { (char *)"git", (char *)"-c", (char *)"core.hooksPath=/dev/null", (char *)"-c", (char *)"safe.directory=*", (char *)"update-ref", (char *)"-m",
 			 message, (char *)"--stdin", NULL };
 	AUTO_FD in = -1;
 	AUTO_FD out = -1;

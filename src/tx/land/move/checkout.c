@@ -131,7 +131,7 @@ int hf_checkout_find(struct hf_land_work *work, struct hf_checkout *ret, struct 
 	if (r != 0)
 		return r < 0 ? r : FAIL(err, HF_E_LAND, "git", landing->common, "git worktree list failed");
 	top = find_in_list(&out, landing->branch);
-	r = top ? hf_land_find_dirs(top, &ret->place, err) : 0;
+	r = top ? hf_land_find_dirs(top, 0, &ret->place, err) : 0;
 	ret->top = ret->place.top;
 	return r;
 }

@@ -1,4 +1,5 @@
 /* tx/land/move/edits.c - what the user has changed in the work tree that a landing changes, too. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -183,6 +184,57 @@ static int find_edited(struct hf_checkout *checkout, struct edits *ret, struct h
 	return 0;
 }
 
+/* Returns 1 if the user's file differs from HEAD, which a mark hides from git status, 0 or an error. */
+static int is_edited(struct hf_checkout *checkout, const struct hf_land_change *change, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	struct hf_git git = hf_checkout_inside(checkout, &out, NULL);
+	struct stat st;
+	int r = look(checkout, change->path, &st);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0 || (st.st_mode & S_IFMT) != (change->old_mode & S_IFMT))
+		return 1;
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	r = hf_git(&git, err, "hash-object", "--", change->path, NULL);
+	out.s[strcspn(out.s, "\n")] = '\0';
+	return r < 0 ? r : r != 0 || strcmp(out.s, change->old_oid) != 0;
+}
+
+/* Adds changed paths with an edit under skip-worktree or assume-unchanged. In rows "T PATH", S or a small letter is a mark. */
+static int find_marked(struct hf_checkout *checkout, struct hf_err *err)
+{
+	AUTO(edits_done) struct edits marked = { .list = HF_BUF_INIT };
+	struct hf_git git = hf_checkout_inside(checkout, &marked.list, NULL);
+	struct hf_land_change change;
+	const char *at = NULL;
+	size_t rows = 0;
+	int r = hf_git(&git, err, "ls-files", "-v", "-z", NULL);
+
+	if (r != 0)
+		return r < 0 ? r : FAIL(err, HF_E_LAND, "git", checkout->top, "git ls-files failed");
+	for (char *row = marked.list.s; row < marked.list.s + marked.list.len; row += strlen(row) + 1)
+		rows += row[0] != 'H';
+	marked.edited = calloc(rows + 1, sizeof(*marked.edited));
+	if (!marked.edited)
+		return hf_fail_sys(err, ENOMEM, "memory", checkout->top);
+	for (char *row = marked.list.s; row < marked.list.s + marked.list.len; row += strlen(row) + 1)
+		if (row[0] == 'S' || islower((unsigned char)row[0]))
+			marked.edited[marked.n++] = row + 2;
+	if (marked.n)
+		qsort(marked.edited, marked.n, sizeof(*marked.edited), by_path);
+	while (marked.n && r >= 0 && hf_land_next_change(checkout->work, &at, &change)) {
+		if (change.old_mode == 0 || !bsearch(&change.path, marked.edited, marked.n, sizeof(*marked.edited), by_path))
+			continue;
+		r = is_edited(checkout, &change, err);
+		if (r > 0 && hf_land_paths_add(&checkout->work->landing.paths, change.path, strlen(change.path), "dirty") < 0)
+			r = hf_fail_sys(err, ENOMEM, "memory", change.path);
+	}
+	return r < 0 ? r : 0;
+}
+
 int hf_checkout_find_edits(struct hf_checkout *checkout, struct hf_err *err)
 {
 	AUTO(edits_done) struct edits edits = { .list = HF_BUF_INIT };
@@ -203,5 +255,5 @@ int hf_checkout_find_edits(struct hf_checkout *checkout, struct hf_err *err)
 		if (r == 0 && hf_land_paths_add(&landing->paths, change.path, strlen(change.path), "dirty") < 0)
 			r = hf_fail_sys(err, ENOMEM, "memory", change.path);
 	}
-	return r < 0 ? r : 0;
+	return r < 0 ? r : find_marked(checkout, err);
 }

@@ -336,6 +336,19 @@ static int compare(const struct hf_land_work *work, enum moved *ret, struct hf_e
 	return has_base < 0 ? has_base : has_head < 0 ? has_head : 0;
 }
 
+/* Returns 1 if the run has verified this very commit in the agent's sandbox, and no file of the user was visible there, 0 or an error. */
+static int was_verified(struct hf_land_work *work, struct hf_err *err)
+{
+	AUTO(hf_view_done) struct hf_view view = HF_VIEW_INIT(work, work->landing.plan);
+	const struct hf_landing *landing = &work->landing;
+	int r;
+
+	if (!(work->opts->flags & HF_LAND_VERIFIED) || !landing->is_exact || strcmp(landing->sealed, landing->tip) != 0)
+		return 0;
+	r = hf_view_check(&view, landing->tip, err);
+	return r == -EAGAIN ? 0 : r < 0 ? r : 1;
+}
+
 int hf_land_verify(struct hf_land_work *work, struct hf_err *err)
 {
 	AUTO(hf_land_place_done) struct hf_land_place place = { 0 };
@@ -349,7 +362,11 @@ int hf_land_verify(struct hf_land_work *work, struct hf_err *err)
 	r = compare(work, &moved, err);
 	if (r < 0)
 		return r;
-	if (moved == FORWARD && !landing->verify[0]) {
+	if (moved == FORWARD)
+		r = landing->verify[0] ? was_verified(work, err) : 1;
+	if (r < 0)
+		return r;
+	if (r == 1) {
 		hf_copy_text(landing->commit, sizeof(landing->commit), landing->tip);
 		return check_outside(work, err);
 	}

@@ -53,8 +53,9 @@ int hf_land_next_change(const struct hf_land_work *work, const char **at, struct
 	len = strcspn(row + 15, " ");
 	if (len >= HF_LAND_OID_MAX || strlen(row) < 15 + 2 * len + 3)
 		return 0;
+	memcpy(ret->old_oid, row + 15, len);
 	memcpy(ret->new_oid, row + 15 + len + 1, len);
-	ret->new_oid[len] = '\0';
+	ret->old_oid[len] = ret->new_oid[len] = '\0';
 	ret->path = path;
 	*at = path + strlen(path) + 1;
 	return 1;

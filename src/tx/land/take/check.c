@@ -55,13 +55,16 @@ static int is_lost_pointer(const struct hf_land_work *work, const char *oid, str
 static int check_change(struct hf_land_work *work, const struct hf_touched *touched, const struct hf_land_change *change,
 			int lfs, struct hf_err *err)
 {
+	int is_bump = S_ISGITLINK(change->old_mode) && S_ISGITLINK(change->new_mode);
 	char text[200];
 	int r;
 
-	if (S_ISGITLINK(change->old_mode) || S_ISGITLINK(change->new_mode)) {
+	if (!is_bump && (S_ISGITLINK(change->old_mode) || S_ISGITLINK(change->new_mode))) {
 		(void)snprintf(text, sizeof(text), "it changes the submodule or nested repository %.100s", change->path);
 		return hf_land_reject(work, err, text);
 	}
+	if (is_bump && hf_touched_below(touched, change->path))
+		return hf_land_take_bump(work, change, err);
 	if (!hf_touched_has(touched, change->path) &&
 	    hf_land_paths_add(&work->landing.outside, change->path, strlen(change->path), "outside") < 0)
 		return hf_fail_sys(err, ENOMEM, "memory", change->path);

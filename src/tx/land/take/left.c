@@ -173,7 +173,7 @@ static int read_row(struct hf_land_work *work, const struct hf_touched *touched,
 		return 0;
 	left->is_staged |= row[2] != '.';
 	/* "SCMU": a submodule with other commits, with edits, with new files. The second kind could not be committed. */
-	if (row[5] == 'S' && row[6] == '.' && row[7] == 'M' && hf_touched_below(touched, path)) {
+	if (row[5] == 'S' && row[7] == 'M' && hf_touched_below(touched, path)) {
 		(void)snprintf(text, sizeof(text), "it changes files of the submodule %.100s", path);
 		return hf_land_reject(work, err, text);
 	}

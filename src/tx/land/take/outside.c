@@ -83,7 +83,7 @@ static int is_in_status(const struct hf_buf *out, const char *path)
 /* Keeps those that the user has not committed. 0 or an error; leaving->n is 0 when there is none. */
 static int choose(struct leaving *leaving, struct hf_err *err)
 {
-	static const char *const words[] = { "status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all", "--", NULL };
+	static const char *const words[] = { "status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty", "--", NULL };
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
 	const struct hf_landing *landing = &leaving->work->landing;
 	size_t kept = 0;

@@ -24,6 +24,48 @@ static struct hf_git inside(const struct hf_land_work *work, struct hf_buf *said
 	return (struct hf_git){ .plans = work->landings->plans, .plan = work->landing.plan, .dir = work->landing.top, .said = said };
 }
 
+/* Reads rows "T PATH": only H is a file without a mark that could hide an edit. */
+static int has_marks(const struct hf_land_work *work, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	struct hf_git git = inside(work, NULL);
+	int r;
+
+	git.out = &out;
+	r = hf_git(&git, err, "ls-files", "-v", "-z", NULL);
+	for (const char *at = out.s; r == 0 && at < out.s + out.len; at += strlen(at) + 1)
+		if (at[0] != 'H')
+			return 1;
+	return r < 0 ? r : r != 0;
+}
+
+/*
+ * Returns 1 if a verifier in the sandbox sees the sealed commit and files that the user's git ignores, but nothing else: no uncommitted file, and no
+ * ignored file of the agent. Otherwise 0, or an error.
+ */
+static int ask_exact(const struct hf_land_work *work, const struct hf_touched *touched, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	struct hf_git git = inside(work, NULL);
+	int r;
+
+	git.out = &out;
+	r = hf_git(&git, err, "status", "--porcelain=v2", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching", "--ignore-submodules=none", NULL);
+	for (const char *at = out.s; r == 0 && at < out.s + out.len; at += strlen(at) + 1) {
+		AUTO_FREE char *path = at[0] == '!' && strlen(at) > 2 ? strdup(at + 2) : NULL;
+
+		if (!path)
+			return 0;
+		if (path[strlen(path) - 1] == '/')
+			path[strlen(path) - 1] = '\0';
+		if (hf_touched_has(touched, path) || hf_touched_below(touched, path))
+			return 0;
+	}
+	if (r == 0)
+		r = has_marks(work, err);
+	return r < 0 ? r : r == 0;
+}
+
 int hf_land_seal_work(struct hf_land_work *work, struct hf_err *err)
 {
 	AUTO(hf_touched_done) struct hf_touched touched = { 0 };
@@ -47,9 +89,13 @@ int hf_land_seal_work(struct hf_land_work *work, struct hf_err *err)
 			r = hf_land_reject(work, err, "its HEAD cannot be read");
 		hf_copy_text(landing->unsealed, sizeof(landing->unsealed), left.head);
 	}
-	if (r == 0)
-		hf_copy_text(landing->sealed, sizeof(landing->sealed), left.tip);
-	return r;
+	landing->is_exact = 0;
+	if (r != 0)
+		return r;
+	hf_copy_text(landing->sealed, sizeof(landing->sealed), left.tip);
+	r = ask_exact(work, &touched, err);
+	landing->is_exact = r == 1;
+	return r < 0 ? r : 0;
 }
 
 /* Is HEAD where the verifier left it? Then nothing was committed by hand since. 1, 0 or an error. */

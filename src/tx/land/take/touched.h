@@ -138,6 +138,9 @@ void hf_left_done(struct hf_left *left);
 int hf_land_reject(struct hf_land_work *work, struct hf_err *err, const char *text);
 int hf_land_reject_said(struct hf_land_work *work, const char *what, const struct hf_buf *said, struct hf_err *err);
 
+/* A submodule is at another commit, which is brought into its real repository. Returns 0, 1 if the candidate is rejected, or an error. bump.c */
+int hf_land_take_bump(struct hf_land_work *work, const struct hf_land_change *change, struct hf_err *err);
+
 /* Is there a change that cannot land? 0; 1 it is rejected; an error. check.c */
 int hf_land_check_changes(struct hf_land_work *work, const struct hf_touched *touched, struct hf_err *err);
 
