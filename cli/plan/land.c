@@ -68,7 +68,7 @@ static void say_rest(struct cli *cli, const char *name, const struct hf_land_rep
 		if (!kept->ref[0])
 			continue;
 		cli_say(cli, "%s; it is kept:", kept->text);
-		cli_say(cli, "  git %s %s", strcmp(kept->label, "stash") == 0 ? "stash apply" : "merge", kept->ref);
+		cli_say(cli, "  git %s %s", strncmp(kept->label, "stash", 5) == 0 ? "stash apply" : "merge", kept->ref);
 		any = 1;
 	}
 	if (any || (report->state == HF_LAND_LANDED && report->n_unlanded))

@@ -325,7 +325,7 @@ static enum hf_tx_step act(struct hf_tx *tx, struct hf_plans *plans, struct hf_j
 		tx->shared->report.is_unsigned |= landed.is_unsigned;
 		for (size_t i = 0; landed.state == HF_LAND_LANDED && i < landed.n_kept; i++)
 			hf_tx_say(tx, "%s; kept as %s: 'git %s %s'", landed.kept[i].text, landed.kept[i].ref,
-				  strcmp(landed.kept[i].label, "stash") == 0 ? "stash apply" : "merge", landed.kept[i].ref);
+				  strncmp(landed.kept[i].label, "stash", 5) == 0 ? "stash apply" : "merge", landed.kept[i].ref);
 		step = landed.state == HF_LAND_WORKING ? HF_TX_STEP_SEALED : judge(tx, &landed);
 		hf_land_report_done(&landed);
 	}

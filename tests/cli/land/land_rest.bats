@@ -67,6 +67,29 @@ refs() { git for-each-ref --format='%(refname)' refs/holdfast | sort; }
     [ "$(refs)" = refs/holdfast/again+stash-1 ]
 }
 
+@test "L14: killed when the ref of a stash is made: the next try names it, makes no second one, and land drop removes it" {
+    agent killed 'echo 1 >>a; git stash -q; echo 1 >c'
+    mkdir ../bin
+    cat >../bin/git <<E
+#!/bin/sh
+case "\$*" in
+*"update-ref refs/holdfast/killed+"*)
+    $(command -v git) "\$@" || exit
+    kill -KILL "\$(sed 's/.*) . \([0-9]*\) .*/\1/' "/proc/\$PPID/stat")" ;;
+*) exec $(command -v git) "\$@" ;;
+esac
+E
+    chmod +x ../bin/git
+    PATH="$BATS_TEST_TMPDIR/bin:$PATH" expect 137 hl land killed
+    [ "$(refs)" = refs/holdfast/killed+stash-1 ]
+    expect 0 hl land killed
+    says "  git stash apply refs/holdfast/killed+stash-1"
+    [ "$(refs)" = refs/holdfast/killed+stash-1 ]
+    [ "$(git show main:c)" = 1 ]
+    expect 0 hl land drop killed
+    [ -z "$(refs)" ]
+}
+
 @test "nothing is kept of commits that HEAD has: merged, cherry-picked, amended, squashed, reset, or popped from a stash" {
     git stash list
     git branch other

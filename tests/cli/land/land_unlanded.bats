@@ -35,15 +35,11 @@ unlanded() {
             [ "$(git show main:b | tail -n 1)" = agent ]
             [ -z "$(git ls-tree -r --name-only main d)" ]
             [ ! -e d ]
-            git update-index --no-skip-worktree a b
-            git update-index --no-assume-unchanged a b
-            git update-index -q --refresh
-            git update-index "--$mark" a
             expect 0 hl run "three-$mark$verify" --in . --verify "$verify" -- sh -c 'mkdir d; seq 5 >d/own; rm new; git add -A; git commit -qm three; chmod +x a'
             says "2 commits, 3 files"
             [ -x a ]
-            git update-index --no-skip-worktree a
-            git update-index --no-assume-unchanged a
+            git update-index --no-skip-worktree a b
+            git update-index --no-assume-unchanged a b
             chmod -x a
             git commit -qam again
             clean

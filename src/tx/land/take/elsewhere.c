@@ -1,8 +1,8 @@
 /*
- * tx/land/take/elsewhere.c - finds commits of the sandbox that HEAD does not have: on branches and tags, in stashes and linked worktrees, and on no branch.
+ * tx/land/take/elsewhere.c - finds new commits outside of HEAD: on branches and tags, in stashes and linked worktrees, and on no branch.
  *
- * The repository's own refs and reflogs are seen through the sandbox: their commits are not new. Neither are those of a branch whose every change HEAD
- * has, as after a cherry-pick, nor those that an amended or squashed commit of HEAD replaced.
+ * The repository's own refs and reflogs are visible in the sandbox: their commits are not new. A branch whose every change HEAD has, as after a
+ * cherry-pick, does not count, nor do commits that an amended or squashed commit of HEAD replaced.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "hf/tx/land/git/git.h"
 #include "hf/tx/land/take/touched.h"
 
-#define LOOSE_MAX 20 /* commits on no branch that are looked at */
+#define LOOSE_MAX 20 /* commits on no branch to check */
 
 struct search {
 	struct hf_land_work *work;
@@ -80,7 +80,7 @@ static int is_new(const struct search *search, const char *oid)
 	return 0;
 }
 
-/* The number of commits there whose change HEAD does not have. */
+/* Counts commits whose change HEAD does not have. */
 static int count(const struct search *search, const char *oid, unsigned *ret, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
@@ -197,7 +197,7 @@ static int is_parent(const struct search *search, const char *oid, size_t len)
 	return 0;
 }
 
-/* HEAD's reflog, newest first: "COMMIT MESSAGE" of what each step moved to. 1: a checkout left the commit. */
+/* HEAD's reflog, newest first: "COMMIT MESSAGE" with the new value of each step. 1: a checkout left the commit. */
 static int is_left_by_checkout(const struct hf_buf *log, const char *oid)
 {
 	int is_checkout = 0;
@@ -255,7 +255,7 @@ static int take_loose(struct search *search, const char *oid, const struct hf_bu
 	return hf_land_rest_add(&landing->rest, "commit", text, oid, "", n) < 0 ? hf_fail_sys(err, ENOMEM, "memory", oid) : 0;
 }
 
-/* What no ref of the sandbox reaches, but its reflogs do. */
+/* Commits that only reflogs reach. */
 static int take_rest(struct search *search, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf log = HF_BUF_INIT;
@@ -288,6 +288,36 @@ static int take_rest(struct search *search, struct hf_err *err)
 	return r < 0 ? r : 0;
 }
 
+/* "COMMIT REF": a killed landing may have made the ref without a record. */
+static int adopt(struct search *search, char *line, struct hf_err *err)
+{
+	struct hf_landing *landing = &search->work->landing;
+	char *ref = strchr(line, ' '), own[HF_NAME_KEY_MAX + 32], text[200];
+	size_t len;
+
+	if (!ref)
+		return 0;
+	*ref++ = '\0';
+	hf_land_ref(landing->name, own);
+	len = strlen(own);
+	if (strncmp(ref, own, len) != 0 || ref[len] != '+')
+		return 0;
+	for (size_t i = 0; i < landing->rest.n; i++)
+		if (strcmp(landing->rest.list[i].ref, ref) == 0)
+			return 0;
+	(void)snprintf(text, sizeof(text), "%.100s of the sandbox is not on %.40s", ref + len + 1, hf_land_short(landing->branch));
+	return hf_land_rest_add(&landing->rest, ref + len + 1, text, line, ref, 1) < 0 ? hf_fail_sys(err, ENOMEM, "memory", ref) : 0;
+}
+
+static int adopt_refs(struct search *search, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf refs = HF_BUF_INIT;
+	struct hf_git outside = { .dir = search->work->landing.common, .out = &refs };
+	int r = hf_git(&outside, err, "for-each-ref", "--format=%(objectname) %(refname)", "refs/holdfast/", NULL);
+
+	return r < 0 ? r : each_line(search, &refs, adopt, err);
+}
+
 /* -- the whole ------------------------------------------------------------------------------- */
 
 int hf_land_find_rest(struct hf_land_work *work, const struct hf_touched *touched, const struct hf_left *left, struct hf_err *err)
@@ -306,6 +336,8 @@ int hf_land_find_rest(struct hf_land_work *work, const struct hf_touched *touche
 	/* The base is not new, even if the branch was rewritten since then. */
 	hf_buf_add_format(&search.known, "^HEAD\n^%s\n", work->landing.base);
 	r = each_line(&search, &refs, add_known, err);
+	if (r == 0)
+		r = adopt_refs(&search, err);
 	if (r == 0)
 		r = list_new(&search, err);
 	if (r > 0)
