@@ -122,6 +122,11 @@ static void show_collected(void *arg, const struct hf_plan_gc_item *item)
 	AUTO(hf_buf_done) struct hf_buf why = HF_BUF_INIT;
 
 	if (c->cli->json) {
+		const char *last = json_string_value(json_object_get(json_array_get(c->list, json_array_size(c->list) - 1), "plan"));
+
+		/* It could not be removed after all. */
+		if (!item->removed && last && strcmp(last, item->name) == 0)
+			(void)json_array_remove(c->list, json_array_size(c->list) - 1);
 		if (json_array_append_new(c->list, hf_view_plan_collected(item)) < 0)
 			cli_die_oom();
 		return;
@@ -136,9 +141,11 @@ int cmd_plan_gc(struct cli *cli, int argc, char **argv)
 	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
 	struct hf_plan_gc_opts opts = { .size = sizeof(opts), .age_ns = -1 };
 	struct collected collected = { .cli = cli };
+	int discard = 0;
 	const struct option_spec specs[] = {
 		{ "dry-run", 0, OPTION_FLAG, &collected.dry_run, NULL, "only say what would be removed, and why not" },
 		{ "age", 0, OPTION_DURATION, &opts.age_ns, "DUR", "plans that changed later stay (24h)" },
+		{ "discard", 0, OPTION_FLAG, &discard, NULL, "also plans with changes that were not committed; drops these changes" },
 		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
 	};
 	int n = cli_options(cli, specs, argc, argv, 0, 0);
@@ -147,7 +154,7 @@ int cmd_plan_gc(struct cli *cli, int argc, char **argv)
 
 	if (n < 0 || status != HF_EXIT_DONE)
 		return status;
-	opts.flags = collected.dry_run ? HF_PLAN_GC_DRY_RUN : 0;
+	opts.flags = (collected.dry_run ? HF_PLAN_GC_DRY_RUN : 0U) | (discard ? HF_PLAN_GC_DISCARD : 0U);
 	collected.list = json_array();
 	r = hf_plan_gc(context.plans, &opts, show_collected, &collected, &context.err);
 	if (r < 0) {

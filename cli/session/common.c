@@ -25,6 +25,15 @@ void session_close(struct session_context *context)
 	hf_journal_free(context->journal);
 }
 
+void session_print_done(const char *name, const char *done)
+{
+	json_t *object = json_object();
+
+	cli_set(object, "name", cli_text(name));
+	cli_set(object, done, json_true());
+	cli_print_json(object);
+}
+
 int session_each_named(struct cli *cli, int argc, char **argv, const char *done,
 		       int (*fn)(struct hf_sessions *sessions, const char *name, uint64_t token, struct hf_err *err))
 {
@@ -44,13 +53,8 @@ int session_each_named(struct cli *cli, int argc, char **argv, const char *done,
 		struct hf_err err = HF_ERR_INIT;
 		int one = fn(context.sessions, argv[i], token, &err) < 0 ? cli_fail(cli, &err) : HF_EXIT_DONE;
 
-		if (one == HF_EXIT_DONE && cli->json) {
-			json_t *object = json_object();
-
-			cli_set(object, "name", cli_text(argv[i]));
-			cli_set(object, done, json_true());
-			cli_print_json(object);
-		}
+		if (one == HF_EXIT_DONE && cli->json)
+			session_print_done(argv[i], done);
 		if (one > status)
 			status = one;
 	}

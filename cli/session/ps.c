@@ -105,12 +105,12 @@ static void note_session(void *arg, const struct hf_session_info *info)
 	struct hf_view_facts facts;
 	struct seen *grown;
 
-	if (ended && !show->all && hf_wall_now().ns - info->ended.ns > RECENT_NS) {
+	hf_facts_of(show->facts, info, &facts);
+	seen.rank = hf_view_session_rank(info, &facts);
+	if (ended && !show->all && seen.rank.group != 0 && hf_wall_now().ns - info->ended.ns > RECENT_NS) {
 		show->hidden++;
 		return;
 	}
-	hf_facts_of(show->facts, info, &facts);
-	seen.rank = hf_view_session_rank(info, &facts);
 	if (show->cli->json) {
 		seen.json = hf_view_session(info, &facts);
 		hf_view_work_set(show->work, info, &seen.json);
@@ -265,7 +265,7 @@ int cmd_ps(struct cli *cli, int argc, char **argv)
 	int watch = 0, no_cut = 0, all_hosts = 0;
 	AUTO(show_done) struct show show = { .cli = cli };
 	const struct option_spec specs[] = {
-		{ "all", 'a', OPTION_FLAG, &show.all, NULL, "include sessions that ended more than a day ago" },
+		{ "all", 'a', OPTION_FLAG, &show.all, NULL, "include sessions that ended more than a day ago and do not need you" },
 		{ "output", 'o', OPTION_TEXT, &columns, "COLUMNS", "wide, or a comma-separated list of columns" },
 		{ "all-hosts", 0, OPTION_FLAG, &all_hosts, NULL, "sessions of all machines of the store (--store)" },
 		{ "no-trunc", 0, OPTION_FLAG, &no_cut, NULL, "do not cut lines at the width of the terminal" },

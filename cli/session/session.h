@@ -18,6 +18,9 @@ struct session_context {
 int session_open(struct cli *cli, struct session_context *ret);
 void session_close(struct session_context *context);
 
+/* {"name":…, done:true} */
+void session_print_done(const char *name, const char *done);
+
 /*
  * Reads NAME... and --token T, and calls `fn` for each name. With --json prints {"name":…, done:true} for each success. Returns the
  * highest exit status.

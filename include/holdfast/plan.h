@@ -127,7 +127,6 @@ HF_C_BEGIN
 #define HF_PLAN_SANDBOXES_MAX 64
 #define HF_PLAN_WHY_MAX       256
 #define HF_PLAN_COUNT_MAX     10000
-#define HF_PLAN_KEPT_NS       (INT64_C(24) * 3600 * HF_SEC) /* how long the sandbox of a failed run is kept */
 
 struct hf_plans; /* the plans of one state directory */
 
@@ -513,6 +512,7 @@ HF_API int hf_plan_rm(struct hf_plans *plans, const char *plan, unsigned flags,
 
 enum hf_plan_gc_flags {
 	HF_PLAN_GC_DRY_RUN = 1 << 0, /* only report */
+	HF_PLAN_GC_DISCARD = 1 << 1, /* also remove plans with uncommitted changes */
 };
 
 struct hf_plan_gc_opts {
@@ -530,9 +530,9 @@ struct hf_plan_gc_item {
 
 /*
  * Removes plans that are over (COMMITTED, ROLLED_BACK, CLEANED) or hold no change, and are
- * older than age_ns. Uncommitted work is never removed, except that of a transactional run
- * (HF_PLAN_OF_RUN) that ended more than HF_PLAN_KEPT_NS ago. Calls `fn` for every plan.
- * Returns the number of removed plans.
+ * older than age_ns. Uncommitted work is only removed with HF_PLAN_GC_DISCARD. Calls `fn` for
+ * every plan before the plan is removed, and again if the removal fails. Returns the number of
+ * removed plans.
  */
 HF_API int hf_plan_gc(struct hf_plans *plans, const struct hf_plan_gc_opts *opts,
 		      void (*fn)(void *arg, const struct hf_plan_gc_item *item), void *arg,

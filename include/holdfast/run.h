@@ -177,7 +177,7 @@ enum hf_run_flags {
 	 * (hf_session_attach).
 	 */
 	HF_RUN_TERMINAL = 1 << 5,
-	HF_RUN_REMOVE = 1 << 6,        /* forget the session when it has ended, with any outcome */
+	HF_RUN_REMOVE = 1 << 6,        /* forget the session when it has ended, unless it leaves work that did not land */
 	/*
 	 * After a deadline or the idle limit, return the command's exit status unless that is
 	 * 0, in place of HF_EXIT_TIMED_OUT.
@@ -527,6 +527,7 @@ struct hf_session_info {
 	const char *activity_text;     /* the message of that report, as plain text, or "" */
 	int64_t activity_age_ns;       /* since the program is in that state; -1: no report */
 	int end_background;        /* 1: HF_RUN_END_BACKGROUND */
+	int kept;                  /* 1: it ended and left work that did not land; hf_tx_unlanded says whether that still exists */
 };
 
 typedef void hf_session_fn(void *arg, const struct hf_session_info *info);
@@ -545,7 +546,8 @@ HF_API int hf_session_list(struct hf_sessions *sessions, hf_session_fn *fn, void
 
 /*
  * Calls `fn` with each session that runs, whose keepers are gone, or that ended at most
- * `age_ns` ago (at most a day). It reads no record of sessions that ended more than a day ago.
+ * `age_ns` ago (at most a day). It reads no record of sessions that ended more than a day ago,
+ * unless they left work that has not landed; these are included if `age_ns` is not 0.
  * It omits a session whose directory was deleted by hand.
  */
 HF_API int hf_session_list_recent(struct hf_sessions *sessions, int64_t age_ns, hf_session_fn *fn, void *arg,
@@ -623,7 +625,8 @@ HF_API int hf_session_set_seen(struct hf_sessions *sessions, const char *name, u
 /*
  * Forgets a session that has ended: its record, stored options and logs. `token` as for
  * hf_session_stop_run. HF_E_NO_SESSION; HF_E_BUSY: it runs, was not reaped, or another process
- * holds its name or waits for it; HF_E_STALE; -errno.
+ * holds its name or waits for it; HF_E_DIRTY: it left work that has not landed, in its sandbox
+ * or as its candidate (hf_tx_drop drops it); HF_E_STALE; -errno.
  */
 HF_API int hf_session_remove(struct hf_sessions *sessions, const char *name, uint64_t token, struct hf_err *err) HF_MUST_CHECK;
 
@@ -639,6 +642,7 @@ struct hf_prune_opts {
 	int dry_run;        /* 1: only report */
 	void (*removed)(void *arg, const char *name, int64_t bytes); /* called for each; may be NULL */
 	void *arg;
+	void (*kept)(void *arg, const char *name); /* called for each that is kept because its work has not landed; may be NULL */
 };
 
 /*

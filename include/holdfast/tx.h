@@ -29,10 +29,10 @@
  * of the plan under the session's token (L5). If another holder has the name by then, nothing
  * is committed. After anything else (failure, deadline, stop, kill of the supervisor, lost
  * lock) nothing is committed, and the sandbox is kept or dropped (enum hf_tx_keep). A kept
- * sandbox is the plan HF_PLAN_OF_RUN + name. It can be inspected, committed by hand, resumed
- * or removed. The next run of the name removes it, and so does hf_plan_gc after
- * HF_PLAN_KEPT_NS. The next run never removes work that succeeded and was not committed
- * (conflict, declined, HF_TX_COMMIT_NEVER): that run is refused (HF_E_DIRTY).
+ * sandbox is the plan HF_PLAN_OF_RUN + name. It can be inspected, landed or committed by hand,
+ * resumed or removed. While it holds work, the next run of the name is refused (HF_E_DIRTY)
+ * unless it resumes or has HF_TX_DISCARD, hf_plan_gc keeps the sandbox, and the session is not
+ * forgotten.
  *
  * During the commit:
  *
@@ -86,7 +86,9 @@
  * container service, an ssh agent), and root may write to devices. `--until` and `--notify`
  * commands are not confined.
  *
- * Loops. Each attempt commits its own changes. Its sandbox replaces that of a failed attempt.
+ * Loops. Each attempt commits its own changes. Its sandbox replaces that of a failed attempt,
+ * and this is reported. An attempt does not start while the previous one has left work that
+ * succeeded and was not committed (conflict, declined, HF_TX_COMMIT_NEVER).
  */
 #ifndef HOLDFAST_TX_H
 #define HOLDFAST_TX_H
@@ -96,6 +98,7 @@
 
 #include "holdfast/api.h"
 #include "holdfast/err.h"
+#include "holdfast/journal.h"
 #include "holdfast/land.h"
 #include "holdfast/name.h"
 #include "holdfast/plan.h"
@@ -160,6 +163,11 @@ enum hf_tx_flags {
 	/* An attempt that changes nothing fails: HF_OUTCOME_FAILED, exit status 1, no_change of the report. */
 	HF_TX_REQUIRE_CHANGE = 1 << 3,
 	HF_TX_SIGN = 1 << 4, /* HF_LAND_SIGN */
+	/*
+	 * Drop the work that the previous run left, its sandbox and its candidate. Without it such
+	 * a run is refused. A resumed run ignores it.
+	 */
+	HF_TX_DISCARD = 1 << 5,
 };
 
 /* All zero: no sandbox, an ordinary session. With HF_RUN_RESUME a zero keeps the previous value. */
@@ -239,8 +247,8 @@ struct hf_tx_report {
  *
  *   HF_E_TARGET, HF_E_NO_OVERLAY   a directory cannot be a target; the detail has
  *                                  the reason and the way out
- *   HF_E_DIRTY                     work of the previous run succeeded and was not
- *                                  committed
+ *   HF_E_DIRTY                     the previous run left work that was neither landed
+ *                                  nor committed nor dropped (hf_tx_unlanded)
  */
 HF_API int hf_tx_supervise(struct hf_state *state, const char *name, const struct hf_run_opts *run,
 			   const struct hf_tx_opts *tx, struct hf_run_report *ret_report,
@@ -253,6 +261,32 @@ HF_API int hf_tx_supervise(struct hf_state *state, const char *name, const struc
 HF_API int hf_tx_start(struct hf_state *state, const char *name, const struct hf_run_opts *run,
 		       const struct hf_tx_opts *tx, struct hf_run_report *ret_report,
 		       struct hf_err *err) HF_MUST_CHECK;
+
+/* -- what a run left ------------------------------------------------------------------- */
+
+struct hf_tx_unlanded {
+	size_t size;                  /* sizeof(struct hf_tx_unlanded), set by the caller */
+	char plan[HF_NAME_MAX + 1];   /* the sandbox that holds work; "": none */
+	int in_use;                   /* 1: processes are in it */
+	int lands;                    /* 1: hf_land lands it; 0: hf_plan_commit commits it, unless it has a candidate */
+	enum hf_land_state candidate; /* 0: no candidate */
+	char branch[256];
+	char text[128];               /* "3 files changed, 2 commits" */
+};
+
+/*
+ * Finds work that the session `name` left and that was neither landed nor committed nor
+ * dropped. Returns 1 with *ret filled, 0, or an error: that cannot be known. A candidate whose change a user has
+ * merged or cherry-picked counts as landed. For a running session the result is its work up to
+ * now. Forks: it runs git.
+ */
+HF_API int hf_tx_unlanded(struct hf_state *state, const char *name, struct hf_tx_unlanded *ret, struct hf_err *err) HF_MUST_CHECK;
+
+/*
+ * Drops that work: the candidate with its ref, and the sandbox. `journal` may be NULL. Returns
+ * 0, also if nothing is left; HF_E_BUSY, HF_E_IN_USE, -errno.
+ */
+HF_API int hf_tx_drop(struct hf_state *state, struct hf_journal *journal, const char *name, struct hf_err *err) HF_MUST_CHECK;
 
 HF_C_END
 

@@ -51,7 +51,6 @@ struct hf_stage_session {
 	uint64_t token;
 	const struct hf_run_opts *o;  /* complete */
 	int resumed;
-	enum hf_outcome last; /* of the run before; HF_OUTCOME_NONE: there was none */
 };
 
 /* What admit() may say besides 0 and an error: it has nothing to do with this session, and is not called again. */
@@ -59,6 +58,9 @@ struct hf_stage_session {
 
 /* What entered() may say besides 0 and an error: it was made ready in another way; try once more. */
 #define HF_STAGE_AGAIN 1
+
+/* Returned by end(): work that did not land was kept. */
+#define HF_STAGE_KEPT 1
 
 /* What is_landing() may say besides 0 and 1: there is nothing to land, so landed() is asked at once, and land() is not called. */
 #define HF_STAGE_EMPTY 2
@@ -117,5 +119,11 @@ struct hf_stage_unsettled {
  */
 int hf_stage_settle(struct hf_state *state, struct hf_journal *journal, const struct hf_stage_unsettled *attempt,
 		    struct hf_result *ret, struct hf_err *err) __attribute__((weak));
+
+/*
+ * Returns 1 if the session left work that neither landed nor was committed nor dropped, also if that cannot be known. Such a session is not forgotten.
+ * Does not fork. The layer `tx` defines it, like hf_stage_settle.
+ */
+int hf_stage_holds_work(struct hf_state *state, const char *name) __attribute__((weak));
 
 #endif

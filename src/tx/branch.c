@@ -190,11 +190,6 @@ int hf_tx_branch_may_begin(struct hf_tx *tx, struct hf_err *err)
 	return with_candidate(tx, hf_land_may_begin, err);
 }
 
-int hf_tx_branch_is_all_landed(struct hf_tx *tx)
-{
-	return with_candidate(tx, hf_land_is_all_landed, NULL) == 1;
-}
-
 void hf_tx_branch_refused(struct hf_tx *tx)
 {
 	if (tx->lands && tx->verify)

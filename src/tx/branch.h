@@ -25,9 +25,6 @@ int hf_tx_branch_reopen(struct hf_tx *tx, struct hf_err *err);
 /* Before anything of the run before is dropped: HF_E_PLAN_STATE, its work is kept as a candidate. */
 int hf_tx_branch_may_begin(struct hf_tx *tx, struct hf_err *err);
 
-/* Returns 1 if the candidate has landed and its kept plan holds no later work, otherwise 0. */
-int hf_tx_branch_is_all_landed(struct hf_tx *tx);
-
 /* The attempt failed, and a verifier may have run in its sandbox. */
 void hf_tx_branch_refused(struct hf_tx *tx);
 

@@ -128,7 +128,7 @@ int hf_tx_options_write(const struct hf_tx_opts *given, const char *name, struct
 
 	if (given->size != sizeof(*given) || (unsigned)given->strategy > HF_STRATEGY_COPY ||
 	    (size_t)given->keep >= COUNT(keep_words) || (size_t)given->commit >= COUNT(commit_words) ||
-	    given->flags & ~(unsigned)(HF_TX_MERGE | HF_TX_READONLY_REST | HF_TX_NO_NETWORK | HF_TX_REQUIRE_CHANGE | HF_TX_SIGN) || (unsigned)given->land_merge > HF_LAND_REBASE ||
+	    given->flags & ~(unsigned)(HF_TX_MERGE | HF_TX_READONLY_REST | HF_TX_NO_NETWORK | HF_TX_REQUIRE_CHANGE | HF_TX_SIGN | HF_TX_DISCARD) || (unsigned)given->land_merge > HF_LAND_REBASE ||
 	    (unsigned)given->base > HF_LAND_BASE_WORKTREE || (given->land && !given->land[0]))
 		return FAIL(err, -EINVAL, "arguments", name, "size is not set, or not an option's value");
 	for (size_t i = 0; given->also && given->also[i]; i++)
@@ -156,6 +156,8 @@ int hf_tx_options_write(const struct hf_tx_opts *given, const char *name, struct
 		hf_buf_add_format(out, "%s\"require_change\":true", out->len > 1 ? "," : "");
 	if (given->flags & HF_TX_SIGN)
 		hf_buf_add_format(out, "%s\"sign\":true", out->len > 1 ? "," : "");
+	if (given->flags & HF_TX_DISCARD)
+		hf_buf_add_format(out, "%s\"discard\":true", out->len > 1 ? "," : "");
 	if (given->write && given->write[0]) {
 		r = add_write(given->write, name, out, err);
 		if (r < 0)
@@ -267,6 +269,8 @@ static const char *decode(json_t *root, struct hf_tx_options *ret)
 			fine = json_is_true(value) && (ret->flags |= HF_TX_REQUIRE_CHANGE) != 0;
 		else if (strcmp(key, "sign") == 0)
 			fine = json_is_true(value) && (ret->flags |= HF_TX_SIGN) != 0;
+		else if (strcmp(key, "discard") == 0)
+			fine = json_is_true(value) && (ret->flags |= HF_TX_DISCARD) != 0;
 		else if (strcmp(key, "network") == 0)
 			fine = json_is_false(value) && (ret->flags |= HF_TX_NO_NETWORK) != 0;
 		else if (strcmp(key, "write") == 0)

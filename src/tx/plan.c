@@ -11,7 +11,7 @@
 #include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/tx/branch.h"
-#include "hf/tx/land/candidate/land.h"
+#include "hf/tx/unlanded.h"
 
 int hf_tx_plan_name(const char *name, char out[HF_NAME_MAX + 1], struct hf_err *err)
 {
@@ -135,75 +135,108 @@ int hf_tx_remove_plan(struct hf_tx *tx, struct hf_err *err)
 	return r == HF_E_NO_PLAN ? 0 : r;
 }
 
-struct looked {
-	enum hf_plan_state state;
-	int dirty;
-	int lands; /* 1: over a work tree, for a landing */
-};
-
-static void look(void *arg, const struct hf_plan_info *info)
-{
-	struct looked *looked = arg;
-
-	looked->state = info->state;
-	for (size_t i = 0; i < info->n_sandboxes; i++)
-		looked->lands |= strcmp(info->sandboxes[i].name, HF_LAND_WORK_TREE) == 0;
-	looked->dirty = info->dirty != 0 && info->state != HF_PLAN_COMMITTED && info->state != HF_PLAN_ROLLED_BACK &&
-			info->state != HF_PLAN_CLEANED;
-}
-
-/* 1 with *ret filled, 0: there is none, or an error. */
-static int look_at_plan(struct hf_tx *tx, struct looked *ret, struct hf_err *err)
-{
-	int r = hf_plan_recover(tx->plans, tx->plan, HF_TX_PLAN_NS, err);
-
-	if (r >= 0)
-		r = hf_plan_look(tx->plans, tx->plan, look, ret, err);
-	return r == HF_E_NO_PLAN ? 0 : r < 0 ? r : 1;
-}
-
-/* Work that succeeded is not thrown away because its name is used again. */
+/* The next attempt of a loop replaces the sandbox of a failed attempt, but not work that succeeded. */
 static int is_precious(enum hf_outcome last)
 {
 	return last == HF_OUTCOME_CONFLICT || last == HF_OUTCOME_DECLINED || last == HF_OUTCOME_SUCCEEDED;
 }
 
-static int refuse_precious(const struct hf_tx *tx, const struct looked *kept, enum hf_outcome last, struct hf_err *err)
+static int refuse_work(struct hf_tx *tx, const struct hf_unlanded *work, const char *whose, struct hf_err *err)
 {
-	if (kept->lands)
-		return FAIL(err, HF_E_DIRTY, "plan", tx->plan,
-			    "the last run succeeded, and work of it did not land; 'holdfast land %s' tries again, 'holdfast land drop %s' gives it up", tx->name,
-			    tx->name);
-	return FAIL(err, HF_E_DIRTY, "plan", tx->plan,
-		    "the last run succeeded, and its changes were not committed; 'holdfast plan diff %s' shows them, 'holdfast plan commit %s' commits them, "
-		    "'holdfast plan rm %s --discard' drops them%s", tx->plan, tx->plan, tx->plan,
-		    last == HF_OUTCOME_SUCCEEDED ? "" : ", --resume runs it again in them");
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+
+	hf_unlanded_describe(tx->plans, work, &text);
+	if (work->is_part)
+		return FAIL(err, HF_E_DIRTY, "unlanded", tx->name, "the work of %s is part of %.60s, but its sandbox is still there: %s", whose,
+			    work->branch, text.err ? "" : text.s);
+	return FAIL(err, HF_E_DIRTY, "unlanded", tx->name, "%s left %s, not %s", whose, text.err ? "work" : text.s,
+		    work->is_over_git || work->is_kept ? "landed" : "committed");
+}
+
+static void say_dropped(struct hf_tx *tx, const struct hf_unlanded *work, const char *whose)
+{
+	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
+
+	if (tx->given && tx->given->say)
+		hf_unlanded_describe(tx->plans, work, &text);
+	if (text.len > 0 && !text.err)
+		hf_tx_say(tx, "dropping the work of %s: %s", whose, text.s);
+}
+
+/* A plan is recovered before it is judged. */
+static int look(struct hf_tx *tx, struct hf_unlanded *ret, struct hf_err *err)
+{
+	struct hf_landings *landings = NULL;
+	int r = hf_plan_recover(tx->plans, tx->plan, HF_TX_PLAN_NS, err);
+
+	if (r < 0 && r != HF_E_NO_PLAN)
+		return r;
+	r = hf_landings_open(tx->state, tx->journal, tx->plans, &landings, err);
+	if (r == 0)
+		r = hf_unlanded_look(tx->plans, landings, tx->name, HF_UNLANDED_ALL, ret, err);
+	hf_landings_free(landings);
+	return r;
+}
+
+static int drop(struct hf_tx *tx, const struct hf_unlanded *work, struct hf_err *err)
+{
+	struct hf_mono until = hf_mono_in(HF_TX_LEAVE_NS);
+	struct hf_landings *landings = NULL;
+	int r = hf_landings_open(tx->state, tx->journal, tx->plans, &landings, err);
+
+	while (r == 0 && (r = hf_unlanded_drop(tx->plans, landings, work, tx->name, err)) == HF_E_IN_USE && hf_mono_left(until) > 0) {
+		hf_pause(2 * HF_MSEC);
+		r = 0;
+	}
+	hf_landings_free(landings);
+	return r;
 }
 
 int hf_tx_settle_kept(struct hf_tx *tx, const struct hf_stage_session *session, struct hf_err *err)
 {
-	struct looked kept = { 0 };
-	int r = look_at_plan(tx, &kept, err);
+	struct hf_unlanded work;
+	int has_work, r = look(tx, &work, err);
 
-	if (r <= 0)
+	if (r < 0)
 		return r;
-	if (session->resumed && (kept.state == HF_PLAN_ACTIVE || kept.state == HF_PLAN_CREATED)) {
+	if (session->resumed && (work.plan_state == HF_PLAN_ACTIVE || work.plan_state == HF_PLAN_CREATED)) {
 		tx->is_made = tx->has_entered = 1;
 		return hf_tx_branch_reopen(tx, err);
 	}
-	if (session->resumed && kept.dirty)
-		return FAIL(err, HF_E_PLAN_STATE, "plan", tx->plan, "it is %s; see 'holdfast plan show %s'", hf_plan_state_word(kept.state), tx->plan);
-	r = hf_tx_branch_may_begin(tx, err);
+	has_work = (work.has_plan && !work.is_all_landed) || work.is_kept;
+	if (session->resumed && work.has_plan && has_work)
+		return FAIL(err, HF_E_PLAN_STATE, "plan", tx->plan, "it is %s; see 'holdfast plan show %s'", hf_plan_state_word(work.plan_state), tx->plan);
+	if (has_work && (session->resumed || !(tx->o.flags & HF_TX_DISCARD)))
+		return refuse_work(tx, &work, "the last run", err);
+	if (has_work)
+		say_dropped(tx, &work, "the last run");
+	if (has_work || work.is_part)
+		r = drop(tx, &work, err);
+	if (r >= 0)
+		r = hf_tx_branch_may_begin(tx, err);
+	if (r >= 0)
+		r = hf_tx_remove_plan(tx, err);
+	return r < 0 ? r : hf_tx_branch_forget(tx, err);
+}
+
+int hf_tx_replace_plan(struct hf_tx *tx, struct hf_err *err)
+{
+	struct hf_unlanded work;
+	int r = look(tx, &work, err);
+
 	if (r < 0)
 		return r;
-	if (kept.dirty && kept.lands && hf_tx_branch_is_all_landed(tx))
-		kept.dirty = 0;
-	if (kept.dirty && is_precious(session->last))
-		return refuse_precious(tx, &kept, session->last, err);
-	if (kept.dirty)
-		hf_tx_say(tx, "the sandbox that the last run left is dropped");
+	if (work.has_plan && !work.is_all_landed && !tx->is_retried && is_precious(tx->last))
+		return refuse_work(tx, &work, "the previous attempt", err);
+	/* Only a retry drops a candidate that its ref keeps. */
+	if (tx->lands && !tx->is_retried)
+		r = hf_tx_branch_may_begin(tx, err);
+	if (r < 0)
+		return r;
+	if (work.has_plan && !work.is_all_landed)
+		say_dropped(tx, &work, "the previous attempt");
 	r = hf_tx_remove_plan(tx, err);
-	return r < 0 ? r : hf_tx_branch_forget(tx, err);
+	return r < 0 || !tx->lands ? r : hf_tx_branch_forget(tx, err);
 }
 
 static void note_nothing(void *arg, const struct hf_plan_info *info)
@@ -219,7 +252,7 @@ int hf_tx_has_plan(struct hf_plans *plans, const char *plan)
 
 int hf_tx_plan_is_clean(struct hf_tx *tx)
 {
-	struct looked kept = { 0 };
+	struct hf_unlanded work;
 
-	return look_at_plan(tx, &kept, NULL) == 1 && !kept.dirty;
+	return look(tx, &work, NULL) >= 0 && !work.has_plan;
 }

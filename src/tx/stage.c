@@ -111,9 +111,7 @@ static int begin(void *arg, uint32_t attempt, struct hf_err *err)
 	tx->attempt = attempt;
 	tx->drop = 0;
 	if (!tx->is_made) {
-		r = hf_tx_remove_plan(tx, err);
-		if (r == 0 && tx->lands)
-			r = hf_tx_branch_forget(tx, err);
+		r = hf_tx_replace_plan(tx, err);
 		if (r == 0)
 			r = hf_tx_make_plan(tx, err);
 	}
@@ -269,6 +267,7 @@ static int end(void *arg, enum hf_outcome outcome)
 				     HF_FIELD_INT("attempt", tx->attempt), HF_FIELD_TEXT("plan", tx->plan),
 				     HF_FIELD_TEXT("outcome", hf_outcome_word(outcome)) };
 
+	tx->last = outcome;
 	/* After the lock is lost the plan is not ours: the next holder has one of that name. */
 	if (outcome == HF_OUTCOME_LOST_LOCK)
 		return 0;
@@ -291,7 +290,7 @@ static int end(void *arg, enum hf_outcome outcome)
 		(void)hf_plan_rest(tx->plans, tx->plan, NULL);
 	if (!tx->drop)
 		hf_tx_event(tx, HF_EV_RUN_KEPT, fields, 4);
-	return 0;
+	return tx->drop || (tx->shared->report.committed && !tx->shared->report.unlanded) ? 0 : HF_STAGE_KEPT;
 }
 
 static int again(void *arg, enum hf_outcome outcome)

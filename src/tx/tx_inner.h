@@ -3,7 +3,8 @@
  *
  *     tx.c        the public starts; what the supervisor reports
  *     stage.c     the keeper's part: a plan for each attempt, entering it, keeping or dropping it
- *     plan.c      that plan: made, looked at, removed
+ *     plan.c      that plan: made, removed, or kept
+ *     unlanded.c  work that neither landed nor was dropped
  *     branch.c    the same over a git work tree: the change lands on a branch
  *     landing.c   the commit, in a child of the keeper, and what came of it
  *     settle.c    the same when keeper or supervisor were killed
@@ -71,6 +72,7 @@ struct hf_tx {
 	struct hf_verified verified;    /* what the command or the verifier entered last saw, and since when */
 	uint64_t token;
 	uint32_t attempt;
+	enum hf_outcome last;           /* of the previous attempt of this run */
 	uint32_t retries;               /* left */
 	int is_retried;                 /* the next attempt takes the place of one in conflict, whose work is given up */
 	struct hf_journal *journal;
@@ -101,13 +103,16 @@ int hf_tx_make_plan(struct hf_tx *tx, struct hf_err *err);
 /* Removes it with its changes. 0 also when there is none. */
 int hf_tx_remove_plan(struct hf_tx *tx, struct hf_err *err);
 
-/* What the run before left: gone on in, refused, or dropped. */
+/* Handles the sandbox of the previous run: continues in it, refuses, or drops it (HF_TX_DISCARD). */
 int hf_tx_settle_kept(struct hf_tx *tx, const struct hf_stage_session *session, struct hf_err *err);
 
 /* Returns 1 if the plan exists. */
 int hf_tx_has_plan(struct hf_plans *plans, const char *plan);
 
-/* Is it there, and holds no change that is not committed? */
+/* Drops the sandbox of the previous attempt of this run. HF_E_DIRTY: its work succeeded. */
+int hf_tx_replace_plan(struct hf_tx *tx, struct hf_err *err);
+
+/* Returns 1 if it holds no work; 0 also if that cannot be known. */
 int hf_tx_plan_is_clean(struct hf_tx *tx);
 
 /* Are there options that only a landing has? */

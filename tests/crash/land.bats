@@ -73,7 +73,7 @@ told_true() {
         [ -z "$(git -C T status --porcelain)" ]
     fi
     # The next run of the name is not in the way of what was left.
-    expect 0 hf run x --in T -- true
+    expect 0 hf run x --discard --in T -- true
 }
 
 # at CALL LAST: kills the process that makes its CALL for the Nth time. HF_LONG: at each; else at each fourth, others in every run.

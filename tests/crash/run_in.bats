@@ -56,7 +56,7 @@ told_true() {
     # Nothing that is done later changes it.
     hf -q plan recover >/dev/null 2>&1 || true
     [ "$(look)" = "$seen" ]
-    expect 0 hf run x --in T -- true
+    expect 0 hf run x --discard --in T -- true
     [ "$(look)" = "$seen" ]
 }
 

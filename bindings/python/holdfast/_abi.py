@@ -50,7 +50,6 @@ HF_MSEC = 1000000
 HF_NAME_KEY_MAX = 241
 HF_NAME_MAX = 80
 HF_PLAN_COUNT_MAX = 10000
-HF_PLAN_KEPT_NS = 86400000000000
 HF_PLAN_SANDBOXES_MAX = 64
 HF_PLAN_WHY_MAX = 256
 HF_PROC_TEXT_MAX = 160
@@ -424,6 +423,7 @@ HF_PLAN_RM_DISCARD = 1
 
 # enum hf_plan_gc_flags
 HF_PLAN_GC_DRY_RUN = 1
+HF_PLAN_GC_DISCARD = 2
 
 # enum hf_land_state
 HF_LAND_WORKING = 1
@@ -468,6 +468,7 @@ HF_TX_READONLY_REST = 2
 HF_TX_NO_NETWORK = 4
 HF_TX_REQUIRE_CHANGE = 8
 HF_TX_SIGN = 16
+HF_TX_DISCARD = 32
 
 
 class hf_mono(Structure):
@@ -867,6 +868,7 @@ class hf_session_info(Structure):
         ("activity_text", c_char_p),
         ("activity_age_ns", c_int64),
         ("end_background", c_int),
+        ("kept", c_int),
     ]
 
 
@@ -887,6 +889,7 @@ class hf_prune_opts(Structure):
         ("dry_run", c_int),
         ("removed", c_void_p),
         ("arg", c_void_p),
+        ("kept", c_void_p),
     ]
 
 
@@ -1364,6 +1367,18 @@ class hf_tx_report(Structure):
     ]
 
 
+class hf_tx_unlanded(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("plan", c_char * 81),
+        ("in_use", c_int),
+        ("lands", c_int),
+        ("candidate", c_int),
+        ("branch", c_char * 256),
+        ("text", c_char * 128),
+    ]
+
+
 class Liveness(enum.IntEnum):
     """Dead is said only with proof; UNKNOWN (another pid namespace, another host) counts as alive."""
 
@@ -1561,6 +1576,7 @@ STRUCTS: List[Any] = [
     hf_tx_opts,
     hf_tx_conflict,
     hf_tx_report,
+    hf_tx_unlanded,
 ]
 
 # name: (result, parameters)
@@ -1748,9 +1764,11 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "hf_strategy_of": (c_int, (c_char_p,)),
     "hf_strategy_word": (c_char_p, (c_int,)),
     "hf_tx_commit_of": (c_int, (c_char_p,)),
+    "hf_tx_drop": (c_int, (c_void_p, c_void_p, c_char_p, c_void_p,)),
     "hf_tx_keep_of": (c_int, (c_char_p,)),
     "hf_tx_start": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p, c_void_p,)),
     "hf_tx_supervise": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p,)),
+    "hf_tx_unlanded": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p,)),
     "hf_version": (c_char_p, ()),
     "hf_wall_format": (None, (hf_wall, c_void_p,)),
     "hf_wall_now": (hf_wall, ()),

@@ -210,8 +210,8 @@ def run(name: str, argv: Optional[Sequence[Path]] = None, *, cwd: Optional[Path]
         leave_running: bool = False, loop: bool = False, every: Optional[Duration] = None, max_runs: int = 0, until: Optional[str] = None,
         notify: Optional[str] = None, notify_on: Optional[str] = None, group: Optional[str] = None, max_active: int = 0, max_depth: int = 0, log_max: int = 0,
         in_: Optional[Sequence[Path]] = None, land: Optional[str] = None, keep: Optional[str] = None, commit: Optional[str] = None, merge: bool = False,
-        retry: int = 0, message: Optional[str] = None, land_merge: Optional[str] = None, base: str = "head", strategy: Strategy = Strategy.AUTO,
-        require_change: bool = False, sign: bool = False, state: Optional[State] = None) -> Session:
+        retry: int = 0, discard: bool = False, message: Optional[str] = None, land_merge: Optional[str] = None, base: str = "head",
+        strategy: Strategy = Strategy.AUTO, require_change: bool = False, sign: bool = False, state: Optional[State] = None) -> Session:
     """Starts a supervised session in the background and returns when its command runs.
 
         session = holdfast.run("fix-160", ["claude", "-p", "fix it"], deadline="1h", verify="make test")
@@ -225,6 +225,7 @@ def run(name: str, argv: Optional[Sequence[Path]] = None, *, cwd: Optional[Path]
     land        with one directory of a git work tree: the change lands on this branch ("HEAD": the one that is checked out); see `land`
     keep        "on-failure", "always", "never": when the sandbox is kept.  commit: "on-success" or "never"
     merge       merge text files that others changed meanwhile; retry: run it again, at most so often, after a conflict
+    discard     drop the work that the last run of the name left and that did not land; without it the run is refused (Dirty)
     message     of the commit of what it left uncommitted; land_merge: "rebase" (the default), "merge", "ff-only"; base: "head", or "worktree" with the uncommitted edits
     require_change  fail if nothing was changed; sign: sign each commit that lands, or do not land
     """
@@ -241,7 +242,8 @@ def run(name: str, argv: Optional[Sequence[Path]] = None, *, cwd: Optional[Path]
     opts.flags = ((_abi.HF_RUN_RESUME if resume else 0) | (_abi.HF_RUN_LEAVE_RUNNING if leave_running else 0)
                   | (_abi.HF_RUN_LOOP if loop or every is not None or max_runs or until is not None else 0))
     tx = new(_abi.hf_tx_opts, strategy=strategy, retry=retry, land_merge=merge_of(land_merge),
-             flags=((_abi.HF_TX_MERGE if merge else 0) | (_abi.HF_TX_REQUIRE_CHANGE if require_change else 0) | (_abi.HF_TX_SIGN if sign else 0)),
+             flags=((_abi.HF_TX_MERGE if merge else 0) | (_abi.HF_TX_DISCARD if discard else 0)
+                    | (_abi.HF_TX_REQUIRE_CHANGE if require_change else 0) | (_abi.HF_TX_SIGN if sign else 0)),
              dirs=_strings(None if in_ is None else [os.path.abspath(os.fspath(one)) for one in in_], "in_"),
              keep=_word(lib.hf_tx_keep_of, keep, "keep"), commit=_word(lib.hf_tx_commit_of, commit, "commit"), base=_BASES[base],
              land=None if land is None else encode(land, "land"), message=None if message is None else encode(message, "message"))

@@ -202,6 +202,9 @@ static int start(struct run *run, char **command, int32_t parent)
 		status = run_more_begin(run->cli, &run->more, parent);
 	if (status != HF_EXIT_DONE)
 		return status;
+	/* In the background the keeper cannot print it. */
+	if (run->in.discard && run->detach)
+		run_in_say_discarded(&run->in, state);
 	line = run->lock.wait_ns == 0 ? NULL : waiting_begin(run->cli, run->detach);
 	run->o.waiting = line ? waiting_show : NULL;
 	run->o.waiting_arg = line;
@@ -244,7 +247,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		{ "no-log", 0, OPTION_FLAG, &run.no_log, NULL, "do not log the output" },
 		{ "log-max", 0, OPTION_SIZE, &run.log_max, "SIZE", "maximum log size; the oldest output is dropped (64M; 0: no limit)" },
 		{ "command", 'c', OPTION_TEXT, &run.shell, "LINE", "a shell line instead of -- CMD" },
-		{ "rm", 0, OPTION_FLAG, &run.remove, NULL, "forget the session and its log when it ends" },
+		{ "rm", 0, OPTION_FLAG, &run.remove, NULL, "forget the session and its log when it ends, unless its work did not land" },
 		{ "resume", 0, OPTION_FLAG, &run.resume, NULL, "start the next attempt with the same command, options and directory" },
 		{ "token", 0, OPTION_TOKEN, &o->resume_token, "T", "with --resume: only the run with this token (exit 3 if a later run exists)" },
 		{ "env", 0, OPTION_LIST, &run.env, "K[=V]", "set a variable (K alone: with its present value), also for --resume" },
@@ -282,7 +285,6 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		return status;
 	run.in.cli = cli;
 	run.in.name = run.name;
-	run.in.forgotten = run.remove;
 	status = lock_options_check(cli, &run.lock);
 	if (status == HF_EXIT_DONE)
 		status = check_limits(&run);
@@ -292,8 +294,10 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		status = run_in_check(&run.in, run.detach, &run.tx);
 	if (status == HF_EXIT_DONE && run.leave_running && run.in.dirs)
 		status = cli_usage(cli, "--leave-running and --in cannot be combined: processes left running would change the sandbox");
-	if (status == HF_EXIT_DONE && !run.in.dirs && !run.resume && (run.in.strategy || run.in.keep || run.in.commit || run.in.ask || run.in.merge || run.in.retry))
-		status = cli_usage(cli, "--strategy, --keep, --commit, --ask, --merge and --retry need --in DIR");
+	if (status == HF_EXIT_DONE && run.in.discard && run.resume)
+		status = cli_usage(cli, "--resume and --discard cannot be combined: one continues in the work that the other drops");
+	if (status == HF_EXIT_DONE && !run.in.dirs && !run.resume && (run.in.strategy || run.in.keep || run.in.commit || run.in.ask || run.in.merge || run.in.retry || run.in.discard))
+		status = cli_usage(cli, "--strategy, --keep, --commit, --ask, --merge, --discard and --retry need --in DIR");
 	if (status == HF_EXIT_DONE && !run.in.dirs && !run.resume && (run.in.readonly_rest || run.in.write || run.in.no_network))
 		status = cli_usage(cli, "--readonly-rest, --write and --no-network need --in DIR");
 	if (status == HF_EXIT_DONE && !run.in.dirs && !run.resume && (run.in.require_change || run.in.sign))

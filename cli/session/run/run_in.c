@@ -12,6 +12,7 @@
 #include "plan/plan.h"
 #include "session/run/run_in.h"
 #include "session/run/run_more.h"
+#include "session/unlanded.h"
 
 /* Shows the changes on stderr, because the command's output may be data. */
 static int show_changes(const struct run_in *in, const char *plan, int patch)
@@ -90,7 +91,7 @@ int run_in_check(struct run_in *in, int detach, struct hf_tx_opts *ret)
 				    .dirs = (const char *const *)in->dirs,
 				    .flags = (in->merge ? HF_TX_MERGE : 0U) | (in->readonly_rest ? HF_TX_READONLY_REST : 0U) |
 					     (in->no_network ? HF_TX_NO_NETWORK : 0U) | (in->require_change ? HF_TX_REQUIRE_CHANGE : 0U) |
-					     (in->sign ? HF_TX_SIGN : 0U),
+					     (in->sign ? HF_TX_SIGN : 0U) | (in->discard ? HF_TX_DISCARD : 0U),
 				    .write = (const char *const *)in->write,
 				    .retry = (uint32_t)in->retry,
 				    .speculate = (uint32_t)in->speculate,
@@ -135,12 +136,10 @@ static void say_conflicts(const struct run_in *in, const struct hf_tx_report *la
 
 #define RESUME_MAX (HF_SHELL_WORD_MAX + 64)
 
-/* "'holdfast run --resume NAME' continues in it, "; empty if the session is forgotten. */
+/* "'holdfast run --resume NAME' continues in it, " */
 static const char *resume_words(const struct run_in *in, char out[RESUME_MAX])
 {
-	out[0] = '\0';
-	if (!in->forgotten)
-		(void)snprintf(out, RESUME_MAX, "'holdfast run --resume %s' continues in it, ", cli_word(in->name));
+	(void)snprintf(out, RESUME_MAX, "'holdfast run --resume %s' continues in it, ", cli_word(in->name));
 	return out;
 }
 
@@ -170,7 +169,7 @@ static void tell_landing(const struct run_in *in, const struct hf_run_report *re
 			in->name);
 	if (!landed->committed && !landed->commit[0] && landed->kept)
 		/* What it was refused for is in the sandbox or in the repository, and stays until it is mended there. */
-		cli_say(in->cli, "session '%s': not landed on %s, kept as plan '%s' for a day: 'holdfast plan diff %s' shows it, %s'holdfast land %s' "
+		cli_say(in->cli, "session '%s': not landed on %s, kept as plan '%s': 'holdfast plan diff %s' shows it, %s'holdfast land %s' "
 				 "%s, 'holdfast land drop %s' drops it",
 			in->name, landed->branch, landed->plan, cli_word(landed->plan), resume_words(in, resume), cli_word(in->name),
 			landed->refused ? "tries again once that is mended" : "tries to land it as it is", cli_word(in->name));
@@ -201,10 +200,39 @@ void run_in_tell(const struct run_in *in, const struct hf_run_report *report, co
 		cli_say(in->cli, "session '%s': 'holdfast plan undo %s' takes it back", in->name, cli_word(landed->plan));
 	if (landed->committed || !landed->kept)
 		return;
-	cli_say(in->cli, "session '%s': not committed, kept as plan '%s'%s: 'holdfast plan diff %s' shows it, 'holdfast plan commit %s' "
+	cli_say(in->cli, "session '%s': not committed, kept as plan '%s': 'holdfast plan diff %s' shows it, 'holdfast plan commit %s' "
 			 "commits it, %s'holdfast plan rm --discard %s' drops it",
-		in->name, landed->plan, report->outcome == HF_OUTCOME_SUCCEEDED ? "" : " for a day", cli_word(landed->plan), cli_word(landed->plan),
+		in->name, landed->plan, cli_word(landed->plan), cli_word(landed->plan),
 		report->outcome == HF_OUTCOME_SUCCEEDED ? "" : resume_words(in, resume), cli_word(landed->plan));
+}
+
+static void note_outcome(void *arg, const struct hf_session_info *info)
+{
+	*(enum hf_outcome *)arg = info->outcome;
+}
+
+void run_in_tell_refused(const struct run_in *in, struct hf_state *state)
+{
+	struct hf_tx_unlanded work = { .size = sizeof(work) };
+	enum hf_outcome last = HF_OUTCOME_NONE;
+	struct hf_sessions *sessions = NULL;
+
+	if (in->cli->json)
+		return;
+	if (hf_sessions_open(state, NULL, &sessions, NULL) == 0)
+		(void)!hf_session_look(sessions, in->name, note_outcome, &last, NULL);
+	hf_sessions_free(sessions);
+	if (hf_tx_unlanded(state, in->name, &work, NULL) > 0)
+		unlanded_say_commands(in->cli, in->name, &work, last != HF_OUTCOME_NONE && last != HF_OUTCOME_SUCCEEDED);
+	cli_say(in->cli, "run it with --discard to drop that work and begin again");
+}
+
+void run_in_say_discarded(const struct run_in *in, struct hf_state *state)
+{
+	struct hf_tx_unlanded work = { .size = sizeof(work) };
+
+	if (hf_tx_unlanded(state, in->name, &work, NULL) > 0 && !work.in_use)
+		cli_say(in->cli, "session '%s': dropping the work of the last run: %s", in->name, work.text);
 }
 
 int run_in_result(const struct run_in *in, json_t *object)

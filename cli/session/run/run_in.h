@@ -8,11 +8,10 @@
 struct run_in {
 	char **dirs, **also, **write; /* the caller frees them */
 	const char *strategy, *keep, *commit, *result, *land, *message, *base, *land_merge;
-	int ask, merge, readonly_rest, no_network, require_change, sign;
+	int ask, merge, readonly_rest, no_network, require_change, sign, discard;
 	uint64_t retry, speculate;
 	const struct cli *cli;
 	const char *name;
-	int forgotten; /* --rm: the session cannot be resumed */
 };
 
 #define RUN_IN_SPECS(in)                                                                                                       \
@@ -22,6 +21,7 @@ struct run_in {
 	{ "commit", 0, OPTION_TEXT, &(in).commit, "on-success|ask|never", "when to commit (on-success)" },                              \
 	{ "ask", 0, OPTION_FLAG, &(in).ask, NULL, "show the changes and ask before the commit" },                       \
 	{ "merge", 0, OPTION_FLAG, &(in).merge, NULL, "merge text files that others have changed, if this gives no conflict" },  \
+	{ "discard", 0, OPTION_FLAG, &(in).discard, NULL, "drop the work that the last run of this name left" }, \
 	{ "retry", 0, OPTION_COUNT, &(in).retry, "N", "after a conflict, run it again at most N times" },                       \
 	{ "readonly-rest", 0, OPTION_FLAG, &(in).readonly_rest, NULL, "the command can write only DIR, /tmp and its client's files" }, \
 	{ "write", 0, OPTION_LIST, &(in).write, "PATH", "with --readonly-rest: PATH stays writable, too" },                          \
@@ -39,8 +39,14 @@ struct run_in {
 /* Checks the options and fills *ret, which is valid as long as `in`. Returns HF_EXIT_DONE or HF_EXIT_USAGE. */
 int run_in_check(struct run_in *in, int detach, struct hf_tx_opts *ret);
 
+/* Prints which work --discard will drop. */
+void run_in_say_discarded(const struct run_in *in, struct hf_state *state);
+
 /* Says what was committed, or what to do with what was kept. */
 void run_in_tell(const struct run_in *in, const struct hf_run_report *report, const struct hf_tx_report *landed);
+
+/* Prints the commands for the work that the last run left, because of which this one is refused. */
+void run_in_tell_refused(const struct run_in *in, struct hf_state *state);
 
 /* Writes the object to --result FILE, if given. Returns HF_EXIT_DONE or HF_EXIT_OS. */
 int run_in_result(const struct run_in *in, json_t *object);

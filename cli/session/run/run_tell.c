@@ -110,7 +110,10 @@ static int say_failed(struct run *run, int r, const struct hf_run_report *report
 		return HF_EXIT_DONE;
 	}
 	status = r == HF_E_LIMIT ? (int)run->lock.busy_status : hf_err_exit_status(err->code);
-	return cli_fail_as(run->cli, err, status == HF_EXIT_OS ? HF_EXIT_AROUND : status);
+	status = cli_fail_as(run->cli, err, status == HF_EXIT_OS ? HF_EXIT_AROUND : status);
+	if (r == HF_E_DIRTY)
+		run_in_tell_refused(&run->in, run->cli->state);
+	return status;
 }
 
 /* Writes the result of a run that Holdfast refused, for readers of --result and --json-fd. A skip prints nothing else. */

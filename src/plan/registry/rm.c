@@ -202,18 +202,11 @@ static void tell(const struct collection *c, const char *plan, int removed, cons
 		c->fn(c->arg, &item);
 }
 
-/* What a transactional run left uncommitted is kept for its time, and no longer. */
-static int is_kept_too_long(const struct hf_plan_record *record)
-{
-	return hf_plan_is_of_run(record->name) && record->session[0] && record->state != HF_PLAN_COMMITTED &&
-	       hf_wall_now().ns - record->changed.ns >= HF_PLAN_KEPT_NS;
-}
-
 /* NULL: it may go, with *ret_why. Else why it stays. */
 static const char *stays(const struct collection *c, const struct hf_plan_record *record,
 			 const char **ret_why)
 {
-	int dirty, used = hf_plan_in_use(c->plans, record, NULL);
+	int dirty, is_young, used = hf_plan_in_use(c->plans, record, NULL);
 
 	if (used != 0)
 		return "processes are in it";
@@ -225,17 +218,19 @@ static const char *stays(const struct collection *c, const struct hf_plan_record
 		return "a commit of it is in progress, or to be recovered";
 	if (hf_plan_check_session(c->plans, record, NULL, 0, NULL) < 0)
 		return "its session runs";
-	if (is_kept_too_long(record)) {
-		*ret_why = "its run did not succeed, more than a day ago";
+	is_young = hf_wall_now().ns - record->changed.ns < c->age_ns;
+	dirty = is_dirty(c->plans, record);
+	/* Plans that a landing made for itself are removed by the landing. */
+	if (dirty && c->flags & HF_PLAN_GC_DISCARD && !is_young && record->name[0] != '.') {
+		*ret_why = "its uncommitted work is discarded";
 		return NULL;
 	}
 	if (record->state == HF_PLAN_ERRORED)
 		return "it waits for a decision";
-	dirty = is_dirty(c->plans, record);
 	if (dirty)
 		return dirty == 1 ? "it holds work that was not committed" :
 				    "whether it holds work is not known";
-	if (hf_wall_now().ns - record->changed.ns < c->age_ns)
+	if (is_young)
 		return "it changed lately";
 	*ret_why = record->state == HF_PLAN_COMMITTED	? "committed" :
 		   record->state == HF_PLAN_ROLLED_BACK ? "rolled back" :
@@ -280,12 +275,16 @@ static int collect(void *arg, const char *plan)
 		return 0;
 	}
 	why = stays(c, &record, &reason);
-	if (!why && !(c->flags & HF_PLAN_GC_DRY_RUN) &&
-	    remove_locked(c->plans, &record, hf_lock_token(lock),
-			  is_kept_too_long(&record) ? HF_PLAN_RM_DISCARD : 0, &err) < 0)
-		why = err.detail[0] ? err.detail : "it could not be removed";
-	c->removed += why == NULL;
+	/* Reported before the removal. */
 	tell(c, plan, why == NULL, why ? why : reason);
+	if (why)
+		return 0;
+	if (!(c->flags & HF_PLAN_GC_DRY_RUN) &&
+	    remove_locked(c->plans, &record, hf_lock_token(lock), c->flags & HF_PLAN_GC_DISCARD ? HF_PLAN_RM_DISCARD : 0, &err) < 0) {
+		tell(c, plan, 0, err.detail[0] ? err.detail : "it could not be removed");
+		return 0;
+	}
+	c->removed++;
 	return 0;
 }
 
@@ -298,7 +297,7 @@ int hf_plan_gc(struct hf_plans *plans, const struct hf_plan_gc_opts *opts,
 
 	if (r < 0)
 		return r;
-	if (opts && (opts->size < sizeof(*opts) || opts->flags & ~(unsigned)HF_PLAN_GC_DRY_RUN))
+	if (opts && (opts->size < sizeof(*opts) || opts->flags & ~(unsigned)(HF_PLAN_GC_DRY_RUN | HF_PLAN_GC_DISCARD)))
 		return FAIL(err, -EINVAL, "arguments", "gc", "size is not set, or an unknown flag");
 	if (opts) {
 		c.flags = opts->flags;

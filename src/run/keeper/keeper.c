@@ -145,8 +145,7 @@ static int admit(struct hf_keeper *k, struct hf_err *err)
 	struct hf_stage_session session = { .name = k->name,
 					    .token = k->record.token,
 					    .o = &k->o,
-					    .resumed = (k->o.flags & HF_RUN_RESUME) != 0,
-					    .last = k->record.outcome };
+					    .resumed = (k->o.flags & HF_RUN_RESUME) != 0 };
 	int r = hf_keeper_enter_directory(k, err);
 
 	if (r == 0 && check_lines(k, err) < 0)

@@ -191,6 +191,7 @@ static void show_ended(const struct hf_session_record *r, struct hf_session_info
 	info->ran_ns = end.ran_ns;
 	info->outlived = r->outlived;
 	info->outlived_names = r->outlived_names;
+	info->kept = r->kept;
 	if (r->measured) {
 		info->cpu_ns = r->cpu_ns;
 		info->memory_peak_bytes = r->peak_bytes;

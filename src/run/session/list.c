@@ -7,6 +7,7 @@
 #include "hf/name/names.h"
 #include "hf/run/session/inspect.h"
 #include "hf/run/session/notes/recent.h"
+#include "hf/run/session/remove.h"
 
 struct missing {
 	struct hf_names *names;
@@ -83,6 +84,9 @@ static int list_recent_one(void *arg, const char *name)
 	int r = hf_session_load_kept(list->sessions, name, &record, &owner, NULL);
 	int64_t ago = r == 0 && record.phase == HF_PHASE_ENDED ? now - (record.ended.ns ? record.ended.ns : record.started.ns) : -1;
 
+	/* Work that has not landed needs a person, however old it is. */
+	if (ago > DAY_NS && hf_session_holds_work(list->sessions, name))
+		return list->age_ns > 0 ? list_one(arg, name) : 0;
 	if (r == HF_E_NO_SESSION || ago > DAY_NS)
 		hf_recent_drop(list->sessions, name, (struct hf_wall){ now - DAY_NS });
 	else if (ago <= list->age_ns)

@@ -21,6 +21,7 @@
 #include "hf/run/session/notes/recent.h"
 #include "hf/run/session/record/input.h"
 #include "hf/run/session/remove.h"
+#include "hf/run/stage.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/fd/poll.h"
 #include "hf/sys/io.h"
@@ -61,6 +62,11 @@ struct removal {
 	struct hf_err *err;
 };
 
+int hf_session_holds_work(struct hf_sessions *sessions, const char *name)
+{
+	return hf_stage_holds_work && hf_stage_holds_work(sessions->state, name);
+}
+
 /* Nobody holds the name, and nobody can take it before this returns. */
 static int take_away(void *arg)
 {
@@ -81,6 +87,8 @@ static int take_away(void *arg)
 		r = hf_session_dir(removal->sessions, removal->name, 0, &dirfd, removal->err);
 		record.token = (uint64_t)hf_wall_now().ns;
 	}
+	if (r >= 0 && hf_session_holds_work(removal->sessions, removal->name))
+		r = FAIL(removal->err, HF_E_DIRTY, "unlanded", removal->name, "it left work that has not landed, or is not committed");
 	if (r >= 0)
 		r = hf_name_key(removal->name, strlen(removal->name), key, removal->err);
 	if (r < 0)
@@ -216,6 +224,11 @@ static int prune(struct hf_sessions *sessions, const struct hf_prune_opts *opts,
 
 		if (!is_old && !is_too_much)
 			continue;
+		if (hf_session_holds_work(sessions, one->name)) {
+			if (opts->kept)
+				opts->kept(opts->arg, one->name);
+			continue;
+		}
 		if (!opts->dry_run && hf_session_remove(sessions, one->name, one->token, NULL) < 0)
 			continue;
 		bytes -= one->bytes;

@@ -9,6 +9,7 @@
 #include "hf/base/parse.h"
 #include "hf/run/session/record/store.h"
 #include "hf/sys/io.h"
+#include "hf/tx/unlanded.h"
 #include "hf/view/session/facts.h"
 #include "hf/view/session/needs.h"
 
@@ -106,38 +107,36 @@ void hf_facts_free(struct hf_facts *facts)
 	free(facts);
 }
 
-struct land_note {
-	uint64_t token;
-	enum hf_land_state state;
-};
-
-static void note_land(void *arg, const struct hf_land_info *info)
+static void open_landings(struct hf_facts *facts)
 {
-	struct land_note *note = arg;
-
-	/* A candidate of an earlier run of the name, or one that was begun by hand, is not this run's. */
-	if (info->token == note->token && (info->state == HF_LAND_REJECTED || info->state == HF_LAND_CONFLICT))
-		note->state = info->state;
+	if (facts->tried_landings)
+		return;
+	facts->tried_landings = 1;
+	if (hf_plans_open(facts->state, NULL, &facts->plans, NULL) < 0)
+		facts->plans = NULL;
+	else if (hf_landings_open(facts->state, NULL, facts->plans, &facts->landings, NULL) < 0)
+		facts->landings = NULL;
 }
 
-/* Did the work of this very run come to an end as a candidate that did not land? */
-static void find_land(struct hf_facts *facts, const struct hf_session_info *info, enum hf_land_state *ret)
+/* Finds the work that the run left. */
+static void find_work(struct hf_facts *facts, const struct hf_session_info *info, struct hf_view_facts *ret)
 {
-	struct land_note note = { .token = info->token, .state = *ret };
+	struct hf_unlanded work;
+	int r, is_own, is_resolved;
 
-	if (info->seen || info->token == 0 ||
-	    (info->outcome != HF_OUTCOME_CONFLICT && info->outcome != HF_OUTCOME_VERIFY_FAILED && info->outcome != HF_OUTCOME_FAILED))
+	if (info->seen || info->token == 0 || info->outcome == HF_OUTCOME_NONE)
 		return;
-	if (!facts->tried_landings) {
-		facts->tried_landings = 1;
-		if (hf_plans_open(facts->state, NULL, &facts->plans, NULL) < 0)
-			facts->plans = NULL;
-		else if (hf_landings_open(facts->state, NULL, facts->plans, &facts->landings, NULL) < 0)
-			facts->landings = NULL;
-	}
-	if (facts->landings)
-		(void)!hf_land_look(facts->landings, info->name, note_land, &note, NULL);
-	*ret = note.state;
+	open_landings(facts);
+	r = facts->plans ? hf_unlanded_look(facts->plans, facts->landings, info->name, HF_UNLANDED_BRANCH, &work, NULL) : -1;
+	if (r < 0)
+		return;
+	/* An earlier run of the name may have left the candidate. */
+	is_own = work.land && work.token == info->token;
+	/* A killed keeper could not record that it left work. */
+	is_resolved = info->kept || (is_own && (work.land == HF_LAND_LANDED || (work.land == HF_LAND_DROPPED && info->outcome == HF_OUTCOME_ABANDONED)));
+	ret->work = r > 0 ? HF_WORK_UNLANDED : is_resolved ? HF_WORK_RESOLVED : HF_WORK_NONE;
+	if (is_own && (work.land == HF_LAND_REJECTED || work.land == HF_LAND_CONFLICT))
+		ret->land = work.land;
 }
 
 void hf_facts_of(struct hf_facts *facts, const struct hf_session_info *info, struct hf_view_facts *ret)
@@ -153,7 +152,7 @@ void hf_facts_of(struct hf_facts *facts, const struct hf_session_info *info, str
 		if (is_own && (!ret->wait.is_known || waiter->wait.waited_ns > ret->wait.waited_ns))
 			ret->wait = waiter->wait;
 	}
-	find_land(facts, info, &ret->land);
+	find_work(facts, info, ret);
 }
 
 json_t *hf_view_wait(const struct hf_view_wait *wait)

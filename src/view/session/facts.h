@@ -28,9 +28,17 @@ struct hf_view_wait {
 	int holder_silent;    /* that session does nothing */
 };
 
+/* Work that a session left when it ended. */
+enum hf_view_work_left {
+	HF_WORK_NONE = 0, /* no work is known */
+	HF_WORK_UNLANDED, /* it is in its sandbox or a candidate */
+	HF_WORK_RESOLVED, /* it landed, was committed or dropped later */
+};
+
 struct hf_view_facts {
 	struct hf_view_wait wait;
 	enum hf_land_state land; /* of its candidate, where that did not land; 0: none */
+	enum hf_view_work_left work;
 };
 
 struct hf_facts;

@@ -56,11 +56,12 @@ static const char *code_of_end(const struct hf_session_info *info, const struct 
 	case HF_OUTCOME_ABANDONED:
 	case HF_OUTCOME_NOT_STARTED:
 		return "failed";
-	/* Stopped, interrupted, declined: a person did that, and knows. */
+	/* Stopped, interrupted, declined: a person did that, and knows. Only the work is left to be decided on. */
 	case HF_OUTCOME_STOPPED:
 	case HF_OUTCOME_INTERRUPTED:
 	case HF_OUTCOME_DECLINED:
 	case HF_OUTCOME_SUCCEEDED:
+		return facts && facts->work == HF_WORK_UNLANDED ? "unlanded" : NULL;
 	case HF_OUTCOME_NONE:
 	default:
 		return NULL;
@@ -71,6 +72,8 @@ static const char *words_of_end(const char *code, enum hf_outcome outcome)
 {
 	if (strcmp(code, "land-rejected") == 0)
 		return "landing rejected";
+	if (strcmp(code, "unlanded") == 0)
+		return "ended without landing";
 	switch (outcome) {
 	case HF_OUTCOME_VERIFY_FAILED:
 		return "verify failed";
@@ -103,13 +106,14 @@ static void add_ended(const struct hf_session_info *info, const struct hf_view_f
 	/* Without a recorded end, use the start. */
 	struct hf_wall since = info->ended.ns ? info->ended : info->started;
 	int64_t passed = hf_wall_now().ns - since.ns;
+	int is_diff = info->outcome == HF_OUTCOME_CONFLICT || (code && (strcmp(code, "land-rejected") == 0 || strcmp(code, "unlanded") == 0));
+	enum hf_view_work_left work = facts ? facts->work : HF_WORK_NONE;
 	struct hf_need *need;
 	char text[32];
 
-	if (!code || since.ns == 0 || passed > HF_NEED_ENDED_NS)
+	if (!code || since.ns == 0 || work == HF_WORK_RESOLVED || (passed > HF_NEED_ENDED_NS && work != HF_WORK_UNLANDED))
 		return;
-	need = add(needs, code, info->outcome == HF_OUTCOME_CONFLICT || strcmp(code, "land-rejected") == 0 ? "diff" : "resume",
-		   since);
+	need = add(needs, code, is_diff ? "diff" : "resume", since);
 	(void)snprintf(need->text, sizeof(need->text), "%s %s ago: %s", words_of_end(code, info->outcome), span(passed, text),
 		       info->cause);
 	hf_copy_text(need->brief, sizeof(need->brief), info->cause);

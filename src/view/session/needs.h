@@ -15,7 +15,7 @@
 #define HF_NEED_TEXT_MAX 320
 #define HF_NEEDS_MAX     4
 
-#define HF_NEED_ENDED_NS   (INT64_C(86400) * HF_SEC) /* how long one that failed needs a person */
+#define HF_NEED_ENDED_NS   (INT64_C(86400) * HF_SEC) /* how long a failed session needs a person, if it left no work */
 #define HF_NEED_ASKS_NS    (30 * HF_SEC)             /* silent for so long behind what looks like a question */
 #define HF_NEED_SILENT_NS  (600 * HF_SEC)            /* silent for so long, where there is no idle limit */
 #define HF_NEED_STUCK_NS   (600 * HF_SEC)            /* waits so long for a silent holder */

@@ -85,10 +85,13 @@ unlanded() {
     is_json '.unlanded == [{"path": "a", "kind": "kept"}]'
     # The name is not used again before that is decided.
     expect 1 hl run rest --in . -- true
-    says "work of it did not land"
+    says "the last run left 1 changed file, not landed"
+    says "    holdfast land drop rest "
+    hl --json ps rest | jq -e '.sessions[0].needs[0].code == "unlanded"'
     expect 0 hl land drop rest
     state_is rest landed
     run -1 hl plan show run:rest
+    hl --json ps rest | jq -e '.sessions[0].needs == []'
     expect 1 hl land drop rest
     says "it is landed"
     expect 0 hl run rest --in . -- true

@@ -54,7 +54,7 @@ none_lives() {
     done <"$DESK/daemons"
 }
 
-go() { timeout --kill-after=5 60 "$HOLDFAST" run x --in . --grace 300ms "$@"; }
+go() { timeout --kill-after=5 60 "$HOLDFAST" run x --discard --in . --grace 300ms "$@"; }
 unmoved() { [ "$(git rev-parse main)" = "$head" ] && [ -z "$(git status --porcelain)" ] || { git log --oneline main; git status --short; return 1; }; }
 is_sound() { git fsck --strict >/dev/null 2>&1 && [ -z "$(git status --porcelain)" ] || { git fsck; git status --short; return 1; }; }
 kept() { hf plan show run:x >/dev/null && [ "$(field x .outcome)" = "$1" ] || { hf plan list; hf ps x; return 1; }; }

@@ -50,15 +50,15 @@ no_plan() { [ -z "$(hf -q plan list --json | jq -r '.plans[].name')" ] || { hf p
     says "--resume"
     untouched
     [ "$(events run_kept x)" -eq 1 ]
-    expect 1 hf run x --in T --verify 'false' -- sh -c 'echo bad >T/a'
-    says "the sandbox that the last run left is dropped"
+    expect 1 hf run x --discard --in T --verify 'false' -- sh -c 'echo bad >T/a'
+    says "dropping the work of the last run: 1 file changed"
     says "verify-failed"
     untouched
-    expect 1 hf run x --in T --verify 'echo more >T/v; kill -SEGV $$' -- sh -c 'echo bad >T/a'
+    expect 1 hf run x --discard --in T --verify 'echo more >T/v; kill -SEGV $$' -- sh -c 'echo bad >T/a'
     untouched
-    expect 1 hf run x --in T --verify 'sleep 60' --verify-deadline 100ms --grace 100ms -- sh -c 'echo bad >T/a'
+    expect 1 hf run x --discard --in T --verify 'sleep 60' --verify-deadline 100ms --grace 100ms -- sh -c 'echo bad >T/a'
     untouched
-    expect 124 hf run x --in T --deadline 300ms --grace 100ms -- sh -c 'trap "" TERM; echo bad >T/a; sleep 60 & wait; sleep 60'
+    expect 124 hf run x --discard --in T --deadline 300ms --grace 100ms -- sh -c 'trap "" TERM; echo bad >T/a; sleep 60 & wait; sleep 60'
     untouched
     [ "$(events run_committed)" -eq 0 ]
 }
@@ -304,7 +304,7 @@ no_plan() { [ -z "$(hf -q plan list --json | jq -r '.plans[].name')" ] || { hf p
     [ "$(cat T/a)" = 2 ]
 }
 
-@test "run --in: gc removes what a failed run left after a day, only that of sessions, and not while they run" {
+@test "run --in: gc keeps the work of a failed run, however old; --discard removes it after --age, and prints it" {
     hf -q plan new mine
     hf -q plan add mine s T
     hf -q plan enter mine -- sh -c 'echo mine >T/a'
@@ -313,8 +313,21 @@ no_plan() { [ -z "$(hf -q plan list --json | jq -r '.plans[].name')" ] || { hf p
     [ "$(hf -q plan list --json | jq -r '[.plans[].name] | join(" ")')" = "mine run:x" ]
     command -v faketime >/dev/null || skip "no faketime: only the first half was tested"
     # Its library must be loaded before the sanitizer's.
-    expect 0 env ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 faketime '+2 days' "$HOLDFAST" plan gc
-    [ "$(hf -q plan list --json | jq -r '[.plans[].name] | join(" ")')" = "mine" ]
+    export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0
+    expect 0 faketime '+20 days' "$HOLDFAST" plan gc --age 0s
+    says "run:x                 it holds work that was not committed"
+    [ "$(hf -q plan list --json | jq -r '[.plans[].name] | join(" ")')" = "mine run:x" ]
+    expect 0 hf plan gc --discard
+    [ "$(hf -q plan list --json | jq -r '[.plans[].name] | join(" ")')" = "mine run:x" ]
+    expect 0 faketime '+2 days' "$HOLDFAST" plan gc --discard --dry-run
+    says "would    run:x                 its uncommitted work is discarded"
+    [ "$(hf -q plan list --json | jq -r '[.plans[].name] | join(" ")')" = "mine run:x" ]
+    running live --in T
+    expect 0 faketime '+2 days' "$HOLDFAST" --json plan gc --discard
+    is_json '.removed == 2 and ([.plans[] | select(.removed) | .plan] | sort) == ["mine", "run:x"]'
+    [ "$(hf -q plan list --json | jq -r '[.plans[].name] | join(" ")')" = "run:live" ]
+    let_go live
+    wait "$spawned_pid"
 }
 
 @test "run --ask: d shows the diff and asks again; y commits, all else does not, with the status of -E" {

@@ -98,8 +98,10 @@ is_clean() { [ -z "$(git status --porcelain)" ] || { git status --short; return 
     [ "$(git rev-parse main)" = "$before" ]
     is_clean
     [ ! -e new ]
-    # A new run of the name replaces what never came so far as to be kept in the repository.
-    expect 0 land fails 'echo y >new'
+    expect 1 land fails 'echo y >new'
+    says "the last run left 1 file changed, not landed"
+    expect 0 land fails 'echo y >new' --discard
+    says "dropping the work of the last run: 1 file changed"
     [ "$(cat new)" = y ]
 }
 
@@ -526,7 +528,7 @@ is_put_back() {
         # What is recommended can be typed.
         grep -q "'holdfast land x' tries again" ../told
         expect 1 hf run x --in . -- true
-        says "'holdfast land x' tries again"
+        says "    holdfast land x "
         expect 0 hf land x --verify true
         git reset -q --hard HEAD~1
     done
@@ -600,14 +602,18 @@ END
     echo >../go
     ! wait "$spawned_pid" || return 1
     expect 1 hf run c --in . -- true
-    says "did not land; 'holdfast land c' tries again, 'holdfast land drop c' gives it up"
+    says "the last run left 1 file changed, 1 commit, not landed"
+    says "    holdfast land c "
+    says "    holdfast land drop c "
     ! says "plan commit" 2>/dev/null || return 1
     expect 1 hf land c
     expect 0 hf land drop c
     expect 0 hf run c --in . -- true
     expect 0 hf run n --in . --commit never -- sh -c 'echo 1 >new'
     expect 1 hf run n --in . -- true
-    says "'holdfast plan diff run:n' shows them, 'holdfast plan commit run:n' commits them, 'holdfast plan rm run:n --discard' drops them"
+    says "    holdfast plan diff run:n "
+    says "    holdfast plan commit run:n "
+    says "    holdfast plan rm --discard run:n "
     ! says "resume" 2>/dev/null || return 1
     expect 0 hf plan diff run:n
     expect 0 hf plan commit run:n
@@ -625,14 +631,17 @@ END
     rm .git/hooks/pre-commit
     expect 0 hf land k
     [ "$(cat k)" = 1 ]
-    # Nothing can be resumed that is forgotten.
+    # A session that leaves work is not forgotten, so it can be resumed.
     expect 7 hf run r --in . --rm -- sh -c 'echo 1 >r; exit 7'
     says "'holdfast land r' tries to land it as it is"
-    ! says "resume" 2>/dev/null || return 1
-    expect 0 hf land r
+    says "'holdfast run --resume r' continues in it"
+    expect 0 hf run --resume r -- true
+    [ "$(cat r)" = 1 ]
+    expect 1 hf ps r
     expect 7 hf run f --in . --rm --land off -- sh -c 'echo 1 >f; exit 7'
     says "'holdfast plan commit run:f' commits it"
-    ! says "resume" 2>/dev/null || return 1
+    expect 0 hf plan commit run:f
+    expect 0 hf rm f
     second "exit 1"
     expect 1 hf run x.lock --in . --verify "$VERIFY" -- sh -c 'echo 1 >x'
     says "the work is kept as refs/holdfast/x%2Elock:"

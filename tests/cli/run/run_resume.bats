@@ -199,7 +199,7 @@ REMEMBERED_IN='--in .
 # Of the call: which run it is, its waiting, its status, what it says and where; --rm leaves nothing to resume, and -c and
 # --hooks are in the command, --stdin in what it reads, --ask in --commit, which are remembered.
 OF_THE_CALL='--resume --token --detach --nonblock --wait --on-timeout --conflict-exit-code --map-exit --verbose --json-fd --result --die-with-parent --ask
-    --rm --command --hooks --stdin'
+    --rm --command --hooks --stdin --discard'
 
 kept_of() { jq -cS 'del(.argv)' "$HOLDFAST_DIR/sessions/$1/command.json"; }
 

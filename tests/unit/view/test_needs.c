@@ -109,6 +109,40 @@ static void bad_end_needs_a_person_for_a_day_and_until_it_was_seen(void **state)
 	assert_true(needs.list[0].since.ns == info.ended.ns);
 }
 
+static void need_lasts_as_long_as_the_work_that_was_left(void **state)
+{
+	static const struct {
+		enum hf_outcome outcome;
+		const char *without, *with;
+	} ends[] = { { HF_OUTCOME_FAILED, "failed", "failed" },	      { HF_OUTCOME_CONFLICT, "conflict", "conflict" },
+		     { HF_OUTCOME_STOPPED, "", "unlanded" },	      { HF_OUTCOME_INTERRUPTED, "", "unlanded" },
+		     { HF_OUTCOME_DECLINED, "", "unlanded" },	      { HF_OUTCOME_SUCCEEDED, "", "unlanded" } };
+	AUTO(hf_buf_done) struct hf_buf typed = HF_BUF_INIT;
+	struct hf_needs needs;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		struct hf_session_info late = ended(ends[i].outcome, HF_SESSION_FAILED, 40 * 86400);
+		struct hf_session_info early = ended(ends[i].outcome, HF_SESSION_FAILED, 60);
+		struct hf_view_facts facts = { .work = HF_WORK_UNLANDED };
+
+		assert_string_equal(codes(&early), ends[i].without);
+		assert_string_equal(codes_with(&early, &facts), ends[i].with);
+		assert_string_equal(codes_with(&late, &facts), ends[i].with);
+		facts.work = HF_WORK_RESOLVED;
+		assert_string_equal(codes_with(&early, &facts), "");
+		facts.work = HF_WORK_UNLANDED;
+		late.seen = 1;
+		assert_string_equal(codes_with(&late, &facts), "");
+	}
+	struct hf_session_info stopped = ended(HF_OUTCOME_STOPPED, HF_SESSION_STOPPED, 360);
+	struct hf_view_facts facts = { .work = HF_WORK_UNLANDED };
+
+	hf_needs_find(&stopped, &facts, &needs);
+	hf_need_command(&needs.list[0], &stopped, &facts, &typed);
+	assert_string_equal(typed.s, "holdfast plan diff run:x");
+}
+
 static void question_is_one_only_when_nothing_else_goes_on(void **state)
 {
 	static const char *const questions[] = { "Proceed?", "Overwrite? [y/N]", "Password: ", "Really [Y/n] " };
@@ -316,6 +350,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		HF_TEST(session_that_works_or_ended_well_needs_nobody),
 		HF_TEST(bad_end_needs_a_person_for_a_day_and_until_it_was_seen),
+		HF_TEST(need_lasts_as_long_as_the_work_that_was_left),
 		HF_TEST(question_is_one_only_when_nothing_else_goes_on),
 		HF_TEST(silence_counts_from_two_thirds_of_the_idle_limit_or_ten_minutes),
 		HF_TEST(deadline_is_near_at_a_twentieth_of_it_but_two_to_five_minutes),

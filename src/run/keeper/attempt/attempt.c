@@ -349,6 +349,7 @@ static struct hf_result run_staged(struct hf_keeper *k)
 	if (is_lost(k) && !k->landed)
 		result = hf_judge_cause(HF_CAUSE_LOST, 0, "");
 	r = stage->end(stage->arg, result.outcome);
+	k->record.kept = r == HF_STAGE_KEPT;
 	if (r < 0 && result.outcome == HF_OUTCOME_SUCCEEDED)
 		return hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "its work was not kept: %s",
 				      strerrordesc_np(-r));
@@ -372,6 +373,7 @@ struct hf_result hf_keeper_attempt(struct hf_keeper *k)
 	record->measured = 0;
 	record->outlived = 0;
 	record->outlived_names[0] = '\0';
+	record->kept = 0;
 	memset(&record->leader, 0, sizeof(record->leader));
 	hf_activity_forget(k->sessions, k->name);
 	r = saves_first(k) ? hf_keeper_save(k) : 0;

@@ -115,6 +115,8 @@ void hf_session_encode(const struct hf_session_record *r, struct hf_buf *out)
 		hf_object_add_number(out, "outlived", r->outlived);
 		hf_object_add_text(out, "outlived_names", r->outlived_names);
 	}
+	if (r->kept)
+		hf_object_add_number(out, "kept", r->kept);
 	if (r->next_ns)
 		hf_object_add_number(out, "next_ns", r->next_ns);
 	if (r->measured) {
@@ -250,6 +252,8 @@ static void read_all(struct hf_object *reader, struct hf_session_record *r)
 		r->outlived = (uint32_t)hf_object_take_number(reader, "outlived", UINT32_MAX);
 		hf_object_take_text(reader, "outlived_names", r->outlived_names, sizeof(r->outlived_names));
 	}
+	if (json_object_get(reader->root, "kept"))
+		r->kept = (int)hf_object_take_number(reader, "kept", 1);
 	if (json_object_get(reader->root, "next_ns"))
 		r->next_ns = hf_object_take_number(reader, "next_ns", INT64_MAX);
 	if (json_object_get(reader->root, "cpu_ns"))

@@ -59,6 +59,7 @@ struct hf_session_record {
 	int64_t ran_ns;
 	uint32_t outlived; /* processes that outlived the command of that attempt and were ended */
 	char outlived_names[HF_RUN_OUTLIVED_MAX];
+	int kept;          /* 1: that attempt left work that did not land (stage.h) */
 	int64_t next_ns;   /* a loop between two attempts: boot time of the next; 0: none */
 	int measured;      /* the figures of this run that follow are known: */
 	int64_t cpu_ns;

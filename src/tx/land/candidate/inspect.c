@@ -1,13 +1,16 @@
 /* tx/land/candidate/inspect.c - looking at candidates, giving them up, and recovering those whose process died. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/name/names.h"
+#include "hf/sys/calls.h"
 #include "hf/sys/io.h"
 #include "hf/tx/land/git/git.h"
 #include "hf/tx/land/git/refs.h"
@@ -79,6 +82,38 @@ static int is_gone(struct hf_landings *landings, const struct hf_landing *landin
 {
 	return !landing->tip[0] && landing->plan[0] && (landing->state == HF_LAND_WORKING || landing->state == HF_LAND_REJECTED) &&
 	       hf_plan_look(landings->plans, landing->plan, note_nothing, NULL, NULL) == HF_E_NO_PLAN;
+}
+
+/* Returns 1 if the branch was written after the candidate, also if the files do not show that. */
+static int has_moved(const struct hf_landing *landing)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	/* A packed ref has no file, or an old one. */
+	for (int i = 0; i < 2; i++) {
+		const char *file = i == 0 ? landing->branch : "packed-refs";
+
+		if (snprintf(path, sizeof(path), "%s/%s", landing->common, file) >= (int)sizeof(path))
+			return 1;
+		if (hf_sys.fstatat(AT_FDCWD, path, &st, 0) < 0 ? errno != ENOENT
+							       : st.st_mtim.tv_sec * HF_SEC + st.st_mtim.tv_nsec >= landing->changed.ns)
+			return 1;
+	}
+	return 0;
+}
+
+int hf_landing_is_part(const struct hf_landing *landing)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	struct hf_git git = { .dir = landing->common, .out = &out };
+	char range[HF_GIT_REF_MAX + HF_LAND_OID_MAX + 4];
+
+	if (!landing->tip[0] || !has_moved(landing) ||
+	    snprintf(range, sizeof(range), "%s...%s", landing->branch, landing->tip) >= (int)sizeof(range))
+		return 0;
+	/* Lists its commits, without merged and cherry-picked ones. */
+	return hf_git(&git, NULL, "rev-list", "--right-only", "--cherry-pick", "--max-count=1", range, NULL) == 0 && out.len == 0;
 }
 
 /* One look. 1: a step was under way when the record was read, and its process was gone after that: it may have ended between the two. */

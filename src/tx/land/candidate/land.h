@@ -112,6 +112,9 @@ int hf_landing_note(struct hf_landings *landings, struct hf_landing *landing, st
 int hf_landing_become(struct hf_landings *landings, struct hf_landing *landing, enum hf_land_state state,
 		      struct hf_err *err, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* Returns 1 if a user has merged or cherry-picked its change into the branch; 0 also if that is not known. Runs git only if the branch was written since. */
+int hf_landing_is_part(const struct hf_landing *landing);
+
 /* QUEUED: its text when the process that landed it ended on the way. */
 #define HF_LAND_INTERRUPTED "interrupted"
 
