@@ -5,6 +5,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/view/plan/plan.h"
+#include "holdfast/land.h"
 #include "plan/plan.h"
 
 int cmd_plan_new(struct cli *cli, int argc, char **argv)
@@ -136,6 +137,25 @@ static void show_collected(void *arg, const struct hf_plan_gc_item *item)
 	printf("%-7s  %-20s  %s\n", !item->removed ? "keep" : c->dry_run ? "would" : "removed", name.s, why.s);
 }
 
+static void show_swept(void *arg, const char *plan)
+{
+	struct hf_plan_gc_item item = { .name = plan, .removed = 1, .why = "a landing that was killed left it" };
+
+	show_collected(arg, &item);
+}
+
+/* Plans of killed landings go first; they never hold the work of an agent. */
+static int sweep(struct cli *cli, struct plan_context *context, struct collected *collected)
+{
+	struct hf_landings *landings = NULL;
+	int r = hf_landings_open(cli->state, context->journal, context->plans, &landings, &context->err);
+
+	if (r == 0)
+		r = hf_land_sweep(landings, collected->dry_run, show_swept, collected, &context->err);
+	hf_landings_free(landings);
+	return r;
+}
+
 int cmd_plan_gc(struct cli *cli, int argc, char **argv)
 {
 	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
@@ -150,13 +170,14 @@ int cmd_plan_gc(struct cli *cli, int argc, char **argv)
 	};
 	int n = cli_options(cli, specs, argc, argv, 0, 0);
 	int status = n < 0 ? cli_options_status(n) : plan_open(cli, &context);
-	int r;
+	int r, swept;
 
 	if (n < 0 || status != HF_EXIT_DONE)
 		return status;
 	opts.flags = (collected.dry_run ? HF_PLAN_GC_DRY_RUN : 0U) | (discard ? HF_PLAN_GC_DISCARD : 0U);
 	collected.list = json_array();
-	r = hf_plan_gc(context.plans, &opts, show_collected, &collected, &context.err);
+	swept = sweep(cli, &context, &collected);
+	r = swept < 0 ? swept : hf_plan_gc(context.plans, &opts, show_collected, &collected, &context.err);
 	if (r < 0) {
 		json_decref(collected.list);
 		return cli_fail(cli, &context.err);
@@ -165,7 +186,7 @@ int cmd_plan_gc(struct cli *cli, int argc, char **argv)
 		json_t *object = json_object();
 
 		cli_set(object, "plans", collected.list);
-		cli_set(object, "removed", json_integer(r));
+		cli_set(object, "removed", json_integer(r + swept));
 		cli_set(object, "dry_run", json_boolean(collected.dry_run));
 		cli_print_json(object);
 	} else {

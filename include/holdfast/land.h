@@ -380,6 +380,15 @@ HF_API int hf_land_recover(struct hf_landings *landings, const char *name, struc
  */
 HF_API int hf_land_drop(struct hf_landings *landings, const char *name, struct hf_err *err) HF_MUST_CHECK;
 
+/*
+ * Removes plans (".land-...") that a landing made for itself and that a kill has left: their
+ * candidate is gone, or no process lands it. They never hold the work of an agent. Calls `fn`
+ * (may be NULL) before each removal. Returns the number of plans. With `dry_run` it removes
+ * nothing.
+ */
+HF_API int hf_land_sweep(struct hf_landings *landings, int dry_run, void (*fn)(void *arg, const char *plan), void *arg,
+			 struct hf_err *err) HF_MUST_CHECK;
+
 /* -- inspecting -------------------------------------------------------------------- */
 
 struct hf_land_info {

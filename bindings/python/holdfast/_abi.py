@@ -1663,6 +1663,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "hf_land_recover": (c_int, (c_void_p, c_char_p, c_void_p,)),
     "hf_land_report_done": (None, (c_void_p,)),
     "hf_land_state_word": (c_char_p, (c_int,)),
+    "hf_land_sweep": (c_int, (c_void_p, c_int, c_void_p, c_void_p, c_void_p,)),
     "hf_landings_free": (None, (c_void_p,)),
     "hf_landings_open": (c_int, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p,)),
     "hf_lock_acquire": (c_int, (c_void_p, c_char_p, c_void_p, c_void_p, c_void_p, c_void_p,)),

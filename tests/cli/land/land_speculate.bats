@@ -100,3 +100,59 @@ no_forecast_is_left() { [ -z "$(hl -q plan list --json | jq -r '.plans[].name' |
     clean
     no_forecast_is_left
 }
+
+made() { hl -q plan list --json | jq -r '.plans[].name' | grep '^\.land' || true; }
+is_made() { [ "$(made | wc -l)" -eq "$1" ] || { echo "not $1:"; hl plan list; return 1; }; }
+
+is_stopped() { grep -qsE '^State:[[:space:]]+T' "/proc/$1/status"; }
+
+# left NAME: its landing and its forecast are killed, so that neither clears up
+left() {
+    local pid="pid_$1" land
+    land=$(pgrep -P "${!pid}")
+    kill -STOP "$land"
+    wait_until 10 is_stopped "$land"
+    pkill -KILL -P "$land" || true
+    kill -KILL "$land"
+    wait "${!pid}" || true
+}
+
+@test "plans that a landing made for itself and a kill left are removed by drop, by a recovery and by plan gc, and by none while they are used" {
+    for i in 1 2 3; do agent "c$i" "echo $i >n$i"; done
+    for i in 1 2 3; do queue "$i" "c$i" --speculate 3; done
+    wait_until 60 has_begun 3
+    is_made 3
+    expect 0 hl plan gc --age 0s --discard
+    is_made 3
+    for i in 3 2 1; do left "c$i"; done
+    is_made 3
+    expect 0 hl land drop c2
+    is_made 2
+    expect 0 hl land show c1
+    is_made 1
+    expect 0 hl plan gc --dry-run
+    says "would    .land-"
+    is_made 1
+    expect 0 hl --json plan gc
+    is_json '.removed == 1 and ([.plans[] | select(.removed) | .why] == ["a landing that was killed left it"])'
+    is_made 0
+    touch "$DESK/go"
+    # The agents' work still lands.
+    expect 0 hl land c1
+    expect 0 hl land c3
+    [ "$(cat n1 n3)" = $'1\n3' ]
+    clean
+}
+
+@test "a plan of a landing whose candidate has no record any more is removed by plan gc" {
+    agent c1 "echo 1 >n1"
+    queue 1 c1
+    wait_until 60 has_begun 1
+    left c1
+    is_made 1
+    rm "$HOLDFAST_DIR/landings/c1"
+    expect 0 hl plan gc
+    says "removed  .land-"
+    is_made 0
+    hl plan show c1 >/dev/null
+}

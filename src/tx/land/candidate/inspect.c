@@ -342,6 +342,8 @@ static int recover_one(struct hf_landings *landings, const char *name, struct hf
 		r = hf_landing_become(landings, &work.landing, HF_LAND_QUEUED, err, "%s", HF_LAND_INTERRUPTED);
 		r = r < 0 ? r : 1;
 	}
+	if (r > 0)
+		hf_land_remove_made(landings, &work.landing);
 	return r;
 }
 

@@ -181,6 +181,7 @@ void hf_land_clean(struct hf_land_work *work)
 		(void)!hf_git(&git, NULL, "update-ref", "-d", ref, NULL);
 	if (work->landing.plan[0] && !work->keeps_plan && !work->landing.unlanded.n && !work->landing.keep_plan)
 		hf_land_remove_plan(work->landings, work->landing.plan);
+	hf_land_remove_made(work->landings, &work->landing);
 }
 
 /* -- the whole ------------------------------------------------------------------------------- */

@@ -129,6 +129,7 @@ void hf_land_lock_name(const char *name, char out[HF_NAME_MAX + 1]);
 void hf_land_branch_lock_name(const struct hf_landing *landing, char out[HF_NAME_MAX + 1]);
 void hf_land_plan_name(const char *name, char what, char out[HF_NAME_MAX + 1]);
 #define HF_LAND_PLAN_FORECAST 's'
+#define HF_LAND_PLAN_PREFIX   ".land-"
 
 void hf_land_event(const struct hf_landings *landings, enum hf_event event, const char *name,
 		   const struct hf_field *fields, size_t n);
@@ -299,6 +300,9 @@ int hf_land_make_targets(struct hf_plans *plans, const char *plan, const struct 
 int hf_land_new_plan(struct hf_landings *landings, const char *plan, const struct hf_land_place *place,
 		     struct hf_err *err);
 void hf_land_remove_plan(struct hf_landings *landings, const char *plan);
+
+/* Removes the plans that a killed landing of the candidate made for itself. The candidate's lock is held. */
+void hf_land_remove_made(struct hf_landings *landings, const struct hf_landing *landing);
 
 /* -- fields.c ------------------------------------------------------------------------ */
 
