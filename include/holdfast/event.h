@@ -80,7 +80,8 @@ HF_C_BEGIN
 	X(TOOL_REFUSED)             \
 	X(CLIENT_STARTED)           \
 	X(CLIENT_ENDED)             \
-	X(BACKGROUND_LEFT)
+	X(BACKGROUND_LEFT)          \
+	X(QUARANTINE_TRIMMED)
 /* clang-format on */
 
 enum hf_event {

@@ -13,6 +13,7 @@
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
 #include "hf/hook/mode.h"
+#include "hf/journal/put_away.h"
 #include "hf/run/options_json.h"
 #include "hf/sys/calls.h"
 #include "hf/sys/fd/flock.h"
@@ -158,6 +159,7 @@ static void put_away(struct hf_mode *mode)
 				     HF_FIELD_TEXT("reason", "it is not a record of a work mode") };
 
 	hf_hook_tell(mode->hooks, HF_EV_RECORD_QUARANTINED, mode->id, fields, 3);
+	hf_quarantine_trim(mode->hooks->state, mode->hooks->journal);
 }
 
 /* Opens and locks the file that has the name when the lock is held. 1, 0: there is none, or an error. */

@@ -21,6 +21,8 @@ static const struct hf_event_info rows[] = {
 	    REQUIRED("through", INT), REQUIRED("segments", INT)),
 	ROW(RECORD_QUARANTINED, record_quarantined, 0, "a stored record failed its checks and was quarantined",
 	    REQUIRED("file", TEXT), REQUIRED("moved_to", TEXT), REQUIRED("reason", TEXT)),
+	ROW(QUARANTINE_TRIMMED, quarantine_trimmed, 0, "the oldest quarantined records were removed to keep the limits",
+	    REQUIRED("entries", INT), REQUIRED("bytes", INT), REQUIRED("left", INT)),
 	ROW(ID_REJECTED, id_rejected, 0, "a stored process id was not trusted; only its lease can end that record",
 	    REQUIRED("where", TEXT), REQUIRED("reason", TEXT)),
 	ROW(SIGNAL_SENT, signal_sent, 0, "a signal was sent to a proven process",

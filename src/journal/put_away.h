@@ -1,8 +1,17 @@
-/* journal/put_away.h - a file that failed its checks goes to quarantine, and one event says so (L8). */
+/* journal/put_away.h - moves a damaged file to quarantine, with one event (L8), and limits the quarantine. */
 #ifndef JOURNAL_PUT_AWAY_H
 #define JOURNAL_PUT_AWAY_H
 
 #include "holdfast/journal.h"
+
+#define HF_QUARANTINE_ENTRIES 1000
+#define HF_QUARANTINE_BYTES   ((uint64_t)64 << 20)
+
+/*
+ * If the quarantine exceeds a limit, removes its oldest entries down to nine tenths of both limits and
+ * writes one event. The newest entry stays. Does nothing without a journal.
+ */
+void hf_quarantine_trim(const struct hf_state *state, struct hf_journal *journal);
 
 struct hf_put_away {
 	const struct hf_state *state;
@@ -14,8 +23,8 @@ struct hf_put_away {
 };
 
 /*
- * Moves `file` of `dirfd` to quarantine. -ENOENT: another process was faster, and the event is its
- * own. Returns 0 or -errno.
+ * Moves `file` of `dirfd` to quarantine. -ENOENT: another process was faster and writes the event.
+ * Returns 0 or -errno.
  */
 int hf_put_away(const struct hf_put_away *what, int dirfd, const char *file, struct hf_err *err);
 

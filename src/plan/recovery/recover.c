@@ -15,6 +15,7 @@
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
+#include "hf/journal/put_away.h"
 #include "hf/plan/tree/dirtree.h"
 #include "hf/plan/commit/work.h"
 #include "hf/sys/calls.h"
@@ -41,9 +42,11 @@ static int quarantine(struct hf_work *work, const char *why, struct hf_err *err)
 	(void)snprintf(label, sizeof(label), "plans.%s", key);
 	(void)snprintf(file, sizeof(file), "plans/%s/" HF_INTENT, key);
 	r = hf_state_quarantine_from(work->plans->state, work->plan_fd, label, HF_INTENT, moved, err);
-	if (r == 0)
-		hf_plan_event(work->plans, HF_EV_RECORD_QUARANTINED, work->record.name, fields, 3);
-	return r;
+	if (r < 0)
+		return r;
+	hf_plan_event(work->plans, HF_EV_RECORD_QUARANTINED, work->record.name, fields, 3);
+	hf_quarantine_trim(work->plans->state, work->plans->journal);
+	return 0;
 }
 
 static int save_state(struct hf_work *work, enum hf_plan_state state, const char *reason,

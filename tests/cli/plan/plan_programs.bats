@@ -175,7 +175,7 @@ without_helper() {
     run "$HELPERS/helper-enosys" seccomp -- "$HOLDFAST" plan enter p -- sh -c 'mv T/d T/e; echo n >T/n'
     if [ "$as_user" = 0 ] && [ "$status" -ne 77 ]; then
         [ "$status" -eq 0 ]
-        [ "$(grep -c 'EXDEV inside' <<<"$output")" -eq 1 ]
+        [ "$(grep -c 'EXDEV in the sandbox' <<<"$output")" -eq 1 ]
         run hp --json journal query --event plan_entered
         says '"without":"directory renames"'
     fi

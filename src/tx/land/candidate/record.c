@@ -14,6 +14,7 @@
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
+#include "hf/journal/put_away.h"
 #include "hf/sys/io.h"
 #include "hf/sys/replace.h"
 #include "hf/sys/state/state.h"
@@ -71,6 +72,7 @@ static int quarantine(struct hf_landings *landings, const char *name, const char
 		return r;
 	(void)snprintf(file, sizeof(file), "landings/%s", key);
 	hf_land_event(landings, HF_EV_RECORD_QUARANTINED, name, fields, 3);
+	hf_quarantine_trim(landings->state, landings->journal);
 	return FAIL(err, HF_E_FORMAT, "land", name, "its record was put away: %s", why);
 }
 
