@@ -395,6 +395,27 @@ def test_a_cycle_of_threads_is_a_deadlock(tmp_path):
     first.acquire(timeout=0).lock.release()
 
 
+def test_a_cycle_over_a_named_lock_is_a_deadlock(tmp_path):
+    errors, both = [], threading.Barrier(2)
+
+    def work(mine, other):
+        with mine:
+            both.wait(BOUND)
+            try:
+                with other:
+                    pass
+            except holdfast.Deadlock as error:
+                errors.append(error)
+
+    locks = [(FileLock("a.lock"), holdfast.Lock("x")), (holdfast.Lock("x"), FileLock("a.lock"))]
+    threads = [threading.Thread(target=work, args=pair) for pair in locks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(BOUND)
+    assert len(errors) == 1 and not any(thread.is_alive() for thread in threads)
+
+
 def test_a_shared_object_is_counted_over_threads_and_another_thread_may_release_it(tmp_path):
     lock = FileLock("a.lock", thread_local=False)
     for _ in range(2):

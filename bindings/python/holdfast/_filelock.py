@@ -437,12 +437,12 @@ class UnixFileLock(BaseFileLock):
         path, deadline, gate = context.lock_file, Deadline(wait_ns), self._find_gate()
         hold = Hold(gate, self._scope(context), self._thread_local)
         try:
-            passed = gate.enter(hold.ticket, wait_ns, waits)
             try:
                 state: Optional[State] = current(self._given)
             except (HoldfastError, OSError):
                 state = None  # without a state directory flock(2) decides alone
-            if not passed:
+            probe = functools.partial(gate.probe, state, path) if state is not None and self._thread_local else None
+            if not gate.enter(hold.ticket, wait_ns, waits, probe):
                 busy = Busy(path)
                 busy.holder = gate.holder(state, path)
                 raise busy

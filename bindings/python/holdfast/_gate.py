@@ -21,11 +21,13 @@ from ._info import Holder
 from ._library import encode, lib, new
 from ._lock import Lock, look
 from ._state import State
-from .errors import Deadlock
+from .errors import Busy, Deadlock, Timeout
 from .process import ProcessId
 
 TURN_NS = 5_000_000
 QUIET_NS = 1_000_000  # after a wake-up that came too late, the waiter is left to its own clock for this long
+PROBE_S = 1.0  # how often a wait without a limit is shown to the library, which finds cycles with locks of other kinds
+PROBE_WAIT_NS = 250_000_000
 
 Key = Tuple[int, int, Union[str, bytes]]  # device and inode of the directory, and the name in it: one directory entry
 
@@ -102,8 +104,19 @@ class Gate:
         info = None if name is None else look(name, kind=Kind.FILE, state=state)
         return info.holders[0] if info and info.holders else None
 
-    def enter(self, ticket: Ticket, wait_ns: int, waits: Callable[[], None]) -> bool:
-        """Whether it passed in time; less than 0: wait without a limit. After an exception the caller leaves."""
+    def probe(self, state: State, path: Union[str, bytes]) -> None:
+        """Joins the queue of all processes for an instant, so that the library sees this thread's wait. Raises Deadlock."""
+        name = _entry(state, path)
+        if name is not None:
+            lock = Lock(name, kind=Kind.FILE, state=state)
+            try:
+                lock._take(PROBE_WAIT_NS, 0)
+            except (Busy, Timeout):
+                return
+            lock.release()
+
+    def enter(self, ticket: Ticket, wait_ns: int, waits: Callable[[], None], probe: Optional[Callable[[], None]]) -> bool:
+        """Whether it passed in time; less than 0: wait without a limit, with a probe now and then. After an exception the caller leaves."""
         with self._mutex:
             if self.owner is None:
                 self.owner = ticket
@@ -120,13 +133,16 @@ class Gate:
                 raise Deadlock("the thread that has it waits for a lock of this thread")
             waits()
             while True:
-                woken = ticket.event.acquire(True, self._left(ticket, until if wait_ns > 0 else 0))
+                left = self._left(ticket, until if wait_ns > 0 else 0)
+                woken = ticket.event.acquire(True, PROBE_S if left < 0 else left)
                 with self._mutex:
                     if self._passes(ticket, woken):
                         return True
                     if 0 < wait_ns and until <= monotonic_ns():
                         self._forget(ticket)
                         return False
+                if left < 0 and not woken and probe is not None:
+                    probe()
         finally:
             _waiting.pop(ticket.scope, None)
 
