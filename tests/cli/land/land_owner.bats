@@ -32,3 +32,31 @@ setup() {
     says "dubious ownership"
     [ ! -e "$HOME/started" ]
 }
+
+# foreign: what in the repository does not belong to its owner
+foreign() { find . ! -user nobody; }
+
+@test "files that root lands in another owner's repository belong to the owner" {
+    git branch feature/x
+    chown -R nobody .
+    expect 0 hl run one --in . --verify 'test -e new/dir/f' -- sh -c 'mkdir -p new/dir; echo 1 >new/dir/f; echo 2 >>a; ln -s a link; rm b; chmod +x sub/s'
+    run foreign
+    [ -z "$output" ] || { echo "$output"; return 1; }
+    agent two 'echo two >sub/two; git add sub/two; git commit -qm two'
+    git commit -q --allow-empty -m between
+    chown -R nobody .
+    expect 0 hl land two --verify true
+    agent three 'echo three >three'
+    expect 1 hl land three --verify false
+    hl -q land drop three
+    agent four 'echo four >four'
+    expect 0 hl land four --branch feature/x
+    run foreign
+    [ -z "$output" ] || { echo "$output"; return 1; }
+    # A directory of root's that was there before stays root's.
+    mkdir rootdir
+    agent five 'echo 5 >rootdir/f'
+    expect 0 hl land five
+    [ "$(stat -c %U rootdir)" = root ]
+    clean
+}

@@ -219,6 +219,7 @@ static int remove_work(struct hf_landings *landings, struct hf_landing *landing,
 	work.landing = *landing;
 	work.landing.plan = (char[]){ "" }; /* it is gone */
 	hf_land_clean(&work);
+	hf_land_give(landing);
 	return 0;
 }
 
@@ -337,6 +338,7 @@ static int recover_one(struct hf_landings *landings, const char *name, struct hf
 			r = hf_land_resume(&work, err);
 		if (r > 0)
 			hf_land_clean(&work);
+		hf_land_give(&work.landing);
 		r = r < 0 ? r : 1;
 	} else if (work.landing.state == HF_LAND_REBASING || work.landing.state == HF_LAND_VERIFYING) {
 		r = hf_landing_become(landings, &work.landing, HF_LAND_QUEUED, err, "%s", HF_LAND_INTERRUPTED);

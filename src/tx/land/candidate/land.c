@@ -401,10 +401,12 @@ int hf_land(struct hf_landings *landings, const char *name, const struct hf_land
 		if (r < 0)
 			put_back(&work, err);
 	}
+	if (r >= 0 && work.landing.state == HF_LAND_LANDED)
+		hf_land_clean(&work);
+	if (work.landing.common)
+		hf_land_give(&work.landing);
 	if (r < 0)
 		return hf_err_wrap(err, r, "candidate", name);
 	hf_land_tell_end(&work);
-	if (work.landing.state == HF_LAND_LANDED)
-		hf_land_clean(&work);
 	return hf_land_fill_report(&work, ret_report, err);
 }

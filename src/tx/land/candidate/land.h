@@ -226,6 +226,9 @@ enum hf_land_sign {
 /* Finds out how to sign the commits of the landing. Returns 0 or an error. terms.c */
 int hf_land_ask_sign(const struct hf_landing *landing, enum hf_land_sign *ret, struct hf_err *err);
 
+/* Gives the files that root has created in another owner's git directory to that owner. owner.c */
+void hf_land_give(const struct hf_landing *landing);
+
 /* Counts the signed commits between base and tip. land.c */
 unsigned hf_land_count_signed(const struct hf_landing *landing);
 

@@ -247,6 +247,8 @@ int hf_checkout_prepare(struct hf_land_work *work, struct hf_checkout *checkout,
 	if (r == 0)
 		r = change_files(checkout, err);
 	if (r == 0)
+		r = hf_checkout_give(checkout, err);
+	if (r == 0)
 		r = hf_plan_diff(work->landings->plans, checkout->plan, &all, note_change, checkout, err);
 	return r;
 }

@@ -38,6 +38,9 @@ int hf_checkout_is_in_doubt(const struct hf_checkout *checkout);
 /* Notes in landing.paths each path that the landing changes and the user has changed. All of the work tree is looked at. */
 int hf_checkout_find_edits(struct hf_checkout *checkout, struct hf_err *err);
 
+/* Gives the files that root writes in the plan to the owner of the work tree. Returns 0 or an error. owner.c */
+int hf_checkout_give(const struct hf_checkout *checkout, struct hf_err *err);
+
 int hf_checkout_is_committed(struct hf_land_work *work, const struct hf_checkout *checkout);
 void hf_checkout_done(struct hf_checkout *checkout);
 
