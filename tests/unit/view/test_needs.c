@@ -252,7 +252,11 @@ static void command_to_type_is_quoted_for_a_shell(void **state)
 	info.name = "it's; rm -rf";
 	hf_needs_find(&info, NULL, &needs);
 	hf_need_command(&needs.list[0], &info, NULL, &command);
-	assert_string_equal(command.s, "holdfast run --resume 'it'\\''s; rm -rf'");
+	assert_string_equal(command.s, "holdfast run --resume \"it's; rm -rf\"");
+	info.name = "it's $HOME";
+	hf_buf_reset(&command);
+	hf_need_command(&needs.list[0], &info, NULL, &command);
+	assert_string_equal(command.s, "holdfast run --resume \"it's \\$HOME\"");
 }
 
 static int order_of(const struct hf_session_info *a, const struct hf_session_info *b)
