@@ -402,7 +402,7 @@ AGENT
     git checkout -q main
     git worktree add -q ../linked -b side
     expect 3 hf run l --in ../linked --land off -- true
-    says "git commands in it write to $PWD/.git/worktrees/linked, outside of the sandbox; give the repository's top instead, or that directory first"
+    says "git commands in it write to $PWD/.git/worktrees/linked, outside the sandbox; give the repository's top instead, or that directory first"
     expect 0 hf run l --in .git --in ../linked --land off -- sh -c 'echo 6 >../linked/six'
     [ "$(cat ../linked/six)" = 6 ]
 }
