@@ -1,12 +1,15 @@
 /* view/session/facts.c - the queues that sessions stand in, and their candidates. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
+#include "hf/run/session/attach.h"
 #include "hf/run/session/record/store.h"
 #include "hf/sys/io.h"
 #include "hf/tx/unlanded.h"
@@ -139,6 +142,16 @@ static void find_work(struct hf_facts *facts, const struct hf_session_info *info
 		ret->land = work.land;
 }
 
+/* The keeper of a session with a terminal listens in the session's directory. */
+static int has_no_terminal(const struct hf_facts *facts, const char *name)
+{
+	AUTO_FD dirfd = -1;
+	struct stat st;
+
+	return hf_session_dir(facts->sessions, name, 0, &dirfd, NULL) == 0 &&
+	       fstatat(dirfd, HF_ATTACH_NAME, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+}
+
 void hf_facts_of(struct hf_facts *facts, const struct hf_session_info *info, struct hf_view_facts *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -153,6 +166,7 @@ void hf_facts_of(struct hf_facts *facts, const struct hf_session_info *info, str
 			ret->wait = waiter->wait;
 	}
 	find_work(facts, info, ret);
+	ret->no_terminal = info->outcome == HF_OUTCOME_NONE && has_no_terminal(facts, info->name);
 }
 
 json_t *hf_view_wait(const struct hf_view_wait *wait)

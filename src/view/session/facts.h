@@ -37,6 +37,7 @@ enum hf_view_work_left {
 
 struct hf_view_facts {
 	struct hf_view_wait wait;
+	int no_terminal; /* 1: it runs without a terminal to attach to */
 	enum hf_land_state land; /* of its candidate, where that did not land; 0: none */
 	enum hf_view_work_left work;
 };

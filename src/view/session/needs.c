@@ -335,7 +335,7 @@ void hf_need_command(const struct hf_need *need, const struct hf_session_info *i
 	else if (strcmp(action, "diff") == 0)
 		hf_buf_add_text(out, facts && facts->land ? "land show" : "plan diff");
 	else
-		hf_buf_add_text(out, is_stop ? "stop" : action);
+		hf_buf_add_text(out, is_stop ? "stop" : facts && facts->no_terminal && strcmp(action, "attach") == 0 ? "logs" : action);
 	if (is_why && facts->wait.kind != HF_LOCK_KIND_NAME)
 		hf_buf_add_format(out, " --kind %s", hf_lock_kind_word(facts->wait.kind));
 	hf_buf_add_char(out, ' ');

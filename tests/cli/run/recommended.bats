@@ -37,6 +37,13 @@ told() {
     hf land list 2>/dev/null || true
 }
 
+# later SECONDS WORDS...: our command, with the wall clock set on
+later() {
+    local seconds=$1
+    shift
+    ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 faketime "+$seconds seconds" "$HOLDFAST" "$@"
+}
+
 # is_answered STATUS OUTPUT: the command was understood, and found its session, plan or lock
 is_answered() {
     [ "$1" -ne 2 ] &&
@@ -45,7 +52,10 @@ is_answered() {
 
 # each_runs NAME FILE: every command recommended in FILE, and by the views of NAME, runs; at least one is recommended
 each_runs() {
-    local command n=0 status
+    local command n=0 status limit=60 before
+    before=$(field "$1" .state 2>/dev/null) || before=
+    # A running session keeps running: some commands wait for its end.
+    [ "$before" != running ] || limit=5
     told "$1" >>"$2" 2>&1
     recommended <"$2" >commands
     mkdir -p path && ln -sf "$HOLDFAST" path/holdfast
@@ -54,9 +64,10 @@ each_runs() {
         rm -rf kept && cp -a "$HOLDFAST_DIR" kept
         [ ! -d r ] || { rm -rf r.kept && cp -a r r.kept; }
         status=0
-        PATH=$PWD/path:$PATH timeout --kill-after=5 60 bash -c "$command" </dev/null >answer 2>&1 || status=$?
+        PATH=$PWD/path:$PATH timeout --kill-after=5 "$limit" bash -c "$command" </dev/null >answer 2>&1 || status=$?
         echo "$command -> $status"
         is_answered "$status" "$(cat answer)" || { cat answer; echo "-- recommended in:"; cat "$2"; return 1; }
+        [ "$before" != running ] || continue
         hf -q stop "$1" --grace 0 >/dev/null 2>&1 || true
         find "$HOLDFAST_DIR" -mindepth 1 -delete
         cp -a kept/. "$HOLDFAST_DIR"
@@ -170,5 +181,33 @@ ended() {
         recommended <said | grep -q "lock break"
         each_runs "lock $name" said
         kill "$spawned_pid" 2>/dev/null || true
+    done
+}
+
+@test "recommended commands run as printed: a question, silence, a deadline that is near" {
+    local name terminal
+    command -v faketime >/dev/null || skip "needs faketime"
+    for name in "${names[@]}"; do
+        for terminal in "" "-t"; do
+            # shellcheck disable=SC2086  # an option or nothing
+            hf -q run "$name" -d $terminal -- sh -c 'printf "Proceed? [y/N] "; sleep 60'
+            wait_until 10 is_field "$name" .last_line_partial true
+            later 40 status "$name" >said
+            [ "$(recommended <said | cut -d ' ' -f 2)" = "$([ -n "$terminal" ] && echo attach || echo logs)" ]
+            each_runs "$name" said
+            hf -q stop "$name" --grace 0
+            hf -q rm "$name"
+        done
+        hf -q run "$name" -d -- sh -c 'echo all is well; sleep 60'
+        wait_until 10 is_field "$name" .last_line "all is well"
+        later 700 status "$name" >said
+        recommended <said | grep -q "^holdfast logs"
+        each_runs "$name" said
+        hf -q stop "$name" --grace 0
+        hf -q rm "$name"
+        hf -q run "$name" -d --deadline 121s -- sh -c 'echo begun; sleep 60'
+        wait_until 20 eval 'hf status "$name" >said; grep -q "^! deadline in" said'
+        each_runs "$name" said
+        hf -q stop "$name" --grace 0 || true
     done
 }
