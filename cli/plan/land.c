@@ -72,7 +72,7 @@ static void say_rest(struct cli *cli, const char *name, const struct hf_land_rep
 		any = 1;
 	}
 	if (any || (report->state == HF_LAND_LANDED && report->n_unlanded))
-		cli_say(cli, "  holdfast land drop %s      discards this work", name);
+		cli_say(cli, "  holdfast land drop %s      discards this work", cli_word(name));
 }
 
 static int print_report(struct cli *cli, const char *name, const struct hf_land_report *report)

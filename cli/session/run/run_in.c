@@ -166,7 +166,7 @@ static void tell_landing(const struct run_in *in, const struct hf_run_report *re
 			landed->commits, landed->commits == 1 ? "" : "s", files, files == 1 ? "" : "s", landed->rebased ? ", rebased onto the new state of the branch" : "");
 	if (landed->committed && landed->kept && !landed->unlanded)
 		cli_say(in->cli, "session '%s': the sandbox is kept as plan '%s'; 'holdfast land %s' lands later work in it", in->name, landed->plan,
-			in->name);
+			cli_word(in->name));
 	if (!landed->committed && !landed->commit[0] && landed->kept)
 		/* What it was refused for is in the sandbox or in the repository, and stays until it is mended there. */
 		cli_say(in->cli, "session '%s': not landed on %s, kept as plan '%s': 'holdfast plan diff %s' shows it, %s'holdfast land %s' "
