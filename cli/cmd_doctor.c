@@ -67,7 +67,7 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
 	int accept_cluster = 0, clean_store = 0;
 	const struct option_spec specs[] = {
 		{ "accept-cluster", 0, OPTION_FLAG, &accept_cluster, NULL, "accept the cluster that answers now, even if it was created again or restored" },
-		{ "clean-store", 0, OPTION_FLAG, &clean_store, NULL, "remove names that were not used for a week from the store" },
+		{ "clean-store", 0, OPTION_FLAG, &clean_store, NULL, "remove names from the store that were not used for a week" },
 		{ 0 },
 	};
 	int n = cli_options(cli, specs, argc, argv, 0, 0);

@@ -139,7 +139,7 @@ void cli_overview(void)
 	      "      --verify 'make test'  it succeeds only if this command succeeds, too\n"
 	      "      --in .                in a sandbox; only a success changes the directory\n"
 	      "      -d                    in the background\n"
-	      "  ps                        list sessions; shows which need you\n"
+	      "  ps                        list sessions; those that need you come first\n"
 	      "  logs NAME -f              follow the output of a session\n"
 	      "  attach NAME               connect to its terminal (if started with -d -t)\n"
 	      "  wait NAME, stop NAME      wait until it ends; end it\n"
@@ -183,7 +183,7 @@ static const char *title_above(const struct command *c, const char *option)
 	} titles[] = {
 		{ "deadline", "Time limits and success" },
 		{ "detach", "Background, input and log" },
-		{ "command", "The command, its directory, and retries" },
+		{ "command", "Command, directory and resume" },
 		{ "every", "Repetition and notices" },
 		{ "max-depth", "Concurrency" },
 		{ "tree", "Processes and their limits" },
@@ -204,7 +204,7 @@ void cli_command_help(const struct cli *cli, const struct option_spec *specs)
 	char words[NAMES * 2];
 
 	words_of(c, words, sizeof(words));
-	print_wrapped(stdout, printf("usage: holdfast %s ", words), 8, c->args);
+	print_wrapped(stdout, printf("usage: holdfast %s%s", words, c->args[0] ? " " : ""), 8, c->args);
 	puts("");
 	print_wrapped(stdout, 0, 0, c->help);
 	if (specs && specs->name)

@@ -17,7 +17,7 @@ struct lock_options {
 	int shared;
 	const char *slots_word;
 	uint64_t slots; /* 0: not a slots lock */
-	int64_t ttl_ns; /* 0: no lease; -1 until lock_options_check() */
+	int64_t ttl_ns; /* 0: no lease; before lock_options_check(), -1: not given */
 	const char *on_timeout_word;
 	uint64_t busy_status; /* -E */
 	enum on_timeout on_timeout;

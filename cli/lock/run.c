@@ -210,7 +210,10 @@ static int run_becoming(struct run *run)
 	return status;
 }
 
-/* Makes the watcher an owner, too, while any process of the command lives. A shared lock can have only one owner. */
+/*
+ * Makes the watcher the second owner. It lives as long as any process of the command. A shared lock can have only one owner: there the
+ * command is ended last.
+ */
 static void add_watcher(struct hf_lock *lock, const struct leased *leased)
 {
 	struct hf_proc_id watcher;

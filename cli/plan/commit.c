@@ -87,9 +87,6 @@ static void print_merged(const struct hf_plan_report *report)
 static int print_outcome(const struct cli *cli, const char *plan, int undo, int r,
 			 const struct hf_plan_report *report, const struct hf_err *err)
 {
-	const char *way_out = !undo ?
-		"the work is kept; --force PATH overrules a conflict, --merge merges text, 'holdfast plan diff' shows the change" :
-		"--force PATH restores an entry although it has changed since the commit";
 	int status;
 
 	if (r < 0) {
@@ -99,8 +96,11 @@ static int print_outcome(const struct cli *cli, const char *plan, int undo, int 
 									       "unchanged", report));
 		print_conflicts(report);
 		status = cli_fail(cli, err);
-		if (r == HF_E_CONFLICT && report->n_conflicts)
-			cli_say(cli, "plan '%s': %s", plan, way_out);
+		if (r == HF_E_CONFLICT && report->n_conflicts && undo)
+			cli_say(cli, "plan '%s': --force PATH restores an entry although it has changed since the commit", plan);
+		else if (r == HF_E_CONFLICT && report->n_conflicts)
+			cli_say(cli, "plan '%s': the work is kept; --force PATH overrules a conflict, --merge merges text, "
+				     "'holdfast plan diff %s' shows the change", plan, cli_word(plan));
 		return status;
 	}
 	if (cli->json) {
@@ -215,7 +215,7 @@ int cmd_plan_commit(struct cli *cli, int argc, char **argv)
 		{ "force", 0, OPTION_LIST, &o.force, "PATH", "overrule the conflict of this entry; without PATH: like --torn" },
 		{ "depends", 0, OPTION_LIST, &o.depends, "PATH", "commit only if this path is unchanged, too" },
 		{ "merge", 0, OPTION_FLAG, &o.merge, NULL, "merge text files that both sides changed (git merge-file)" },
-		{ "strict", 0, OPTION_FLAG, &o.strict, NULL, "refuse any change in the targets since the start" },
+		{ "strict", 0, OPTION_FLAG, &o.strict, NULL, "refuse if anything in the targets has changed" },
 		{ "ignore", 0, OPTION_LIST, &o.ignore, "GLOB", "do not commit matching paths" },
 		{ "ignore-from", 0, OPTION_TEXT, &o.ignore_from, "FILE", "read globs from FILE, one per line" },
 		{ "torn", 0, OPTION_FLAG, &o.torn, NULL, "commit even if power failed while the plan was in use" },

@@ -21,10 +21,11 @@ struct entry {
 
 static void say_entered(void *arg, const struct hf_plan_entered *entered)
 {
-	const struct cli *cli = ((const struct entry *)arg)->cli;
+	const struct entry *entry = arg;
+	const struct cli *cli = entry->cli;
 
 	if (entered->flags & HF_ENTERED_ELSEWHERE)
-		cli_say(cli, "some sandboxes are not at their targets' paths; see 'holdfast plan show'");
+		cli_say(cli, "some sandboxes are not at their targets' paths; see 'holdfast plan show %s'", cli_word(entry->plan));
 	if (entered->flags & HF_ENTERED_ROOT)
 		cli_say(cli, "no user namespace (%s): isolated only by a mount namespace", entered->why);
 	if (entered->flags & HF_ENTERED_NO_RENAME && entered->why[0])

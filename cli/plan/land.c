@@ -111,8 +111,8 @@ int cmd_land(struct cli *cli, int argc, char **argv)
 		{ "merge", 0, OPTION_TEXT, &merge, "HOW", "how to land if the branch has moved: rebase (default), merge or ff-only" },
 		{ "verify", 0, OPTION_TEXT, &opts.verify, "CMD", "land only if CMD succeeds on the new state of the branch (run by sh -c)" },
 		{ "verify-timeout", 0, OPTION_DURATION, &opts.verify_ns, "DUR", "time limit of the verifier (10m)" },
-		{ "message", 'm', OPTION_TEXT, &opts.message, "TEXT", "message for the commit of uncommitted changes" },
-		{ "also", 0, OPTION_LIST, &also, "GLOB", "land matching ignored files, too" },
+		{ "message", 'm', OPTION_TEXT, &opts.message, "TEXT", "commit message for changes that were not committed" },
+		{ "also", 0, OPTION_LIST, &also, "GLOB", "land ignored files that match, too" },
 		{ "speculate", 0, OPTION_COUNT, &speculate, "N", "verify up to N candidates at once, stacked on each other" },
 		{ "keep-plan", 0, OPTION_FLAG, &keep_plan, NULL, "keep the plan after landing; its later work can land, too" },
 		{ "branch", 0, OPTION_TEXT, &opts.branch, "BRANCH", "land on BRANCH instead, for example after a rename" },
@@ -149,7 +149,7 @@ int cmd_land_begin(struct cli *cli, int argc, char **argv)
 	const char *branch = NULL, *base = "head";
 	const struct option_spec specs[] = {
 		{ "branch", 0, OPTION_TEXT, &branch, "BRANCH", "branch to land on (default: the one checked out)" },
-		{ "base", 0, OPTION_TEXT, &base, "WHAT", "head (default), or worktree: with its uncommitted edits" },
+		{ "base", 0, OPTION_TEXT, &base, "WHAT", "head (default), or worktree: with your uncommitted edits" },
 		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
 	};
 	int n = cli_options(cli, specs, argc, argv, 2, 2), r;

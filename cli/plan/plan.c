@@ -95,7 +95,7 @@ int cmd_plan_rm(struct cli *cli, int argc, char **argv)
 	AUTO(plan_done) struct plan_context context = PLAN_CONTEXT_INIT;
 	int discard = 0;
 	const struct option_spec specs[] = {
-		{ "discard", 0, OPTION_FLAG, &discard, NULL, "also when it holds changes that were not committed" },
+		{ "discard", 0, OPTION_FLAG, &discard, NULL, "remove it even if it has uncommitted changes" },
 		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
 	};
 	int n = cli_options(cli, specs, argc, argv, 1, 1);
@@ -163,9 +163,9 @@ int cmd_plan_gc(struct cli *cli, int argc, char **argv)
 	struct collected collected = { .cli = cli };
 	int discard = 0;
 	const struct option_spec specs[] = {
-		{ "dry-run", 0, OPTION_FLAG, &collected.dry_run, NULL, "only say what would be removed, and why not" },
-		{ "age", 0, OPTION_DURATION, &opts.age_ns, "DUR", "plans that changed later stay (24h)" },
-		{ "discard", 0, OPTION_FLAG, &discard, NULL, "also plans with changes that were not committed; drops these changes" },
+		{ "dry-run", 0, OPTION_FLAG, &collected.dry_run, NULL, "remove nothing; print what would be removed or kept, and why" },
+		{ "age", 0, OPTION_DURATION, &opts.age_ns, "DUR", "keep plans that changed within DUR (24h)" },
+		{ "discard", 0, OPTION_FLAG, &discard, NULL, "also remove plans with uncommitted changes, and drop the changes" },
 		{ NULL, 0, OPTION_FLAG, NULL, NULL, NULL },
 	};
 	int n = cli_options(cli, specs, argc, argv, 0, 0);

@@ -39,12 +39,12 @@ static void print_line(const char *label, const char *text)
 }
 
 /* Prints the size of the change. */
-static void print_size(const struct hf_sandbox_info *s)
+static void print_size(const char *plan, const struct hf_sandbox_info *s)
 {
 	AUTO(hf_buf_done) struct hf_buf text = HF_BUF_INIT;
 
 	if (s->files < 0) {
-		hf_buf_add_text(&text, "not counted; see 'holdfast plan diff --stat'");
+		hf_buf_add_format(&text, "not counted; see 'holdfast plan diff --stat %s'", cli_word(plan));
 	} else {
 		hf_buf_add_format(&text, "%lld file%s, %lld bytes", (long long)s->files, s->files == 1 ? "" : "s",
 				  (long long)s->bytes);
@@ -89,7 +89,7 @@ static void print_plan(void *arg, const struct hf_plan_info *info)
 		if (s->why[0])
 			print_line("why", s->why);
 		if (s->dirty)
-			print_size(s);
+			print_size(info->name, s);
 	}
 }
 

@@ -54,7 +54,7 @@ static int judge_by_start(const struct hf_proc_id *id, const struct hf_here *her
 		/* hidepid hides living processes too; only the pidfd can tell. */
 		if (pidfd >= 0 ? hf_pidfd_exited(pidfd) == 1 : hf_pid_is_free(id->pid))
 			return say(evidence, HF_E_GONE, "pid %d is gone", (int)id->pid);
-		return say(evidence, HF_E_UNKNOWN, "pid %d: hidden by /proc, and this kernel has no pidfs",
+		return say(evidence, HF_E_UNKNOWN, "pid %d: hidden by /proc, and no pidfs inode to compare",
 			   (int)id->pid);
 	}
 	if (r < 0)

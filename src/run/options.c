@@ -212,7 +212,7 @@ int hf_options_check(const char *name, const struct hf_run_opts *o, struct hf_er
 		return FAIL(err, -EINVAL, "arguments", name, "a log's limit must be at least %d bytes",
 			    HF_RUN_LOG_MIN);
 	if (o->input && o->input[0] && !hf_input_is_id(o->input, NULL))
-		return FAIL(err, -EINVAL, "arguments", name, "input is not for callers to set, but by \"\"");
+		return FAIL(err, -EINVAL, "arguments", name, "callers may set input only to \"\"");
 	if (o->stop_signal > (uint32_t)SIGRTMAX || o->nice > 19)
 		return FAIL(err, -EINVAL, "arguments", name, "unknown signal, or nice is more than 19");
 	if (o->priority > HF_LOCK_PRIORITY_MAX)

@@ -177,7 +177,7 @@ note() { hf journal emit note "text=$1" "${@:2}"; }
     sed -i '$d' "$HOLDFAST_DIR/journal/events.jsonl"
     printf 'seq %020d\n' 0 | dd of="$HOLDFAST_DIR/journal/counters" conv=notrunc status=none
     expect 1 hf journal verify
-    says "journal/counters: counters: it says that 0 was the last record, but 2 is there"
+    says "journal/counters: counters: it records 0 as the last record, but 2 exists"
     rm "$HOLDFAST_DIR/journal/counters"
     expect 1 hf journal verify
     says "journal/counters: counters: missing"

@@ -130,7 +130,7 @@ END
 @test "the options of run stand under titles" {
     expect 0 hf run --help
     grep -E '^[A-Z]' <<<"$output" | diff - <(printf '%s\n' "Time limits and success" "Background, input and log" \
-        "The command, its directory, and retries" "Repetition and notices" "Concurrency" "Processes and their limits" \
+        "Command, directory and resume" "Repetition and notices" "Concurrency" "Processes and their limits" \
         "Signals and the exit status" "Sandbox and landing on git" "If the name is taken")
 }
 

@@ -151,7 +151,7 @@ int elsewhere_log(struct cli *cli, struct session_context *context, const char *
 
 	if (elsewhere_find(cli, context, name, &e, NULL) != 1)
 		return HF_EXIT_DONE;
-	cli_say(cli, "session '%s' ran on %s, and its log is there: run 'holdfast logs %s' on %s", name, e.session.host, cli_word(name), e.session.host);
+	cli_say(cli, "the log of session '%s' is on %s: run 'holdfast logs %s' there", name, e.session.host, cli_word(name));
 	return HF_EXIT_NO;
 }
 

@@ -53,7 +53,7 @@ int log_is_plain(const struct log_format *format);
 /* Shows the rest of a log. Returns HF_EXIT_DONE, or the exit status after reporting why. *ret_gone: the reader of stdout is gone. */
 int log_show_rest(struct log_show *show, struct log_source *source, int *ret_gone);
 
-/* Ends a source, and all. */
+/* End one source, and the whole output. */
 void log_show_end(struct log_show *show, struct log_source *source);
 void log_show_done(struct log_show *show);
 

@@ -259,7 +259,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		{ "until", 0, OPTION_TEXT, &o->until, "CMD", "repeat until CMD succeeds (run by sh -c)" },
 		{ "backoff", 0, OPTION_DURATION, &run.backoff_ns, "DUR", "pause after a failure, doubled each time (1s)" },
 		{ "backoff-max", 0, OPTION_DURATION, &run.backoff_max_ns, "DUR", "longest pause after a failure (5m)" },
-		{ "notify", 0, OPTION_TEXT, &o->notify, "CMD", "run CMD for each new outcome, as JSON on its stdin (sh -c)" },
+		{ "notify", 0, OPTION_TEXT, &o->notify, "CMD", "run CMD with each new outcome as JSON on stdin (sh -c)" },
 		{ "notify-on", 0, OPTION_TEXT, &o->notify_on, "WHAT", "when to notify: change (of the outcome within a run), failure, always, start, or a list such as start,failure (change)" },
 		{ "max-depth", 0, OPTION_COUNT, &run.max_depth, "N", "limit of sessions within sessions (32)" },
 		{ "max-active", 0, OPTION_COUNT, &run.max_active, "N", "at most N sessions of the group at once" },

@@ -16,7 +16,7 @@ struct run {
 	char *shell_command[4];
 	struct lock_options lock;
 	struct hf_run_opts o;
-	/* -1: not given; 0: no limit. */
+	/* -1: not given; 0: none (grace_ns: kill at once). */
 	int64_t deadline_ns, idle_ns, hang_ns, grace_ns, verify_ns, every_ns, backoff_ns, backoff_max_ns;
 	uint64_t max_runs, max_depth, max_active, log_max, priority;
 	const char *tree_word, *term_word, *stdin_word;

@@ -27,10 +27,10 @@ struct run_in {
 	{ "write", 0, OPTION_LIST, &(in).write, "PATH", "with --readonly-rest: PATH stays writable, too" },                          \
 	{ "no-network", 0, OPTION_FLAG, &(in).no_network, NULL, "give the command only the loopback network" },               \
 	{ "land", 0, OPTION_TEXT, &(in).land, "BRANCH", "land on this git branch, or off (default in a work tree: the branch checked out)" },  \
-	{ "message", 0, OPTION_TEXT, &(in).message, "TEXT", "message for the commit of uncommitted changes" },             \
+	{ "message", 0, OPTION_TEXT, &(in).message, "TEXT", "commit message for changes that the command did not commit" },             \
 	{ "base", 0, OPTION_TEXT, &(in).base, "head|worktree", "start from the branch, or include your uncommitted edits (head)" },   \
 	{ "land-merge", 0, OPTION_TEXT, &(in).land_merge, "rebase|merge|ff-only", "how to land if the branch has moved (rebase)" }, \
-	{ "also", 0, OPTION_LIST, &(in).also, "GLOB", "land matching ignored files, too" },                    \
+	{ "also", 0, OPTION_LIST, &(in).also, "GLOB", "land ignored files that match, too" },                    \
 	{ "speculate", 0, OPTION_COUNT, &(in).speculate, "N", "verify up to N candidates at once, stacked on each other" }, \
 	{ "sign", 0, OPTION_FLAG, &(in).sign, NULL, "sign the commits that landing makes; refuse to land if that fails" }, \
 	{ "require-change", 0, OPTION_FLAG, &(in).require_change, NULL, "fail (exit 1) if the command changed nothing" },       \

@@ -23,7 +23,7 @@ struct run_more {
 	{ "preserve-status", 0, OPTION_FLAG, &(more).preserve_status, NULL, "after a deadline, exit with the command's status, not 124" }, \
 	{ "end-background", 0, OPTION_FLAG, &(more).end_background, NULL, "end the background tasks of a client after its answer" }, \
 	{ "foreground", 0, OPTION_FLAG, &(more).foreground, NULL, "stay in the caller's process group without a terminal, too" },    \
-	{ "die-with-parent", 0, OPTION_FLAG, &(more).die_with_parent, NULL, "end it when its parent process ends" },    \
+	{ "die-with-parent", 0, OPTION_FLAG, &(more).die_with_parent, NULL, "end it when the process that started holdfast ends" },    \
 	{ "map-exit", 0, OPTION_LIST, &(more).map_exit, "A=B", "exit with B instead of A" },                              \
 	{ "verbose", 'v', OPTION_FLAG, &(more).verbose, NULL, "report how it ended and what it used" },                            \
 	{ "json-fd", 0, OPTION_TEXT, &(more).json_fd_word, "N", "write the output of --json to descriptor N" }

@@ -138,7 +138,7 @@ int run_stdin(struct run *run)
 
 	if (run->stdin_word && !is_yes)
 		return run->detach ? HF_EXIT_DONE : close_stdin(run);
-	/* In the foreground the command inherits standard input. A resumed command reads it, too, if it is not empty. */
+	/* In the foreground the command inherits standard input. A resumed command reads it instead of the stored input, unless it is empty. */
 	if (!run->detach && run->resume && (is_yes || look(&st) != INPUT_NONE))
 		run->o.input = "";
 	if (!run->detach || run->terminal || !(is_yes || is_for_command(run)))

@@ -302,7 +302,7 @@ static int open_all(struct attached *a, unsigned flags)
 
 	if (status != HF_EXIT_DONE)
 		return status;
-	/* Open the log before reading it, so that no output is missed. */
+	/* Watch the log before the first read, so that no output is missed. */
 	if (hf_session_attach(a->context.sessions, a->name, &opts, &a->attach, &err) < 0 ||
 	    hf_session_log(a->context.sessions, a->name, 0, &a->log, &err) < 0)
 		return cli_fail(a->cli, &err);

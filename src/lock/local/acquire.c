@@ -342,7 +342,7 @@ int hf_local_acquire(struct hf_store *store, const struct hf_lock_request *reque
 	int r;
 
 	if (request->owner.id.start_ticks > HF_LOCK_START_MAX)
-		return FAIL(err, -EINVAL, "owner", request->lock.name, "the start time is in the future");
+		return FAIL(err, -EINVAL, "owner", request->lock.name, "its start time is out of range");
 	hf_local_close_now(a.locks);
 	a.watch[HF_WATCH_CHANNEL] = (struct pollfd){ .fd = -1, .events = POLLIN };
 	a.watch[HF_WATCH_CANCEL] = (struct pollfd){ .fd = request->cancel_fd > 0 ? request->cancel_fd

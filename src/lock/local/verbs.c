@@ -211,7 +211,7 @@ static int add_owner(struct hf_guard *guard, uint64_t token, const struct hf_own
 	if (index < 0)
 		return index;
 	if (owner->id.start_ticks > HF_LOCK_START_MAX)
-		return FAIL(err, -EINVAL, "add owner", guard->name, "the start time is in the future");
+		return FAIL(err, -EINVAL, "add owner", guard->name, "its start time is out of range");
 	first = &record->holders[index];
 	if (first->flags & HF_HOLDER_SHARED || hf_record_shares_token(record, (uint32_t)index))
 		return FAIL(err, -EINVAL, "add owner", guard->name,

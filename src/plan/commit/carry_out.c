@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/plan/tree/dirtree.h"
@@ -183,6 +184,7 @@ static int drop(struct hf_work *work, int r, struct hf_err *err)
 static int undo(struct hf_work *work, struct hf_apply *apply, int r, struct hf_err *err)
 {
 	struct hf_err ignored = HF_ERR_INIT;
+	char word[HF_SHELL_WORD_MAX];
 	int back;
 
 	/* A process that lost the plan's lock leaves the rest to the one that has it (L5). */
@@ -198,8 +200,8 @@ static int undo(struct hf_work *work, struct hf_apply *apply, int r, struct hf_e
 		(void)hf_work_sync(work);
 	if (back < 0)
 		return FAIL(err, r, "undo", work->record.name,
-			    "and undoing it failed (%s); 'holdfast plan recover' continues",
-			    strerrordesc_np(back > -4096 ? -back : EIO));
+			    "and undoing it failed (%s); 'holdfast plan recover %s' continues",
+			    strerrordesc_np(back > -4096 ? -back : EIO), hf_shell_word(work->record.name, word));
 	return r;
 }
 

@@ -302,6 +302,6 @@ int hf_conflict_force(struct hf_work *work, const char *const *force, struct hf_
 	for (; force && *force; force++)
 		if (!force_one(work, *force))
 			return FAIL(err, HF_E_SYNTAX, "force", *force,
-				    "the plan does not change that path, so --force has no effect");
+				    "the plan does not change that path, so it has no conflict");
 	return 0;
 }

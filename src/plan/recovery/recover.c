@@ -86,7 +86,7 @@ static int without_intent(struct hf_work *work, struct hf_err *err)
 	if (r < 0)
 		return r;
 	tell(work, undone ? "taken-back" : done ? "committed" : "unchanged",
-	     undone || done ? "the commit was done, but not its record" : "it died before the commit was decided");
+	     undone || done ? "it died before it wrote its record" : "it died before the outcome was decided");
 	return 1;
 }
 
@@ -198,7 +198,7 @@ static int go_forward(struct hf_work *work, struct hf_err *err)
 	if (r < 0)
 		return hf_fail_sys(err, -r, "syncfs", work->record.name);
 	tell(work, work->intent.purpose == HF_INTENT_COMMIT ? "committed" : "taken-back",
-	     "it died before the end");
+	     "it died before it had finished");
 	hf_work_conclude(work, 1);
 	return 0;
 }
@@ -230,7 +230,7 @@ static int promise_or_drop(struct hf_work *work, struct hf_err *err)
 	if (r == 1)
 		return go_forward(work, err);
 	if (!same_boot || !has_all_stages(work))
-		return go_back_and_tell(work, 0, "it died before the commit was decided", err);
+		return go_back_and_tell(work, 0, "it died before the outcome was decided", err);
 	r = hf_work_sync(work);
 	if (r < 0)
 		return hf_fail_sys(err, -r, "syncfs", work->record.name);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/plan/sandbox/copy.h"
@@ -21,6 +22,7 @@ int hf_plan_new(struct hf_plans *plans, const char *plan, const struct hf_plan_n
 	AUTO(hf_plan_record_done) struct hf_plan_record record = HF_PLAN_RECORD_INIT;
 	AUTO(hf_plan_record_done) struct hf_plan_record old = HF_PLAN_RECORD_INIT;
 	struct hf_err ignored = HF_ERR_INIT;
+	char word[HF_SHELL_WORD_MAX];
 	int r = hf_plans_check(plans, plan, err);
 
 	if (r < 0)
@@ -41,7 +43,7 @@ int hf_plan_new(struct hf_plans *plans, const char *plan, const struct hf_plan_n
 	if (r == HF_E_NO_PLAN && hf_plan_is_headless(plans, plan))
 		return FAIL(err, HF_E_PLAN_STATE, "plan", plan,
 			    "a plan with this name lost its record; its sandboxes are in %s/plans: "
-			    "'holdfast plan rm --discard' removes them", hf_state_path(plans->state));
+			    "'holdfast plan rm --discard %s' removes them", hf_state_path(plans->state), hf_shell_word(plan, word));
 	if (r != HF_E_NO_PLAN) {
 		if (err)
 			*err = ignored;

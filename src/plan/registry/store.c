@@ -111,6 +111,8 @@ int hf_plan_dir(struct hf_plans *plans, const char *plan, int create, int *ret_f
 		r = hf_private_subdir(plans->dirfd, key, key, create, ret_fd, err);
 	if (r == -ENOENT && is_of_run(plans, plan))
 		return FAIL(err, HF_E_NO_PLAN, "plan", plan, "the plan of that session is '%s%.80s'", HF_PLAN_OF_RUN, plan);
+	if (r == -ENOENT && hf_plan_is_of_run(plan))
+		return FAIL(err, HF_E_NO_PLAN, "plan", plan, "'holdfast plan list' shows the plans");
 	if (r == -ENOENT)
 		return FAIL(err, HF_E_NO_PLAN, "plan", plan, "'holdfast plan new %s' makes it", hf_shell_word(plan, word));
 	return r;

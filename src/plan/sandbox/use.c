@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
@@ -260,6 +261,7 @@ int hf_plan_in_use(struct hf_plans *plans, const struct hf_plan_record *record, 
 int hf_plan_check_unused(struct hf_plans *plans, const struct hf_plan_record *record, struct hf_err *err)
 {
 	AUTO_FD plan_fd = -1;
+	char word[HF_SHELL_WORD_MAX];
 	int pid = 0, r = hf_plan_dir(plans, record->name, 0, &plan_fd, err);
 
 	if (r == 0)
@@ -268,7 +270,7 @@ int hf_plan_check_unused(struct hf_plans *plans, const struct hf_plan_record *re
 		return FAIL(err, HF_E_IN_USE, "plan", record->name, "its command, or a process that it left, is still running");
 	if (r == LOOK_STRAYS)
 		return FAIL(err, HF_E_IN_USE, "plan", record->name,
-			    "process %d has outlived the 'plan enter' that started it; 'holdfast plan recover' ends it", pid);
+			    "process %d has outlived the 'plan enter' that started it; 'holdfast plan recover %s' ends it", pid, hf_shell_word(record->name, word));
 	return r;
 }
 

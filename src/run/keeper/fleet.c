@@ -64,7 +64,7 @@ int hf_keeper_join_fleet(struct hf_keeper *k, struct hf_holder *ret_blocker, str
 	if (!hf_fleet_is_store(k->o.store))
 		return 0;
 	if (k->fleet.fd < 0) {
-		(void)FAIL(err, -EINVAL, "store", k->name, "its name is in the store %s: give it with --store or HOLDFAST_STORE", k->o.store);
+		(void)FAIL(err, -EINVAL, "store", k->name, "its name is in the store %s; name that store with --store or HOLDFAST_STORE", k->o.store);
 		return hf_keeper_refuse(k, err);
 	}
 	order.wait_ns = k->o.wait_ns <= 0 ? k->o.wait_ns : hf_mono_left(k->wait_until) > 0 ? hf_mono_left(k->wait_until) : 1;

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hf/base/buf.h"
 #include "hf/base/cleanup.h"
 #include "hf/base/fail.h"
 #include "hf/base/parse.h"
@@ -71,7 +72,7 @@ int hf_session_holds_work(struct hf_sessions *sessions, const char *name)
 static int take_away(void *arg)
 {
 	struct removal *removal = arg;
-	char key[HF_NAME_KEY_MAX];
+	char key[HF_NAME_KEY_MAX], word[HF_SHELL_WORD_MAX];
 	struct hf_session_record record;
 	int r = hf_session_load(removal->sessions, removal->name, &record, removal->err);
 
@@ -80,7 +81,7 @@ static int take_away(void *arg)
 		r = hf_session_check_run(&record, removal->token, "rm", removal->err);
 		if (r == 0 && record.phase != HF_PHASE_ENDED)
 			r = FAIL(removal->err, HF_E_BUSY, "rm", removal->name,
-				 "its supervisor and keeper died; 'holdfast reap' cleans up");
+				 "its supervisor and keeper died; 'holdfast reap %s' cleans up", hf_shell_word(removal->name, word));
 	} else if (r == HF_E_NO_SESSION || r == HF_E_FORMAT) {
 		AUTO_FD dirfd = -1;
 
@@ -105,13 +106,14 @@ static int remove_one(struct hf_sessions *sessions, const char *name, uint64_t t
 	struct removal removal = { .sessions = sessions, .name = name, .token = token, .err = err };
 	const struct hf_forget how = { .action = take_away, .arg = &removal };
 	AUTO_FD dirfd = -1;
+	char word[HF_SHELL_WORD_MAX];
 	int r = hf_session_dir(sessions, name, 0, &dirfd, err);
 
 	if (r < 0)
 		return r;
 	r = hf_lock_forget_as(sessions->locks, name, &how, err);
 	if (r == HF_E_BUSY && !removal.moved[0] && err && strcmp(err->op, "forget") == 0)
-		(void)FAIL(err, HF_E_BUSY, "rm", name, "it is running, or another process has or waits for the name; 'holdfast stop' ends it");
+		(void)FAIL(err, HF_E_BUSY, "rm", name, "it is running, or another process has or waits for the name; 'holdfast stop %s' ends it", hf_shell_word(name, word));
 	if (removal.moved[0])
 		delete_removed(sessions, removal.moved);
 	return r < 0 ? r : 0;

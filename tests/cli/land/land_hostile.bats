@@ -74,7 +74,7 @@ echo '*.z filter=x' >.gitattributes; echo 1 >c"
     says "no branch"
     mkdir sub
     expect 0 hl land begin n sub
-    says 'the whole work tree'
+    says 'using the whole work tree'
 }
 
 @test "a linked worktree, a shallow clone, a sparse checkout and a branch that is checked out nowhere are landed on" {

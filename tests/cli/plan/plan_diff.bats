@@ -105,5 +105,5 @@ on_screen() { # on_screen COLUMNS WORDS...
     run hp plan show p --json; is_json '[.sandboxes[] | .changed_files] == [0, 0, 0]'
     mkdir K; hp -q plan new k; hp -q plan add k s K --strategy copy; echo x >"$(hp plan path k s)/f"
     run hp plan show k --json; is_json '.sandboxes[0].changed_files == null'
-    run hp plan show k; says "not counted; see 'holdfast plan diff --stat'"
+    run hp plan show k; says "not counted; see 'holdfast plan diff --stat k'"
 }

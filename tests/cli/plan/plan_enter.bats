@@ -240,7 +240,7 @@ swapped_target() {
     [ "$(cat other/f)" = o ]
     rm T; mkdir T; own T
     expect 3 hp plan enter p -- true
-    says "another directory"
+    says "was replaced by another one"
     rmdir T
     expect 3 hp plan enter p -- true
     says "gone"

@@ -45,7 +45,7 @@ copy_strategy() {
     [ "$path" = "$HOLDFAST_DIR/plans/p/s/s/c" ]
     [ "$(tree "$path")" = "$(tree T)" ]
     run hp plan enter p -- sh -c 'echo n >"$1/f"' x "$path"
-    says "some sandboxes are not"
+    says "some sandboxes are not at their targets' paths; see 'holdfast plan show p'"
     # a command that starts in the target works in the copy
     (cd T/d && hp -q plan enter p -- sh -c 'echo n >k; pwd' >../../pwd)
     [ "$(cat pwd)" = "$path/d" ]
@@ -221,7 +221,7 @@ record_lost() {
         says "record is lost"
         # it is neither taken for work of the next plan, nor lost
         expect 1 hp plan new p
-        says "plan rm --discard"
+        says "'holdfast plan rm --discard p' removes them"
         run hp plan gc; says "no record, but sandboxes"
         expect 1 hp plan rm p
         [ "$(cat "$HOLDFAST_DIR"/plans/p/s/s/[uc]/f)" = n ]

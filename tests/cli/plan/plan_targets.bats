@@ -281,10 +281,13 @@ no_overlay_then() {
     hp -q plan add p s T
     mkdir T2
     expect 1 hp plan add p s T2
-    says "of that name"
+    says "the plan has a sandbox with this name"
     expect 1 hp plan add p t T
-    says "has it already"
+    says "already has it"
     expect 1 hp plan add nowhere s T2
+    says "'holdfast plan new nowhere' makes it"
+    expect 1 hp plan add run:nowhere s T2
+    says "'holdfast plan list' shows the plans"
     expect 1 hp plan new p
     says "CREATED"
     for i in $(seq 63); do mkdir "d$i"; hp -q plan add p "s$i" "d$i" --strategy overlay || skip "NO OVERLAY HERE"; done

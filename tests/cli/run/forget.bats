@@ -18,7 +18,7 @@ names() { hf ps -a -o name | tail -n +2 | sort | xargs; }
     token=$(field a .token)
     expect 3 hf rm a --token 5
     expect 1 hf rm live
-    says "it runs"
+    says "it is running"
     is_field live .state running
     expect 0 hf rm a --token "$token"
     [ ! -e "$HOLDFAST_DIR/sessions/a" ]
@@ -38,7 +38,7 @@ names() { hf ps -a -o name | tail -n +2 | sort | xargs; }
     kill_keepers gone
     wait_until 5 is_field gone .state dead-unreaped
     expect 1 hf rm gone
-    says "not reaped"
+    says "'holdfast reap gone' cleans up"
     hf reap gone
     expect 0 hf rm gone
 }

@@ -147,7 +147,7 @@ tool() { echo "mkdir -p $(dirname "$1"); printf '#!/bin/sh\n' >$1; chmod +x $1";
 @test "depth: sessions within sessions are counted; more than --max-depth is refused with the numbers" {
     expect 0 hf run a --max-depth 2 -- "$HOLDFAST" run b --max-depth 2 -- true
     expect 1 hf run a -- "$HOLDFAST" run b --max-depth 1 -- touch ran
-    says "session 2 within sessions, and the most is 1"
+    says "session 2 within sessions, and the limit is 1"
     [ "$(events session_refused b)" -eq 1 ]
     HOLDFAST_DEPTH=32 expect 1 hf run c -- touch ran
     says "33"

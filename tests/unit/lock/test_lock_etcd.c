@@ -214,7 +214,7 @@ static void answer_that_is_lost_is_asked_for_again_and_never_taken_for_a_no(void
 	say(HF_HTTP_UNKNOWN, 0, NULL);
 	hf_answer_done(&answer);
 	ASSERT_ERR(call(&answer), HF_E_STORE);
-	assert_non_null(strstr(ERR->detail, "the result is unknown"));
+	assert_non_null(strstr(ERR->detail, "it is unknown whether it was done"));
 	assert_int_equal(hf_err_exit_status(HF_E_STORE), 4);
 	/* Nothing was ever sent. */
 	begin_script();

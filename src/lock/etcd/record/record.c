@@ -62,7 +62,7 @@ int hf_etcd_judge(const struct hf_etcd *etcd, const struct hf_owner *owner, int 
 	if (strcmp(owner->host, etcd->host) == 0)
 		/* A machine that was cloned has the same id: another boot proves nothing. */
 		return hf_proc_judge_at(&owner->id, &etcd->here, HF_PROC_SHARED, ret_pidfd, evidence);
-	(void)snprintf(evidence, HF_EVIDENCE_MAX, "pid %d on another host; its lease proves that it is alive", (int)owner->id.pid);
+	(void)snprintf(evidence, HF_EVIDENCE_MAX, "pid %d on another host; only its lease shows whether it is alive", (int)owner->id.pid);
 	return HF_E_UNKNOWN;
 }
 

@@ -254,7 +254,7 @@ int hf_etcd_call(struct hf_etcd *etcd, const char *path, const struct hf_buf *bo
 	last = why;
 	if (r > 0)
 		(void)FAIL(&why, HF_E_STORE, last.op, last.subject, "%.150s%s", last.detail,
-			   ret->repeated ? "; the result is unknown" : "");
+			   ret->repeated ? "; it is unknown whether it was done" : "");
 	if (err)
 		*err = why;
 	return why.code;

@@ -137,7 +137,7 @@ static void tell_cycle(const struct hf_graph *g, const uint16_t *way, size_t len
 		switch (node->kind) {
 		case HF_NODE_WAIT:
 			if (i > 0 && before != HF_NODE_PROCESS)
-				hf_buf_add_format(&text, " after pid %d,",
+				hf_buf_add_format(&text, ", queued after pid %d,",
 						  (int)node->entry->waiter.pid);
 			if (i == 0)
 				hf_buf_add_format(&text, "pid %d", (int)node->entry->waiter.pid);

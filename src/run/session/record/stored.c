@@ -186,7 +186,7 @@ static int quarantine(struct hf_sessions *sessions, int dirfd, const char *name,
 
 	return r < 0 ? r
 		     : FAIL(err, HF_E_FORMAT, "resume", name,
-			    "its stored command was quarantined: %s; give command and options again, after --", why);
+			    "its stored command was quarantined: %s; give the options again, and the command after --", why);
 }
 
 int hf_stored_load(struct hf_sessions *sessions, const char *name, uint64_t sum, int put_away, struct hf_stored *ret,
@@ -210,10 +210,10 @@ int hf_stored_load(struct hf_sessions *sessions, const char *name, uint64_t sum,
 		return 0;
 	if (opened == -ENOENT)
 		return FAIL(err, HF_E_FORMAT, "resume", name,
-			    "its command is not stored; give command and options again, after --");
+			    "its command is not stored; give the options again, and the command after --");
 	if (opened == 0 && !why)
 		return FAIL(err, HF_E_FORMAT, "resume", name,
-			    "its stored command is not the one that it ran; give command and options again, after --");
+			    "its stored command and options are not those that it ran with; give them again, the command after --");
 	if (opened < 0)
 		why = "not a regular file owned by this user";
 	return put_away ? quarantine(sessions, dirfd, name, why, err)
