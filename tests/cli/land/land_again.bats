@@ -56,9 +56,10 @@ has_plan() { hl --json plan list | jq -e --arg name "$1" 'any(.plans[]; .name ==
     expect 0 hl run one --in . --land main --keep always --verify 'echo v >trace; test -e one' -- sh -c 'echo one >one'
     says "plan 'run:one'"
     has_plan run:one
-    hl -q plan enter run:one -- sh -c 'echo two >two'
+    hl -q plan enter run:one -- sh -c 'test ! -e trace; echo two >two'
     expect 0 hl land one
     [ "$(cat two)" = two ]
+    [ ! -e trace ]
     [ "$(git log --format=%s | wc -l)" -eq 3 ]
     has_plan run:one
     clean

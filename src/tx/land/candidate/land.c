@@ -401,8 +401,10 @@ int hf_land(struct hf_landings *landings, const char *name, const struct hf_land
 		if (r < 0)
 			put_back(&work, err);
 	}
-	if (r >= 0 && work.landing.state == HF_LAND_LANDED)
+	if (r >= 0 && work.landing.state == HF_LAND_LANDED) {
 		hf_land_clean(&work);
+		hf_land_settle_kept(&work);
+	}
 	if (work.landing.common)
 		hf_land_give(&work.landing);
 	if (r < 0)

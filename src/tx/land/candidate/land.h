@@ -226,6 +226,9 @@ enum hf_land_sign {
 /* Finds out how to sign the commits of the landing. Returns 0 or an error. terms.c */
 int hf_land_ask_sign(const struct hf_landing *landing, enum hf_land_sign *ret, struct hf_err *err);
 
+/* Removes the verifier's files from a kept sandbox after its landing, so that they do not land with later work. seal.c */
+void hf_land_settle_kept(struct hf_land_work *work);
+
 /* Gives the files that root has created in another owner's git directory to that owner. owner.c */
 void hf_land_give(const struct hf_landing *landing);
 

@@ -328,6 +328,14 @@ static int unseal(struct hf_land_work *work, struct hf_err *err)
 	return r > 0 ? hf_git_failed(&said, landing->top, "reset", err) : r;
 }
 
+void hf_land_settle_kept(struct hf_land_work *work)
+{
+	if (!work->landing.keep_plan || !work->landing.sealed[0])
+		return;
+	work->landing.unsealed[0] = '\0';
+	(void)!unseal(work, NULL);
+}
+
 int hf_land_reopen(struct hf_landings *landings, const char *name, struct hf_err *err)
 {
 	static const struct hf_land_opts none = { .size = sizeof(none) };
