@@ -147,3 +147,11 @@ def test_a_lease_is_prolonged_by_hand():
     lock.renew(3000)
     assert 2000 < holdfast.look("x").holders[0].lease_left <= 3000
     lock.release()
+
+
+def test_a_run_is_refused_while_the_last_one_left_work_and_discard_drops_it(target):
+    assert begin("x", "echo new >file; exit 3", target).wait(BOUND).outcome == Outcome.FAILED
+    with pytest.raises(holdfast.Dirty, match="the last run left 1 file changed, not committed"):
+        begin("x", "true", target)
+    assert begin("x", "echo newer >file", target, discard=True).wait(BOUND).succeeded
+    assert (target / "file").read_text() == "newer\n"
