@@ -41,7 +41,7 @@ static int choose_as_made(struct hf_tx *tx, struct hf_err *err)
 	if (r < 0)
 		return r == HF_E_NO_PLAN ? 0 : r;
 	if (tx->o.land && is_branch != tx->lands)
-		return FAIL(err, HF_E_PLAN_STATE, "plan", tx->plan, "its sandbox was made to %s; leave --land out, or drop it with 'plan rm --discard'",
+		return FAIL(err, HF_E_PLAN_STATE, "plan", tx->plan, "its sandbox was made to %s; omit --land, or drop it with 'plan rm --discard'",
 			    is_branch ? "land on a branch" : "commit files");
 	tx->lands = is_branch;
 	if (is_branch && hf_landings_open(tx->state, NULL, tx->plans, &landings, NULL) == 0) {
@@ -64,7 +64,7 @@ int hf_tx_branch_choose(struct hf_tx *tx, const struct hf_stage_session *session
 	if (r <= 0)
 		return r;
 	if (is_for_files(&tx->o)) {
-		hf_tx_say(tx, "plain files are committed to the git work tree, nothing lands on its branch: so the options ask for");
+		hf_tx_say(tx, "plain files are committed to the git work tree, and nothing lands on its branch, as these options request");
 		return 0;
 	}
 	tx->lands = tx->is_automatic = 1;
@@ -100,7 +100,7 @@ static int begin(struct hf_tx *tx, struct hf_landings *landings, struct hf_err *
 	int r = hf_land_search_begin(landings->dirfd, tx->o.dirs[0], branch, search, err);
 
 	if (r == 0)
-		return FAIL(err, HF_E_LAND, "land", tx->o.dirs[0], "it is in no git work tree; leave --land out to commit plain files");
+		return FAIL(err, HF_E_LAND, "land", tx->o.dirs[0], "it is not in a git work tree; omit --land to commit plain files");
 	if (r < 0)
 		return refuse(tx, r, err);
 	r = hf_land_make_targets(tx->plans, tx->plan, &search->place, !tx->is_tried, err);
@@ -157,7 +157,7 @@ int hf_tx_branch_ready(struct hf_tx *tx, struct hf_err *err)
 	if (place->n_dirty > 0)
 		hf_tx_say(tx, "%zu uncommitted path%s in the work tree: %s", place->n_dirty, place->n_dirty == 1 ? "" : "s",
 			  tx->o.base == HF_LAND_BASE_HEAD ? "not seen by the command (--base worktree shows them)"
-							  : "seen by the command; those that it does not change itself do not land");
+							  : "seen by the command; they land only if the command changes them");
 	if (tx->o.base != HF_LAND_BASE_HEAD)
 		return 0;
 	r = open_landings(tx, &landings, err);
@@ -309,7 +309,7 @@ static enum hf_tx_step act(struct hf_tx *tx, struct hf_plans *plans, struct hf_j
 	opts.flags |= flags;
 	if (fn(landings, tx->name, &opts, &landed, &tx->shared->err) == 0) {
 		if (landed.left_out)
-			hf_tx_say(tx, "%u path%s that a user was editing and the command committed: left out, the first: %s", landed.left_out,
+			hf_tx_say(tx, "left out %u path%s that you were editing and the command committed; the first is %s", landed.left_out,
 				  landed.left_out == 1 ? "" : "s", landed.first_left_out);
 		if (landed.n_unlanded && landed.state == HF_LAND_LANDED)
 			hf_tx_say(tx, "%zu changed file%s not landed, the first: %s; the sandbox is kept: 'holdfast plan diff %s' shows it, "

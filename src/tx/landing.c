@@ -208,7 +208,7 @@ static struct hf_result judge_failed(const struct hf_tx *tx)
 	if (err->code == HF_E_STALE || err->code == HF_E_NOT_HELD)
 		return hf_judge_cause(HF_CAUSE_LOST, 0, "");
 	(void)hf_err_format(err, text, sizeof(text));
-	return hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "what it made was not committed: %s", text);
+	return hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "its work was not committed: %s", text);
 }
 
 /* Refused by the verifier; or, where no commit of it could be kept, because of what the command left. */
@@ -251,7 +251,7 @@ int hf_tx_sealed(void *arg, enum hf_cause cause, struct hf_result *result)
 	else if (cause != HF_CAUSE_NONE)
 		*result = hf_judge_cause(cause, 0, " before it could be verified");
 	else
-		*result = hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "the process that was to commit what it left was killed");
+		*result = hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "the process that should commit its work was killed");
 	return -EIO;
 }
 
@@ -268,8 +268,8 @@ static int judge_moved(struct hf_tx *tx, struct hf_result *result)
 	hf_copy_text(first->path, sizeof(first->path), tx->shared->moved);
 	report->n_conflicts = report->n_listed = 1;
 	hf_tx_event(tx, HF_EV_RUN_MOVED, fields, 3);
-	hf_tx_say(tx, "%s changed while it was verified; it is verified again with what is there now", tx->shared->moved);
-	*result = hf_result_make(HF_OUTCOME_CONFLICT, HF_EXIT_NO, "nothing was committed: each time that it was verified the target changed meanwhile, the last time %.60s",
+	hf_tx_say(tx, "%s changed during the verification; it is verified again with the present content", tx->shared->moved);
+	*result = hf_result_make(HF_OUTCOME_CONFLICT, HF_EXIT_NO, "nothing was committed: the target changed during each verification, the last time %.60s",
 				 tx->shared->moved);
 	return HF_STAGE_VERIFY;
 }
@@ -296,9 +296,9 @@ static int judge_silent(struct hf_tx *tx, enum hf_cause cause, struct hf_result 
 		tx->shared->err = err;
 		*result = judge_failed(tx);
 	} else if (cause != HF_CAUSE_NONE) {
-		*result = hf_judge_cause(cause, 0, " before it was committed");
+		*result = hf_judge_cause(cause, 0, " before the commit");
 	} else {
-		*result = hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "the process that was to commit was killed; nothing was committed");
+		*result = hf_result_make(HF_OUTCOME_FAILED, HF_EXIT_AROUND, "the process that should commit was killed; nothing was committed");
 	}
 	return -EINTR;
 }
@@ -316,7 +316,7 @@ int hf_tx_landed(void *arg, enum hf_cause cause, struct hf_result *result)
 			*result = fail_unchanged(tx, result->cause);
 			return 0;
 		}
-		*result = hf_result_make(HF_OUTCOME_SUCCEEDED, 0, "%.60s, not committed, as was asked", result->cause);
+		*result = hf_result_make(HF_OUTCOME_SUCCEEDED, 0, "%.60s, not committed, as requested", result->cause);
 		return 0;
 	case HF_TX_STEP_DECLINED:
 		*result = hf_result_make(HF_OUTCOME_DECLINED, HF_EXIT_NO, "nothing was committed: the answer was no");

@@ -107,9 +107,9 @@ static int add_write(const char *const *places, const char *name, struct hf_buf 
 		AUTO_FREE char *path = realpath(places[i], NULL);
 
 		if (!path)
-			return FAIL(err, HF_E_TARGET, "realpath", places[i], "it is to stay writable: %s", strerrordesc_np(errno));
+			return FAIL(err, HF_E_TARGET, "realpath", places[i], "it should stay writable: %s", strerrordesc_np(errno));
 		if (i == HF_PLAN_SANDBOXES_MAX)
-			return FAIL(err, -EINVAL, "arguments", name, "at most %d places stay writable", HF_PLAN_SANDBOXES_MAX);
+			return FAIL(err, -EINVAL, "arguments", name, "at most %d places can stay writable", HF_PLAN_SANDBOXES_MAX);
 		hf_buf_add_text(out, i ? "," : "");
 		hf_json_add_word(out, path);
 	}
@@ -130,10 +130,10 @@ int hf_tx_options_write(const struct hf_tx_opts *given, const char *name, struct
 	    (size_t)given->keep >= COUNT(keep_words) || (size_t)given->commit >= COUNT(commit_words) ||
 	    given->flags & ~(unsigned)(HF_TX_MERGE | HF_TX_READONLY_REST | HF_TX_NO_NETWORK | HF_TX_REQUIRE_CHANGE | HF_TX_SIGN | HF_TX_DISCARD) || (unsigned)given->land_merge > HF_LAND_REBASE ||
 	    (unsigned)given->base > HF_LAND_BASE_WORKTREE || (given->land && !given->land[0]))
-		return FAIL(err, -EINVAL, "arguments", name, "size is not set, or not an option's value");
+		return FAIL(err, -EINVAL, "arguments", name, "size is not set, or an option has an invalid value");
 	for (size_t i = 0; given->also && given->also[i]; i++)
 		if (i == HF_LAND_ALSO_MAX || !given->also[i][0])
-			return FAIL(err, -EINVAL, "arguments", name, "at most %d globs of ignored files, and none that is empty", HF_LAND_ALSO_MAX);
+			return FAIL(err, -EINVAL, "arguments", name, "at most %d globs of ignored files are possible, and none may be empty", HF_LAND_ALSO_MAX);
 	hf_buf_add_text(out, "{");
 	if (given->dirs && given->dirs[0]) {
 		r = add_dirs(given->dirs, name, out, err);
@@ -276,7 +276,7 @@ static const char *decode(json_t *root, struct hf_tx_options *ret)
 		else if (strcmp(key, "write") == 0)
 			fine = take_paths(value, &ret->write) > 0;
 		if (!fine)
-			return "an option has a value that it cannot have";
+			return "an option has an invalid value";
 	}
 	return NULL;
 }

@@ -16,7 +16,7 @@
 int hf_tx_plan_name(const char *name, char out[HF_NAME_MAX + 1], struct hf_err *err)
 {
 	if (strlen(name) + strlen(HF_PLAN_OF_RUN) > HF_NAME_MAX)
-		return FAIL(err, HF_E_NAME, "name", name, "with a sandbox it has at most %zu bytes", HF_NAME_MAX - strlen(HF_PLAN_OF_RUN));
+		return FAIL(err, HF_E_NAME, "name", name, "with a sandbox it may have at most %zu bytes", HF_NAME_MAX - strlen(HF_PLAN_OF_RUN));
 	(void)snprintf(out, HF_NAME_MAX + 1, "%s%s", HF_PLAN_OF_RUN, name);
 	return 0;
 }
@@ -106,7 +106,7 @@ int hf_tx_make_plan(struct hf_tx *tx, struct hf_err *err)
 		return r;
 	r = tx->lands ? hf_tx_branch_begin(tx, err) : add_sandboxes(tx, err);
 	if (r == HF_E_NO_OVERLAY && tx->is_automatic && !hf_tx_has_landing_options(&tx->o)) {
-		hf_tx_say(tx, "plain files are committed, nothing lands on the branch: landing needs an overlay, and there is none here");
+		hf_tx_say(tx, "plain files are committed, nothing lands on the branch: landing needs an overlay, which is not available here");
 		if (err)
 			err->code = 0;
 		tx->lands = tx->is_automatic = 0;
@@ -147,7 +147,7 @@ static int refuse_work(struct hf_tx *tx, const struct hf_unlanded *work, const c
 
 	hf_unlanded_describe(tx->plans, work, &text);
 	if (work->is_part)
-		return FAIL(err, HF_E_DIRTY, "unlanded", tx->name, "the work of %s is part of %.60s, but its sandbox is still there: %s", whose,
+		return FAIL(err, HF_E_DIRTY, "unlanded", tx->name, "the work of %s is part of %.60s, but its sandbox still exists: %s", whose,
 			    work->branch, text.err ? "" : text.s);
 	return FAIL(err, HF_E_DIRTY, "unlanded", tx->name, "%s left %s, not %s", whose, text.err ? "work" : text.s,
 		    work->is_over_git || work->is_kept ? "landed" : "committed");

@@ -87,7 +87,7 @@ int hf_stage_settle(struct hf_state *state, struct hf_journal *journal, const st
 		tell_once(state, journal, attempt, &landed);
 		*ret = hf_tx_committed_result(&landed, "exit 0");
 	} else {
-		*ret = hf_result_make(HF_OUTCOME_ABANDONED, HF_EXIT_AROUND, "killed while it was to be committed; nothing was committed");
+		*ret = hf_result_make(HF_OUTCOME_ABANDONED, HF_EXIT_AROUND, "killed before the commit; nothing was committed");
 	}
 	return 0;
 }

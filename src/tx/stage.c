@@ -53,20 +53,20 @@ static void describe(void *arg, const char *text, struct hf_buf *out)
 static int check(const struct hf_tx *tx, const struct hf_stage_session *session, struct hf_err *err)
 {
 	if (tx->o.n_dirs == 0)
-		return FAIL(err, -EINVAL, "arguments", tx->name, "there is no directory for a sandbox (--in)");
+		return FAIL(err, -EINVAL, "arguments", tx->name, "no directory for a sandbox given (--in)");
 	if (tx->lands && (tx->o.n_dirs != 1 || tx->o.flags & HF_TX_MERGE || tx->o.commit != HF_TX_COMMIT_ON_SUCCESS ||
 			  (tx->o.strategy != HF_STRATEGY_AUTO && tx->o.strategy != HF_STRATEGY_OVERLAY)))
 		return FAIL(err, -EINVAL, "arguments", tx->name,
-			    "a landing has one directory, an overlay, and neither --merge, --ask nor --commit");
+			    "a landing needs one directory and an overlay, and cannot be combined with --merge, --ask or --commit");
 	if (tx->o.write && !(tx->o.flags & HF_TX_READONLY_REST))
 		return FAIL(err, -EINVAL, "arguments", tx->name, "everything is writable without --readonly-rest");
 	if (!tx->lands && hf_tx_has_landing_options(&tx->o))
 		return FAIL(err, -EINVAL, "arguments", tx->name,
-			    "--message, --also, --base, --land-merge, --speculate and --sign are for a landing on git, and this run commits files");
+			    "--message, --also, --base, --land-merge, --speculate and --sign need a landing on git, and this run commits files");
 	if (session->o->flags & HF_RUN_LEAVE_RUNNING)
-		return FAIL(err, -EINVAL, "arguments", tx->name, "what is left running would go on changing the sandbox");
+		return FAIL(err, -EINVAL, "arguments", tx->name, "processes left running would change the sandbox");
 	if (tx->o.commit == HF_TX_COMMIT_ASK && (!tx->given || !tx->given->ask))
-		return FAIL(err, -EINVAL, "arguments", tx->name, "nobody can be asked here");
+		return FAIL(err, -EINVAL, "arguments", tx->name, "no user can be asked here");
 	return 0;
 }
 
@@ -211,7 +211,7 @@ static void tell_special(struct hf_tx *tx)
 	unsigned flags = hf_enter_flags(tx->enter, why);
 
 	if (flags & HF_ENTERED_NO_RENAME && !tx->is_told)
-		hf_tx_say(tx, "renaming directories of the target gives EXDEV inside%s%s", why[0] ? ": " : "", why);
+		hf_tx_say(tx, "renaming the target's directories fails with EXDEV in the sandbox%s%s", why[0] ? ": " : "", why);
 	if (flags & HF_ENTERED_LANDLOCK && !tx->is_told)
 		hf_tx_say(tx, "the rest is read-only by Landlock: contents and names, but not modes, owners and times");
 	tx->is_told = 1;

@@ -100,7 +100,7 @@ int hf_tx_start(struct hf_state *state, const char *name, const struct hf_run_op
 	int r;
 
 	if (tx_opts && tx_opts->commit == HF_TX_COMMIT_ASK)
-		return FAIL(err, -EINVAL, "arguments", name ? name : "", "nobody can be asked in the background");
+		return FAIL(err, -EINVAL, "arguments", name ? name : "", "no user can be asked in the background");
 	r = join_options(name, run, tx_opts, &text, &o, err);
 	return r < 0 ? r : hf_run_start(state, name, &o, ret_report, err);
 }

@@ -88,7 +88,7 @@ int hf_view_history(struct hf_journal_reader *reader, const struct hf_history *w
 		if (out)
 			format(&record, out);
 		if (!out || out->err)
-			return FAIL(err, -ENOMEM, "event", "journal", "no memory for the line");
+			return FAIL(err, -ENOMEM, "event", "journal", "out of memory");
 		if (!what->limit)
 			fn(arg, all.s, all.len);
 	}

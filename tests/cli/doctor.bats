@@ -3,7 +3,7 @@ load helper
 @test "doctor: on a sound machine every row has a status; nothing is made" {
     run hf doctor
     [ "$status" -eq 0 ]
-    says "not there yet"
+    says "does not exist yet"
     for check in kernel proc pidfd pidfs cgroup userns overlay rename reflink inotify; do says " $check "; done
     [ ! -e "$HOLDFAST_DIR" ]
 }

@@ -201,6 +201,6 @@ read_only() {
     echo "$output"
     says "not committed: $PWD/small/d/big: No space left on device"
     if [[ "$output" == *"the change lands on"* ]]; then
-        says "cannot be taken into $PWD/small/g/.git: "
+        says "cannot be copied into $PWD/small/g/.git: "
     fi
 }

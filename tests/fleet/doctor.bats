@@ -24,7 +24,7 @@ rows() { "$HOLDFAST" doctor --json "$@" | jq -r '.checks[] | .check + " " + .sta
     done
     HOLDFAST_STORE="${HOLDFAST_STORE/etcd:\/\//etcd:\/\/127.0.0.1:1,}"
     rows >"$BATS_TEST_TMPDIR/out" || true
-    grep -q '^member warn .*127.0.0.1:1.*take it out of the URL' "$BATS_TEST_TMPDIR/out"
+    grep -q '^member warn .*127.0.0.1:1.*remove it from the URL' "$BATS_TEST_TMPDIR/out"
     HOLDFAST_STORE=etcd://127.0.0.1:1/hf
     run "$HOLDFAST" doctor
     [ "$status" -eq 4 ]

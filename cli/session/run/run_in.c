@@ -151,7 +151,7 @@ static void tell_landing(const struct run_in *in, const struct hf_run_report *re
 	if (landed->refused && report->outcome == HF_OUTCOME_FAILED)
 		cli_say(in->cli, "session '%s': %s", in->name, report->cause);
 	if (landed->committed && landed->unsigned_commits > 0)
-		cli_say(in->cli, "session '%s': %u signed commit%s rebased, and not signed any more", in->name, landed->unsigned_commits,
+		cli_say(in->cli, "session '%s': %u signed commit%s rebased and no longer signed", in->name, landed->unsigned_commits,
 			landed->unsigned_commits == 1 ? " was" : "s were");
 	if (landed->is_unsigned)
 		cli_say(in->cli, "session '%s': commit.gpgSign is set, but no key could be used: commits are not signed", in->name);
@@ -160,7 +160,7 @@ static void tell_landing(const struct run_in *in, const struct hf_run_report *re
 	if (landed->committed && landed->is_there)
 		cli_say(in->cli, "session '%s': its change is on %s already; nothing was added", in->name, landed->branch);
 	else if (landed->committed && landed->commits == 0)
-		cli_say(in->cli, "session '%s': there was nothing to land on %s", in->name, landed->branch);
+		cli_say(in->cli, "session '%s': nothing to land on %s", in->name, landed->branch);
 	else if (landed->committed)
 		cli_say(in->cli, "session '%s': landed on %s as %.12s: %u commit%s, %llu file%s%s", in->name, landed->branch, landed->commit,
 			landed->commits, landed->commits == 1 ? "" : "s", files, files == 1 ? "" : "s", landed->rebased ? ", rebased onto the new state of the branch" : "");
@@ -168,14 +168,14 @@ static void tell_landing(const struct run_in *in, const struct hf_run_report *re
 		cli_say(in->cli, "session '%s': the sandbox is kept as plan '%s'; 'holdfast land %s' lands later work in it", in->name, landed->plan,
 			cli_word(in->name));
 	if (!landed->committed && !landed->commit[0] && landed->kept)
-		/* What it was refused for is in the sandbox or in the repository, and stays until it is mended there. */
+		/* The reason of the refusal is in the sandbox or in the repository, and stays until it is fixed there. */
 		cli_say(in->cli, "session '%s': not landed on %s, kept as plan '%s': 'holdfast plan diff %s' shows it, %s'holdfast land %s' "
 				 "%s, 'holdfast land drop %s' drops it",
 			in->name, landed->branch, landed->plan, cli_word(landed->plan), resume_words(in, resume), cli_word(in->name),
-			landed->refused ? "tries again once that is mended" : "tries to land it as it is", cli_word(in->name));
+			landed->refused ? "tries again after that is fixed" : "tries to land it as it is", cli_word(in->name));
 	else if (!landed->committed && landed->commit[0])
 		cli_say(in->cli, "session '%s': not landed on %s; the work is kept as refs/holdfast/%s: 'holdfast land %s' tries again, "
-				 "'holdfast land show %s' says why, 'holdfast land drop %s' gives it up",
+				 "'holdfast land show %s' shows the reason, 'holdfast land drop %s' drops it",
 			in->name, landed->branch, hf_name_key(in->name, strlen(in->name), key, NULL) < 0 ? in->name : key, cli_word(in->name),
 			cli_word(in->name), cli_word(in->name));
 }
@@ -197,7 +197,7 @@ void run_in_tell(const struct run_in *in, const struct hf_run_report *report, co
 			(unsigned long long)landed->added, (unsigned long long)landed->changed,
 			(unsigned long long)landed->deleted);
 	if (landed->committed && landed->kept && n > 0)
-		cli_say(in->cli, "session '%s': 'holdfast plan undo %s' takes it back", in->name, cli_word(landed->plan));
+		cli_say(in->cli, "session '%s': 'holdfast plan undo %s' undoes that", in->name, cli_word(landed->plan));
 	if (landed->committed || !landed->kept)
 		return;
 	cli_say(in->cli, "session '%s': not committed, kept as plan '%s': 'holdfast plan diff %s' shows it, 'holdfast plan commit %s' "

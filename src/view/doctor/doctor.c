@@ -26,14 +26,14 @@ static const struct {
 	const char *gives;
 	const char *instead;
 } probes[] = {
-	{ "kernel", hf_probe_kernel, "the calls that everything rests on", "nothing: 5.10 is needed" },
+	{ "kernel", hf_probe_kernel, "the system calls that everything needs", "nothing: 5.10 is needed" },
 	{ "proc", hf_probe_proc, "process identity", "nothing: mount /proc" },
-	{ "pidfd", hf_probe_pidfd, "signals that cannot hit a recycled pid",
+	{ "pidfd", hf_probe_pidfd, "signals that cannot reach a recycled pid",
 	  "liveness from /proc; signals are refused" },
 	{ "pidfs", hf_probe_pidfs, "an identity that is never reused within a boot",
 	  "the start time, which repeats within 10 ms" },
-	{ "cgroup", hf_probe_cgroup, "whole process trees ended at once",
-	  "subreaper and a walk over the tree by identity" },
+	{ "cgroup", hf_probe_cgroup, "ending whole process trees at once",
+	  "a subreaper and a walk over the process tree" },
 	{ "reflink", hf_probe_reflink, "copies that share blocks, in this directory", "plain copies" },
 	{ "inotify", hf_probe_inotify, "following the journal without polling",
 	  "nothing: 'journal follow' does not work" },
@@ -46,9 +46,9 @@ static const struct {
 	const char *instead;
 } sandbox_probes[] = {
 	{ "userns", hf_probe_userns, "sandboxes without root", "sandboxes by reflink or copy" },
-	{ "overlay", hf_probe_overlay, "sandboxes made in an instant, whatever the tree's size",
+	{ "overlay", hf_probe_overlay, "sandboxes made at once, whatever the tree's size",
 	  "sandboxes by reflink or copy" },
-	{ "rename", hf_probe_rename, "directories renamed inside sandboxes as outside",
+	{ "rename", hf_probe_rename, "renaming directories inside sandboxes",
 	  "EXDEV inside, as between two file systems" },
 };
 
@@ -72,7 +72,7 @@ static void check_file_system(const struct examination *e, const struct hf_state
 		tell(e, "storage", HF_FOUND_WARN,
 			"a network, cluster or FUSE file system",
 			"owners of another boot proven dead",
-			"they count as unknown, so only a lease or a break ends their locks");
+			"they count as unknown; only a lease or 'lock break' ends their locks");
 		return;
 	}
 	if (fstatfs(hf_state_dirfd(state), &fs) == 0 && fs.f_blocks > 0 &&
@@ -171,7 +171,7 @@ static void check_tokens(const struct examination *e, const struct hf_state *sta
 		if (!note)
 			continue;
 		(void)snprintf(text, sizeof(text),
-			       "locks/%s/%s, the clock of tokens, is damaged; the next lock puts it away", kind, note);
+			       "locks/%s/%s, the counter of tokens, is damaged; the next lock quarantines it", kind, note);
 		tell(e, "tokens", HF_FOUND_WARN, text, NULL, NULL);
 	}
 }
@@ -194,7 +194,7 @@ static int check_directory(const struct examination *e)
 			r = tried;
 		else if (r == -ENOENT) {
 			(void)snprintf(text, sizeof(text),
-				       "%s: not there yet; made when it is first needed", path);
+				       "%s: does not exist yet; the first use makes it", path);
 			tell(e, "directory", HF_FOUND_OK, text, NULL, NULL);
 			return 0;
 		}

@@ -55,7 +55,7 @@ enum hf_finding hf_probe_proc(char text[HF_DOCTOR_TEXT_MAX])
 	n = readlink("/proc/self", shown, sizeof(shown));
 	(void)hf_parse_u64(shown, n > 0 ? (size_t)n : 0, INT32_MAX, &number);
 	say("boot %.8s, pid namespace %llu%s", here.boot_id, (unsigned long long)here.pid_ns,
-	    number == (uint64_t)getpid() ? "" : " (/proc is of another: numbers are translated)");
+	    number == (uint64_t)getpid() ? "" : " (/proc shows another namespace; pids are translated)");
 	return HF_FOUND_OK;
 }
 
@@ -102,11 +102,11 @@ enum hf_finding hf_probe_cgroup(char text[HF_DOCTOR_TEXT_MAX])
 		return HF_FOUND_ABSENT;
 	}
 	if (r < 0) {
-		say("mounted, but no group may be made in our own: %s", strerrordesc_np(-r));
+		say("mounted, but this process may not make groups: %s", strerrordesc_np(-r));
 		return HF_FOUND_ABSENT;
 	}
 	kills = faccessat(group.fd, "cgroup.kill", W_OK, 0) == 0;
-	say("groups may be made in %.*s%s", (int)(strrchr(group.path, '/') - group.path), group.path,
+	say("this process may make groups in %.*s%s", (int)(strrchr(group.path, '/') - group.path), group.path,
 	    kills ? ", with cgroup.kill" : "; no cgroup.kill (before 5.14)");
 	hf_cgroup_remove(&group);
 	return HF_FOUND_OK;
@@ -138,6 +138,6 @@ enum hf_finding hf_probe_inotify(char text[HF_DOCTOR_TEXT_MAX])
 		say("%s", strerrordesc_np(errno));
 		return HF_FOUND_FAIL;
 	}
-	say("watches may be made");
+	say("watches work");
 	return HF_FOUND_OK;
 }

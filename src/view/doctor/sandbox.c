@@ -116,7 +116,7 @@ enum hf_finding hf_probe_userns(const char *dir, char text[HF_DOCTOR_TEXT_MAX])
 
 	(void)dir;
 	add_sysctls(&sysctls);
-	say("%s%s", error ? strerrordesc_np(error) : "may be made", sysctls.s);
+	say("%s%s", error ? strerrordesc_np(error) : "available", sysctls.s);
 	return error ? HF_FOUND_ABSENT : HF_FOUND_OK;
 }
 
@@ -137,6 +137,6 @@ enum hf_finding hf_probe_rename(const char *dir, char text[HF_DOCTOR_TEXT_MAX])
 	int error = try_in_child(try_listener);
 
 	(void)dir;
-	say("seccomp listener: %s", error ? strerrordesc_np(error) : "may be installed");
+	say("seccomp listener: %s", error ? strerrordesc_np(error) : "available");
 	return error ? HF_FOUND_ABSENT : HF_FOUND_OK;
 }

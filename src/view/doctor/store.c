@@ -77,12 +77,12 @@ static void check_member(struct exam *e, unsigned i)
 	r = hf_etcd_call_at(e->etcd, i, "/v3/maintenance/status", &body, &answer, &err);
 	if (r == HF_E_UNTRUSTED) {
 		(void)snprintf(text, sizeof(text), "%.200s: %.250s", where, err.detail);
-		tell(e, "member", HF_FOUND_FAIL, text, "'holdfast doctor --accept-cluster', when it was made anew or restored on purpose");
+		tell(e, "member", HF_FOUND_FAIL, text, "'holdfast doctor --accept-cluster', if it was created again or restored on purpose");
 		return;
 	}
 	if (r != 0 || answer.code != HF_GRPC_OK) {
 		(void)snprintf(text, sizeof(text), "%.200s: %.250s", where, r != 0 ? err.detail : answer.text);
-		tell(e, "member", HF_FOUND_WARN, text, r != 0 ? "start it, see that its port is reached and the certificates are right, or take it out of the URL"
+		tell(e, "member", HF_FOUND_WARN, text, r != 0 ? "start it, check that its port is reachable and the certificates are right, or remove it from the URL"
 							      : "give the user its rights (HOLDFAST_ETCD_USER, HOLDFAST_ETCD_PASSWORD_FILE)");
 		return;
 	}
@@ -98,7 +98,7 @@ static void check_member(struct exam *e, unsigned i)
 		instead = "a leader that stalls may end leases early; the holder sees it and ends its work: etcd 3.4.31, 3.5.13 or newer does not";
 	if (!leader || strcmp(leader, "0") == 0) {
 		found = HF_FOUND_WARN;
-		instead = "it knows no leader: see that a majority of the members runs and reaches each other";
+		instead = "it knows no leader: check that a majority of the members is running and connected";
 	}
 	(void)snprintf(text, sizeof(text), "%.200s: etcd %.20s, %s, term %llu, %lld MB, answered in %lld ms", where, version ? version : "?",
 		       leader && member && strcmp(leader, member) == 0 ? "leads" : "follows", (unsigned long long)answer.term,
@@ -114,7 +114,7 @@ static void check_clock(const struct exam *e)
 	if (llabs(e->clock_s) <= CLOCK_S)
 		(void)snprintf(text, sizeof(text), "as the members', to %d s", CLOCK_S);
 	tell(e, "clock", llabs(e->clock_s) > CLOCK_S ? HF_FOUND_WARN : HF_FOUND_OK, text,
-	     "set the clocks by NTP: tokens follow them, and one that is far ahead takes all others' tokens with it");
+	     "set the clocks by NTP: tokens follow them, and one clock that is far ahead raises all tokens");
 }
 
 static int by_size(const void *a, const void *b)
@@ -156,7 +156,7 @@ static int check_quorum(const struct exam *e)
 		       (double)took[READS / 2] / (double)HF_MSEC, (long long)(config->ttl_ns / HF_SEC), (long long)(config->ttl_ns / 3 / HF_SEC),
 		       (long long)(config->call_ns / HF_MSEC));
 	tell(e, "quorum", slow || config->ttl_ns < least ? HF_FOUND_WARN : HF_FOUND_OK, text,
-	     slow ? "it is slow: look at the members' disks and the network, or raise call-timeout and ttl in the URL"
+	     slow ? "it is slow: check the members' disks and the network, or raise call-timeout and ttl in the URL"
 		  : "choose ttl at least six times call-timeout, so that a renewal can fail once");
 	return 0;
 }
@@ -172,7 +172,7 @@ static void check_space(const struct exam *e)
 	if (hf_etcd_call(e->etcd, "/v3/maintenance/alarm", &body, &answer, NULL) < 0 || answer.code != HF_GRPC_OK)
 		return;
 	full = json_array_size(json_object_get(answer.json, "alarms")) > 0;
-	(void)snprintf(text, sizeof(text), "%s, %lld MB of data", full ? "a member has raised an alarm: it takes no more writes" : "no alarm",
+	(void)snprintf(text, sizeof(text), "%s, %lld MB of data", full ? "a member has raised an alarm and accepts no more writes" : "no alarm",
 		       (long long)(e->db_bytes >> 20));
 	tell(e, "space", full ? HF_FOUND_FAIL : e->db_bytes > QUOTA_BYTES / 4 * 3 ? HF_FOUND_WARN : HF_FOUND_OK, text,
 	     "etcdctl compact, defrag, then 'etcdctl alarm disarm'; run etcd with --auto-compaction-retention. Holders can still renew and release");
@@ -210,14 +210,14 @@ static void check_certificate(const struct exam *e, const char *file, int ours)
 	struct hf_certificate certificate;
 	char text[HF_DOCTOR_TEXT_MAX];
 	enum hf_finding found = HF_FOUND_OK;
-	const char *instead = "have it made anew in time (examples/fleet/tls.sh)";
+	const char *instead = "renew it in time (examples/fleet/tls.sh)";
 	int r = file[0] ? hf_certificate_read(file, &certificate) : -ENODATA;
 
 	if (r == -ENODATA)
 		return;
 	if (r < 0) {
-		(void)snprintf(text, sizeof(text), "%.250s: %s", file, r == -ENOENT ? "not looked at: there is no openssl command" :
-							r == -EINVAL ? "no certificate that can be read" : strerrordesc_np(-r));
+		(void)snprintf(text, sizeof(text), "%.250s: %s", file, r == -ENOENT ? "not checked: openssl is not installed" :
+							r == -EINVAL ? "cannot read a certificate" : strerrordesc_np(-r));
 		tell(e, "certificate", r == -ENOENT ? HF_FOUND_ABSENT : HF_FOUND_WARN, text, r == -ENOENT ? "install openssl" : "name a file in PEM");
 		return;
 	}
@@ -230,7 +230,7 @@ static void check_certificate(const struct exam *e, const char *file, int ours)
 	}
 	if (ours && found != HF_FOUND_FAIL && certificate.named && e->etcd->config.user[0]) {
 		found = HF_FOUND_WARN;
-		instead = "it has a CommonName, which etcd refuses together with users: make one without (examples/fleet/tls.sh)";
+		instead = "it has a CommonName, which etcd refuses together with users: make one without it (examples/fleet/tls.sh)";
 	}
 	tell(e, "certificate", found, text, instead);
 }
@@ -252,14 +252,14 @@ static enum hf_finding judge_server_certificate(const struct hf_http_certificate
 
 	if (of->ends != 0 && of->ends <= now) {
 		write_date(of->ends, date);
-		(void)snprintf(text, cap, "ended on %s and is refused", date);
+		(void)snprintf(text, cap, "expired on %s and is refused", date);
 	} else if (of->begins > now) {
 		write_date(of->begins, date);
 		(void)snprintf(text, cap, "begins on %s and is refused; or the clock here is wrong", date);
 	} else if (!of->is_accepted) {
 		(void)snprintf(text, cap, "is refused: %.150s; it was made for %.90s", of->error, of->names[0] ? of->names : "no name");
 	} else if (of->ends == 0) {
-		(void)snprintf(text, cap, "does not say how long it is valid");
+		(void)snprintf(text, cap, "has no end of validity");
 		return HF_FOUND_ABSENT;
 	} else {
 		(void)snprintf(text, cap, "is valid for %lld more days", (long long)days);
@@ -280,14 +280,14 @@ static void check_server_certificate(const struct exam *e, unsigned i)
 	if (!module->certificate)
 		return;
 	if (module->certificate(e->etcd->http, where, e->etcd->config.call_ns, &certificate) < 0) {
-		(void)snprintf(text, sizeof(text), "that of %.200s was not seen: %.200s", where, certificate.error);
-		tell(e, "certificate", HF_FOUND_ABSENT, text, "start the server, or see that its port is reached");
+		(void)snprintf(text, sizeof(text), "cannot get the certificate of %.200s: %.200s", where, certificate.error);
+		tell(e, "certificate", HF_FOUND_ABSENT, text, "start the server, or check that its port is reachable");
 		return;
 	}
 	found = judge_server_certificate(&certificate, what, sizeof(what));
-	(void)snprintf(text, sizeof(text), "that of %.200s %s", where, what);
+	(void)snprintf(text, sizeof(text), "the certificate of %.200s %s", where, what);
 	tell(e, "certificate", found, text,
-	     "have the server's made anew (examples/fleet/tls.sh): for the names and addresses of the URL, signed by HOLDFAST_ETCD_CACERT; "
+	     "renew the server's certificate (examples/fleet/tls.sh): for the names and addresses of the URL, signed by HOLDFAST_ETCD_CACERT; "
 	     "etcd reads it at the next connection");
 }
 
@@ -302,7 +302,7 @@ static void check_host(const struct exam *e, const struct hf_state *state)
 	(void)snprintf(text, sizeof(text), r == 0 ? "known to the store by /etc/machine-id, %s"
 						  : "no id in /etc/machine-id; known to the store by %s", id);
 	tell(e, "host", r == 0 ? HF_FOUND_OK : HF_FOUND_ABSENT, text,
-	     "an id that Holdfast has made for this state directory (stores/host-id)");
+	     "an id that Holdfast made for this state directory (stores/host-id)");
 }
 
 static void clean(const struct exam *e, struct hf_locks *locks)
@@ -314,7 +314,7 @@ static void clean(const struct exam *e, struct hf_locks *locks)
 	if (n < 0)
 		hf_copy_text(text, sizeof(text), err.detail);
 	else
-		(void)snprintf(text, sizeof(text), "%d names that nobody has used for a week are removed", n);
+		(void)snprintf(text, sizeof(text), "removed %d names that were not used for a week", n);
 	tell(e, "names", n < 0 ? HF_FOUND_WARN : HF_FOUND_OK, text, NULL);
 }
 
@@ -351,7 +351,7 @@ int hf_doctor_store(const char *url, struct hf_state *state, unsigned flags, hf_
 			check_space(&e);
 		check_rights(&e);
 	} else {
-		tell(&e, "quorum", HF_FOUND_FAIL, "no server of the store answers", "no lock can be taken or kept until a majority does");
+		tell(&e, "quorum", HF_FOUND_FAIL, "no server of the store answers", "no lock can be taken or kept until a majority answers");
 	}
 	if (flags & HF_DOCTOR_CLEAN && e.answered > 0)
 		clean(&e, locks);

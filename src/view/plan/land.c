@@ -269,13 +269,13 @@ const char *hf_view_candidate_note(const struct hf_land_info *info, char out[HF_
 	const char *name = hf_shell_word(info->name, word);
 
 	if (is_gone(info))
-		(void)snprintf(out, HF_VIEW_NOTE_MAX, "its sandbox was removed, and nothing of it is kept: 'holdfast land drop %s' gives it up", name);
+		(void)snprintf(out, HF_VIEW_NOTE_MAX, "its sandbox was removed, and nothing of it is kept: 'holdfast land drop %s' drops it", name);
 	else if (is_left(info))
 		(void)snprintf(out, HF_VIEW_NOTE_MAX, "its run ended without landing: 'holdfast land %s' tries to land it as it is, 'holdfast land drop %s' drops it",
 			       name, name);
 	else if (is_interrupted(info) || (info->state == HF_LAND_QUEUED && !info->alive))
 		/* The text of a killed landing names its next step. */
-		(void)snprintf(out, HF_VIEW_NOTE_MAX, "%s; 'holdfast land %s' tries again, 'holdfast land drop %s' gives it up",
+		(void)snprintf(out, HF_VIEW_NOTE_MAX, "%s; 'holdfast land %s' tries again, 'holdfast land drop %s' drops it",
 			       strncmp(info->text, NOT_LANDED, strlen(NOT_LANDED)) == 0 ? info->text : "interrupted", name, name);
 	else
 		hf_copy_text(out, HF_VIEW_NOTE_MAX, info->text);

@@ -276,13 +276,13 @@ void hf_needs_find(const struct hf_session_info *info, const struct hf_view_fact
 	}
 	if (info->state == HF_SESSION_DEAD_UNREAPED) {
 		need = add(ret, "dead-unreaped", "reap", info->started);
-		hf_copy_text(need->text, sizeof(need->text), "its supervisor and keeper were killed; what they left may still run");
+		hf_copy_text(need->text, sizeof(need->text), "its supervisor and keeper were killed; processes may still be running");
 		hf_copy_text(need->brief, sizeof(need->brief), "its keepers are dead");
 		return;
 	}
 	if (info->state == HF_SESSION_UNREADABLE) {
 		need = add(ret, "unreadable", "reap", info->started);
-		hf_copy_text(need->text, sizeof(need->text), "it runs, but its record is damaged");
+		hf_copy_text(need->text, sizeof(need->text), "it is running, but its record is damaged");
 		hf_copy_text(need->brief, sizeof(need->brief), "its record is damaged");
 		return;
 	}

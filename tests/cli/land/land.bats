@@ -74,7 +74,7 @@ setup() {
     git commit -q --allow-empty -m user
     expect 1 hl land one --merge ff-only
     expect 1 hl land one
-    says 'only a fast-forward was asked for'
+    says 'only a fast-forward is allowed'
     expect 0 hl land one --merge rebase
     says 'rebased onto the new state of the branch'
     [[ $output != *signed* ]]
@@ -85,7 +85,7 @@ setup() {
     wait $!
     state_is two conflict
     expect 1 hl run two --resume
-    says 'only a fast-forward was asked for'
+    says 'only a fast-forward is allowed'
     expect 0 hl run two --resume --land-merge rebase
     says 'rebased onto the new state of the branch'
     clean

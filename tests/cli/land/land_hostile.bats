@@ -148,7 +148,7 @@ echo '*.z filter=x' >.gitattributes; echo 1 >c"
     git commit -qm lib
     agent sub 'cd lib; echo 1 >c; git add c; git commit -qm c'
     expect 1 hl land sub
-    says "no remote branch of it has the new commit"
+    says "none of its remote branches has the new commit"
     state_is sub rejected
 }
 
@@ -158,7 +158,7 @@ echo '*.z filter=x' >.gitattributes; echo 1 >c"
     [ "$(cat c)" = 1 ]
     agent on 'echo 2 >c; (exec sleep 60 >/dev/null 2>&1) & echo $! >../on'
     expect 1 hl land on
-    says 'the work is not ended'
+    says 'the work has not ended yet'
     state_is on working
     kill "$(cat ../on)"
     expect 0 hl land on

@@ -59,14 +59,14 @@ stuck() {
     : >"$lock"
     expect 125 hl run "$name" --in . --verify 'echo v >>../verified' -- sh -c "echo x >$name"
     says "$lock"
-    says "remove it if no git runs"
+    says "remove it if no git is running"
     says "Unable to create"
     # Once in the agent's sandbox, once as it lands.
     [ "$(wc -l <../verified)" -eq 2 ]
     [ ! -e "$name" ]
     [ -e "$lock" ]
     state_is "$name" queued
-    hl land list | grep -q "remove it if no git runs"
+    hl land list | grep -q "remove it if no git is running"
     rm "$lock"
     expect 0 hl land "$name"
     [ "$(cat "$name")" = x ]
@@ -79,7 +79,7 @@ stuck() {
     agent by-hand 'echo 1 >c'
     : >.git/packed-refs.lock
     expect 1 hl land by-hand
-    says "packed-refs.lock: timed out, still held: remove it if no git runs, then 'holdfast land by-hand' goes on"
+    says "packed-refs.lock: timed out, still held: remove it if no git is running, then 'holdfast land by-hand' continues"
     rm .git/packed-refs.lock
     expect 0 hl land by-hand
 }
@@ -153,7 +153,7 @@ E
     wait_until 20 without_locks
     : >.git/packed-refs.lock
     expect 1 hl land killed
-    says "packed-refs.lock: timed out, still held: remove it if no git runs"
+    says "packed-refs.lock: timed out, still held: remove it if no git is running"
     [ ! -e c ]
     [ -z "$(git status --porcelain)" ]
     state_is killed queued

@@ -84,11 +84,11 @@ AGENT
     agent stopped 'echo 1 >n1; git add -A; git commit -qm 1; echo 2 >n2; git add -A; git commit -qm 2; GIT_SEQUENCE_EDITOR="sed -i 1ibreak" git rebase -qi HEAD~1' || true
     run hl land stopped
     [ "$status" -eq 1 ]
-    [[ $output == *"begun and not ended"* ]]
+    [[ $output == *"is unfinished"* ]]
     agent bisects 'echo 1 >n1; git add -A; git commit -qm 1; git bisect start -q'
     run hl land bisects
     [ "$status" -eq 1 ]
-    [[ $output == *"begun and not ended"* ]]
+    [[ $output == *"is unfinished"* ]]
     # The user merges, and has not ended it, while the agent works and leaves a file.
     git checkout -q side
     echo side >side
@@ -316,7 +316,7 @@ SMUDGE
     touch "$BATS_TEST_TMPDIR/go"
     wait "$pid"
     [ "$(git log -1 --format='%s %G?')" = "three N" ]
-    [[ $(hl --json land show rebased | jq -r .text) == *"not signed any more"* ]]
+    [[ $(hl --json land show rebased | jq -r .text) == *"no longer signed"* ]]
     clean
 }
 

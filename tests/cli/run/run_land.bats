@@ -283,7 +283,7 @@ AGENT
 @test "what cannot land is refused before the command starts" {
     mkdir ../plain
     expect 3 hf run p --in ../plain --land HEAD -- touch "$BATS_TEST_TMPDIR/ran"
-    says "no git work tree"
+    says "not in a git work tree"
     expect 3 hf run p --in . --land no-such-branch -- touch "$BATS_TEST_TMPDIR/ran"
     expect 2 hf run p --in . --in ../plain --land HEAD -- touch "$BATS_TEST_TMPDIR/ran"
     expect 2 hf run p --in ../plain --message x -- touch "$BATS_TEST_TMPDIR/ran"
@@ -652,11 +652,11 @@ END
     expect 7 hf run p --in . -- sh -c 'echo 1 >p; exit 7'
     expect 0 hf plan rm run:p --discard
     expect 0 hf land list
-    [[ "$output" =~ ^gone\ +p\ +main\ +"its sandbox was removed, and nothing of it is kept: 'holdfast land drop p' gives it up" ]]
+    [[ "$output" =~ ^gone\ +p\ +main\ +"its sandbox was removed, and nothing of it is kept: 'holdfast land drop p' drops it" ]]
     expect 0 hf land show p --json
     is_json '.plan == null and .tip == null and .alive == false'
     expect 1 hf land p
-    says "the sandbox was removed, and nothing of it is kept; 'holdfast land drop p' gives it up"
+    says "the sandbox was removed, and nothing of it is kept; 'holdfast land drop p' drops it"
     expect 0 hf land drop p
     expect 0 hf land list
     [[ "$output" =~ ^dropped ]]

@@ -15,7 +15,7 @@ load ../session_helper
 @test "verify: no, missing, crashed and late are all verify-failed: exit 1, or -E" {
     expect 1 hf run x --verify false -- true
     says "verify-failed"
-    is_field x '.state, .outcome, .exit, .cause' $'verify-failed\nverify-failed\n1\nthe verifier said no: exit 1'
+    is_field x '.state, .outcome, .exit, .cause' $'verify-failed\nverify-failed\n1\nthe verifier failed: exit 1'
     expect 1 hf wait x
     expect 33 hf run x -E 33 --verify 'exit 9' -- true
     expect 1 hf run x --verify /no/such/verifier -- true

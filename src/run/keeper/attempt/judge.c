@@ -132,7 +132,7 @@ struct hf_result hf_judge_verifier(const struct hf_watched *w, const struct hf_e
 		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, 1, "the verifier could not be run: %s (%s)", how,
 				      w->status == HF_EXIT_NO_FILE ? "a command was not found" : "a command is not executable");
 	if (w->code != CLD_EXITED || w->status != 0)
-		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, 1, "the verifier said no: %s", how);
+		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, 1, "the verifier failed: %s", how);
 	return hf_result_make(HF_OUTCOME_SUCCEEDED, 0, "exit 0, verified");
 }
 

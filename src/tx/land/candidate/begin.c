@@ -81,7 +81,7 @@ int hf_land_may_begin(struct hf_landings *landings, const char *name, struct hf_
 	/* One that was only begun holds nothing that its plan does not hold; one that its agent went on with (hf_land_reopen) may. */
 	if (old.state != HF_LAND_LANDED && old.state != HF_LAND_DROPPED && (old.state != HF_LAND_WORKING || old.tip[0]))
 		return FAIL(err, HF_E_PLAN_STATE, "land", name,
-			    "it is %s, and its work in %.80s did not land; 'holdfast land %s' tries again, 'holdfast land drop %s' gives it up",
+			    "it is %s, and its work in %.80s did not land; 'holdfast land %s' tries again, 'holdfast land drop %s' drops it",
 			    hf_land_state_word(old.state), old.top ? old.top : "a repository", hf_shell_word(name, word), word);
 	return 0;
 }

@@ -318,7 +318,7 @@ static const char *decode_paths(const json_t *list, struct hf_land_paths *ret)
 		const char *kind = known_kind(json_string_value(json_array_get(row, 1)));
 
 		if (!path || !kind || hf_land_paths_add(ret, path, strlen(path), kind) < 0)
-			return "a path of it cannot be";
+			return "a path is invalid";
 	}
 	return NULL;
 }
@@ -336,7 +336,7 @@ static const char *decode_rest(const json_t *list, struct hf_land_rest *ret)
 
 		if (!label || !text || !commit || !hf_git_is_oid(commit) || !ref || (ref[0] && strncmp(ref, "refs/holdfast/", 14) != 0) ||
 		    hf_land_rest_add(ret, label, text, commit, ref, (unsigned)json_integer_value(json_array_get(row, 4))) < 0)
-			return "its list of kept work has the wrong form";
+			return "its list of kept work is invalid";
 	}
 	return NULL;
 }
@@ -353,7 +353,7 @@ static const char *decode_list(const json_t *array, char ***ret)
 	*ret = calloc(n + 1, sizeof(**ret));
 	json_array_foreach(array, i, row)
 		if (!*ret || !((*ret)[i] = unpacked(row)))
-			return "a list of it has the wrong form";
+			return "a list is invalid";
 	return NULL;
 }
 
@@ -365,11 +365,11 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 	const char *why = NULL;
 
 	if (json_integer_value(json_object_get(root, "v")) != 1)
-		return "not of a version that is known";
+		return "unknown version";
 	if (!name || strcmp(name, ret->name) != 0)
-		return "it is the record of another candidate";
+		return "the record belongs to another candidate";
 	if (state < 0 || merge < 0)
-		return "its state or its way to merge is not known";
+		return "its state or its way to merge is unknown";
 	ret->state = (enum hf_land_state)state;
 	ret->merge = (enum hf_land_merge)merge;
 	ret->rebased = json_integer_value(json_object_get(root, "rebased")) != 0;
@@ -386,7 +386,7 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 		free(*at);
 		*at = unpacked(json_object_get(root, texts[i].key));
 		if (!*at)
-			return "one of its texts is missing";
+			return "a text is missing";
 	}
 	EACH(i, lists)
 		why = why ? why : decode_list(json_object_get(root, lists[i].key), field(ret, lists[i].at));
@@ -400,7 +400,7 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 			      oids[i].at == AT(landed)))
 			text = "";
 		if (!text || (text[0] && !hf_git_is_oid(text)))
-			return "one of its object names has the wrong form";
+			return "an object name is invalid";
 		hf_copy_text(field(ret, oids[i].at), HF_LAND_OID_MAX, text);
 	}
 	EACH(i, numbers)
@@ -409,11 +409,11 @@ const char *hf_landing_decode(const json_t *root, struct hf_landing *ret)
 		const char *text = json_string_value(json_object_get(root, bits[i].key));
 
 		if (!text || hf_parse_hex64(text, strlen(text), field(ret, bits[i].at)) < 0)
-			return "one of its numbers has the wrong form";
+			return "a number is invalid";
 	}
 	if (strncmp(ret->branch, "refs/heads/", 11) != 0 || ret->top[0] != '/' || ret->common[0] != '/' ||
 	    ret->git_dir[0] != '/' || (ret->checkout[0] && ret->checkout[0] != '/') || (ret->dir[0] && ret->dir[0] != '/'))
-		return "one of its paths or its branch has the wrong form";
+		return "a path or the branch is invalid";
 	why = decode_paths(json_object_get(root, "paths"), &ret->paths);
 	why = why ? why : decode_paths(json_object_get(root, "outside"), &ret->outside);
 	why = why ? why : decode_paths(json_object_get(root, "unlanded"), &ret->unlanded);

@@ -184,7 +184,7 @@ int hf_land_head(const struct hf_land_info *info, char ret_oid[HF_LAND_OID_MAX],
 
 	(void)snprintf(rev, sizeof(rev), "refs/heads/%s^{commit}", info->branch);
 	r = hf_git_oid(&git, rev, ret_oid, err);
-	return r > 0 ? FAIL(err, HF_E_LAND, "git", info->top, "there is no branch '%.120s' any more", info->branch) : r;
+	return r > 0 ? FAIL(err, HF_E_LAND, "git", info->top, "the branch '%.120s' no longer exists", info->branch) : r;
 }
 
 int hf_land_proven(const struct hf_land_info *info, struct hf_err *err)

@@ -44,7 +44,7 @@ static int look_at_plan(struct hf_landings *landings, const char *plan, struct f
 	if (r < 0)
 		return r;
 	if (found->in_use)
-		return FAIL(err, HF_E_IN_USE, "plan", plan, "the work is not ended");
+		return FAIL(err, HF_E_IN_USE, "plan", plan, "the work has not ended yet");
 	if (found->elsewhere)
 		return FAIL(err, HF_E_LAND, "plan", plan, "landing needs overlay sandboxes");
 	return 0;
@@ -94,7 +94,7 @@ static int take_branch(struct hf_land_work *work, struct hf_err *err)
 		return hf_fail_sys(err, ENOMEM, "memory", landing->name);
 	r = strlen(branch) > 255 ? 1 : hf_git_oid(&git, rev, oid, err);
 	if (r > 0)
-		return FAIL(err, HF_E_LAND, "git", landing->top, "there is no branch '%.120s'", hf_land_short(branch));
+		return FAIL(err, HF_E_LAND, "git", landing->top, "no branch '%.120s'", hf_land_short(branch));
 	if (r == 0 && hf_landing_set(&landing->branch, branch) < 0)
 		return hf_fail_sys(err, ENOMEM, "memory", landing->name);
 	return r;
@@ -153,7 +153,7 @@ int hf_land_prove(struct hf_land_work *work, struct hf_err *err)
 	if (landing->rebased && landing->merge == HF_LAND_REBASE && landing->tip[0] && !landing->is_signed)
 		landing->unsigned_commits += hf_land_count_signed(landing);
 	if (landing->unsigned_commits)
-		(void)snprintf(lost, sizeof(lost), "; %u signed commit%s made anew, and not signed any more", landing->unsigned_commits,
+		(void)snprintf(lost, sizeof(lost), "; %u signed commit%s rebased and no longer signed", landing->unsigned_commits,
 			       landing->unsigned_commits == 1 ? " was" : "s were");
 	hf_land_kept_words(landing, kept, sizeof(kept));
 	r = hf_landing_become(work->landings, landing, HF_LAND_LANDED, err, "%s%.12s is part of %.100s%s%s",
@@ -193,7 +193,7 @@ static int read_head(struct hf_land_work *work, struct hf_err *err)
 
 	if (r <= 0)
 		return r;
-	r = hf_landing_become(work->landings, &work->landing, HF_LAND_CONFLICT, err, "there is no branch '%.120s' any more; 'land NAME --branch BRANCH' lands it on another",
+	r = hf_landing_become(work->landings, &work->landing, HF_LAND_CONFLICT, err, "the branch '%.120s' no longer exists; 'land NAME --branch BRANCH' lands it on another",
 			      hf_land_short(work->landing.branch));
 	return r < 0 ? r : 1;
 }
@@ -202,7 +202,7 @@ static int ask_alive(struct hf_land_work *work, struct hf_err *err)
 {
 	int r = work->opts->alive ? work->opts->alive(work->opts->arg) : 0;
 
-	return r < 0 ? FAIL(err, r, "land", work->landing.name, "its session asked to end") : 0;
+	return r < 0 ? FAIL(err, r, "land", work->landing.name, "its session was asked to end") : 0;
 }
 
 /* The candidate as it will land, on top of work->head: by its forecast, which counts once, or here. */
@@ -236,7 +236,7 @@ static int land_on_branch(struct hf_land_work *work, struct hf_forecast *forecas
 		/* The branch moved between the two, or a user's git was in the way: once more, onto what it is now. */
 		hf_pause(20 * HF_MSEC);
 	}
-	return FAIL(err, HF_E_BUSY, "land", work->landing.name, "the branch moved %d times meanwhile", ROUNDS_MAX);
+	return FAIL(err, HF_E_BUSY, "land", work->landing.name, "the branch moved %d times in the meantime", ROUNDS_MAX);
 }
 
 /* Collects the work from the agent's sandbox. Without a sandbox, the kept ref has it. */
@@ -251,7 +251,7 @@ static int collect(struct hf_land_work *work, struct hf_err *err)
 	if (r == HF_E_NO_PLAN && landing->tip[0])
 		return 0;
 	if (r == HF_E_NO_PLAN)
-		return FAIL(err, HF_E_NO_PLAN, "plan", landing->plan, "the sandbox was removed, and nothing of it is kept; 'holdfast land drop %s' gives it up",
+		return FAIL(err, HF_E_NO_PLAN, "plan", landing->plan, "the sandbox was removed, and nothing of it is kept; 'holdfast land drop %s' drops it",
 			    hf_shell_word(landing->name, word));
 	if (r < 0) {
 		if (err)
@@ -382,7 +382,7 @@ int hf_land(struct hf_landings *landings, const char *name, const struct hf_land
 	int r;
 
 	if (!landings || !name || !ret_report || work.opts->size != sizeof(*opts))
-		return FAIL(err, -EINVAL, "arguments", "hf_land", "landings, a name, a report and the size of the options are needed");
+		return FAIL(err, -EINVAL, "arguments", "hf_land", "landings, a name, a report and a valid size are needed");
 	*ret_report = (struct hf_land_report){ .verify_ns = -1 };
 	r = hf_name_key(name, strlen(name), key, err);
 	if (r >= 0)

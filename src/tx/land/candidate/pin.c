@@ -76,7 +76,7 @@ static int put(struct pinning *pinning, const char *dir, const char *name, const
 		return hf_fail_sys(err, ENAMETOOLONG, "pin", dir);
 	below = find_sandbox(pinning->place, path, sandbox);
 	if (!below)
-		return FAIL(err, HF_E_LAND, "pin", path, "no sandbox of the plan has it");
+		return FAIL(err, HF_E_LAND, "pin", path, "the plan has no sandbox for it");
 	r = open_pins(pinning, sandbox, err);
 	if (r < 0)
 		return r;
@@ -131,7 +131,7 @@ static int ask_git(const struct hf_landing *landing, struct head *head, struct h
 		return r < 0 ? r : hf_git_failed(&said, git.dir, "rev-parse", err);
 	ref = strchr(out.s, '\n');
 	if (!ref || ref - out.s >= HF_LAND_OID_MAX || strlen(ref) > HF_GIT_REF_MAX)
-		return FAIL(err, HF_E_LAND, "git", git.dir, "its HEAD cannot be understood");
+		return FAIL(err, HF_E_LAND, "git", git.dir, "its HEAD is invalid");
 	*ref++ = '\0';
 	ref[strcspn(ref, "\n")] = '\0';
 	hf_copy_text(head->oid, sizeof(head->oid), out.s);

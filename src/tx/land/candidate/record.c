@@ -73,7 +73,7 @@ static int quarantine(struct hf_landings *landings, const char *name, const char
 	(void)snprintf(file, sizeof(file), "landings/%s", key);
 	hf_land_event(landings, HF_EV_RECORD_QUARANTINED, name, fields, 3);
 	hf_quarantine_trim(landings->state, landings->journal);
-	return FAIL(err, HF_E_FORMAT, "land", name, "its record was put away: %s", why);
+	return FAIL(err, HF_E_FORMAT, "land", name, "its record was quarantined: %s", why);
 }
 
 static const char *read_record(int fd, const struct stat *st, struct hf_landing *ret)
@@ -85,7 +85,7 @@ static const char *read_record(int fd, const struct stat *st, struct hf_landing 
 	ssize_t n;
 
 	if (st->st_size <= SUM_LEN + 1 || (size_t)st->st_size > RECORD_MAX)
-		return "its size cannot be";
+		return "its size is invalid";
 	text = malloc((size_t)st->st_size + 1);
 	n = text ? hf_pread_all(fd, text, (size_t)st->st_size, 0) : -1;
 	if (n <= SUM_LEN + 1)
@@ -94,7 +94,7 @@ static const char *read_record(int fd, const struct stat *st, struct hf_landing 
 	if (hf_parse_hex64(text, 16, &sum) < 0 || sum != XXH3_64bits(text + SUM_LEN, (size_t)n - SUM_LEN))
 		return "its checksum is wrong";
 	root = json_loadb(text + SUM_LEN, (size_t)n - SUM_LEN, JSON_REJECT_DUPLICATES, NULL);
-	why = json_is_object(root) ? hf_landing_decode(root, ret) : "it is no object";
+	why = json_is_object(root) ? hf_landing_decode(root, ret) : "it is not an object";
 	json_decref(root);
 	return why;
 }
@@ -112,9 +112,9 @@ int hf_landing_load(struct hf_landings *landings, const char *name, struct hf_la
 		return r;
 	r = landings->dirfd < 0 ? -ENOENT : hf_open_private(landings->dirfd, key, O_RDONLY, name, &fd, &st, err);
 	if (r == -ENOENT)
-		return FAIL(err, HF_E_NO_LANDING, "land", name, "'holdfast land list' shows those there are");
+		return FAIL(err, HF_E_NO_LANDING, "land", name, "'holdfast land list' shows all candidates");
 	if (r == HF_E_UNTRUSTED)
-		return quarantine(landings, name, key, "not a file of ours", err);
+		return quarantine(landings, name, key, "not a Holdfast file", err);
 	if (r < 0)
 		return r;
 	if (hf_landing_init(&landing, name) < 0)

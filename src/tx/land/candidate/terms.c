@@ -41,13 +41,13 @@ static int check(const struct hf_landing *landing, const struct hf_land_opts *op
 {
 	for (size_t i = 0; opts->also && opts->also[i]; i++)
 		if (i == HF_LAND_ALSO_MAX || !opts->also[i][0])
-			return FAIL(err, -EINVAL, "arguments", landing->name, "at most %d globs of ignored files, and none that is empty",
+			return FAIL(err, -EINVAL, "arguments", landing->name, "at most %d globs of ignored files are possible, and none may be empty",
 				    HF_LAND_ALSO_MAX);
 	for (size_t i = 0; opts->env && opts->env[i]; i++)
 		if (!strchr(opts->env[i], '=') || opts->env[i][0] == '=')
-			return FAIL(err, -EINVAL, "arguments", landing->name, "a variable is given as NAME=VALUE");
+			return FAIL(err, -EINVAL, "arguments", landing->name, "a variable must be NAME=VALUE");
 	if (opts->dir && opts->dir[0] && opts->dir[0] != '/')
-		return FAIL(err, -EINVAL, "arguments", landing->name, "the directory of the verifier is to be absolute");
+		return FAIL(err, -EINVAL, "arguments", landing->name, "the verifier's directory must be absolute");
 	return hf_lookup_line("verifier", opts->verify, opts->env ? opts->env : (const char *const *)landing->env,
 			      opts->dir && opts->dir[0] ? opts->dir : landing->dir && landing->dir[0] ? landing->dir : landing->top, err);
 }

@@ -159,7 +159,7 @@ static int take_branch(const char *branch, const char *head, struct hf_land_plac
 		return 0;
 	(void)snprintf(rev, sizeof(rev), "%s^{commit}", place->branch);
 	r = hf_git_oid(&git, rev, oid, err);
-	return r > 0 ? FAIL(err, HF_E_LAND, "git", place->top, "there is no branch '%.120s'", branch) : r;
+	return r > 0 ? FAIL(err, HF_E_LAND, "git", place->top, "no branch '%.120s'", branch) : r;
 }
 
 /* -- the search ------------------------------------------------------------------------------ */

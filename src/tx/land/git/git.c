@@ -312,7 +312,7 @@ int hf_git_act(const struct hf_git *git, const char *what, struct hf_err *err)
 
 int hf_git_failed(const struct hf_buf *said, const char *dir, const char *what, struct hf_err *err)
 {
-	return FAIL(err, HF_E_LAND, "git", dir, "git %s: %.180s", what, said->len ? said->s : "failed without a word");
+	return FAIL(err, HF_E_LAND, "git", dir, "git %s: %.180s", what, said->len ? said->s : "failed without a message");
 }
 
 int hf_git_is_oid(const char *text)

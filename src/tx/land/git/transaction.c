@@ -227,10 +227,10 @@ static int tell_locked(const struct hf_landing *landing, const struct hf_land_tr
 {
 	AUTO_FREE char *lock = find_lock(landing);
 	char word[HF_SHELL_WORD_MAX];
-	const char *words = t->words[0] ? t->words : "git failed without a word";
+	const char *words = t->words[0] ? t->words : "git failed without a message";
 
 	if (lock)
-		return FAIL(err, HF_E_TIMEOUT, "git", lock, "remove it if no git runs, then 'holdfast land %s' goes on; git: %.110s", hf_shell_word(landing->name, word), words);
+		return FAIL(err, HF_E_TIMEOUT, "git", lock, "remove it if no git is running, then 'holdfast land %s' continues; git: %.110s", hf_shell_word(landing->name, word), words);
 	return FAIL(err, HF_E_LAND, "git", landing->common, "the branch cannot be moved: %.180s", words);
 }
 

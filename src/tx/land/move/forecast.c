@@ -229,7 +229,7 @@ int hf_forecast_take(struct hf_forecast *forecast, struct hf_err *err)
 			r = work->opts->alive ? work->opts->alive(work->opts->arg) : 0;
 	end_child(forecast);
 	if (r < 0)
-		return FAIL(err, r, "land", landing->name, "its session asked to end");
+		return FAIL(err, r, "land", landing->name, "its session was asked to end");
 	if (strcmp(forecast->onto, work->head) != 0 || !atomic_load(&result->is_over))
 		return 0;
 	landing->verify_ns = result->verify_ns;

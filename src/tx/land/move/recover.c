@@ -32,7 +32,7 @@ static int finish(struct hf_land_work *work, const char *plan, struct hf_err *er
 	struct hf_landing *landing = &work->landing;
 	struct hf_land_transaction transaction = HF_LAND_TRANSACTION_INIT;
 	struct hf_plan_report report;
-	const char *reason = "the branch moved on; the work tree was put back";
+	const char *reason = "the branch has moved; the work tree was restored";
 	int r = -EAGAIN;
 
 	if (strcmp(work->head, landing->from) == 0) {
@@ -51,7 +51,7 @@ static int finish(struct hf_land_work *work, const char *plan, struct hf_err *er
 	}
 	/* What is in the way is told by the next try. */
 	if (r == HF_E_TIMEOUT || r == HF_E_LAND)
-		reason = "the branch could not be moved; the work tree was put back";
+		reason = "the branch could not be moved; the work tree was restored";
 	else if (r != -EAGAIN)
 		return r;
 	/* The branch went on without it. */

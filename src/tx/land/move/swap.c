@@ -75,7 +75,7 @@ static int take_back(struct hf_land_work *work, const struct hf_checkout *checko
 	hf_plan_report_done(&report);
 	if (back < 0)
 		return FAIL(err, back, "undo", work->landing.name,
-			    "the work tree has the change and the branch does not; 'holdfast land %s' goes on: %.100s",
+			    "the work tree has the change and the branch does not; 'holdfast land %s' continues: %.100s",
 			    hf_shell_word(work->landing.name, word), why.detail);
 	return r;
 }

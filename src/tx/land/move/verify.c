@@ -109,11 +109,11 @@ static int conflict(struct site *site, const struct hf_buf *said, struct hf_err 
 		return -EAGAIN;
 	if (landing->paths.n)
 		r = hf_landing_become(site->work->landings, landing, HF_LAND_CONFLICT, err,
-				      "the branch changed meanwhile: %zu path%s in conflict, the first: %.100s",
+				      "the branch has changed: %zu path%s in conflict, the first: %.100s",
 				      landing->paths.n, landing->paths.n == 1 ? "" : "s", landing->paths.list[0].path);
 	else
 		r = hf_landing_become(site->work->landings, landing, HF_LAND_CONFLICT, err,
-				      "it cannot be put onto the branch as it is now: %.150s", said->len ? said->s : "git says no");
+				      "it cannot be applied to the present branch: %.150s", said->len ? said->s : "git refused it");
 	return r < 0 ? r : 1;
 }
 
@@ -163,7 +163,7 @@ static int has_unmerged(const struct site *site, struct hf_err *err)
 static int refuse_unsigned(struct hf_land_work *work, const struct hf_buf *said, struct hf_err *err)
 {
 	int r = hf_landing_become(work->landings, &work->landing, HF_LAND_REJECTED, err, "its commits cannot be signed: %.150s",
-				  said->len ? said->s : "git failed without a word");
+				  said->len ? said->s : "git failed without a message");
 
 	return r < 0 ? r : 1;
 }
@@ -182,12 +182,12 @@ static int put_on_top(struct site *site, enum moved moved, struct hf_err *err)
 		return r;
 	if (landing->merge == HF_LAND_FF_ONLY && moved != UNSIGNED) {
 		r = hf_landing_become(work->landings, landing, HF_LAND_CONFLICT, err,
-				      "the branch moved meanwhile, and only a fast-forward was asked for");
+				      "the branch has moved, and only a fast-forward is allowed");
 		return r < 0 ? r : 1;
 	}
 	if (landing->merge == HF_LAND_MERGE && moved == REWRITTEN) {
 		r = hf_landing_become(work->landings, landing, HF_LAND_CONFLICT, err,
-				      "the branch no longer has %.12s, which it began with: a merge would bring that back, and a rebase does not",
+				      "the branch no longer has %.12s, where it started: a merge would bring that back, a rebase would not",
 				      landing->base);
 		return r < 0 ? r : 1;
 	}
@@ -232,7 +232,7 @@ static int check_outside(struct hf_land_work *work, struct hf_err *err)
 	if (!landing->paths.n)
 		return 0;
 	r = hf_landing_become(work->landings, landing, HF_LAND_CONFLICT, err,
-			      "it commits %zu path%s that another changed in the work tree meanwhile, the first: %.90s",
+			      "it commits %zu path%s that another process changed in the work tree, the first: %.90s",
 			      landing->paths.n, landing->paths.n == 1 ? "" : "s", landing->paths.list[0].path);
 	return r < 0 ? r : 1;
 }
@@ -251,7 +251,7 @@ static int judge(struct hf_land_work *work, int status, struct hf_err *err)
 	else if (status == HF_EXIT_NO_FILE || status == HF_EXIT_NO_EXEC)
 		(void)snprintf(text, sizeof(text), "the verifier could not be run: exit %d", status);
 	else
-		(void)snprintf(text, sizeof(text), "the verifier said no: exit %d", status);
+		(void)snprintf(text, sizeof(text), "the verifier failed: exit %d", status);
 	r = hf_landing_become(work->landings, &work->landing, HF_LAND_REJECTED, err, "%s (on top of %.12s)", text, work->head);
 	return r < 0 ? r : 1;
 }

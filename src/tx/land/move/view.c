@@ -140,7 +140,7 @@ static int refuse(const struct place *place, const char *oid, const struct hf_bu
 	struct hf_land_work *work = place->view->work;
 	int r = hf_landing_become(work->landings, &work->landing, HF_LAND_CONFLICT, err,
 				  "the submodule %.100s is not at %.12s, which the commit records, and cannot be verified there: %.100s", place->path, oid,
-				  said->len ? said->s : "git failed without a word");
+				  said->len ? said->s : "git failed without a message");
 
 	return r < 0 ? r : 1;
 }
@@ -179,7 +179,7 @@ static int take_submodule(struct hf_view *view, const struct place *outer, const
 	if (r == 0)
 		r = place.depth > DEPTH_MAX ? 0 : is_own(&place, err);
 	if (r == 0) {
-		hf_buf_add_text(&said, "its repository is in another place");
+		hf_buf_add_text(&said, "its repository is elsewhere");
 		return refuse(&place, oid, &said, err);
 	}
 	if (r > 0)

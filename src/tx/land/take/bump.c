@@ -62,11 +62,11 @@ int hf_land_take_bump(struct hf_land_work *work, const struct hf_land_change *ch
 		return r;
 	r = is_published(work, dir, change->new_oid, err);
 	if (r <= 0)
-		return r < 0 ? r : reject(work, change->path, "and no remote branch of it has the new commit: a clone could not check it out", err);
+		return r < 0 ? r : reject(work, change->path, "and none of its remote branches has the new commit: a clone could not check it out", err);
 	hf_copy_text(tip, sizeof(tip), change->new_oid);
 	hf_copy_text(sub.landing.name, sizeof(sub.landing.name), landing->name);
 	sub.landing.top = dir;
 	sub.landing.git_dir = sub.landing.common = common.s;
 	r = hf_land_export(&sub, landing->plan, change->old_oid, tip, NULL, &said, err);
-	return r > 0 ? reject(work, change->path, said.len ? said.s : "whose new commit cannot be taken", err) : r;
+	return r > 0 ? reject(work, change->path, said.len ? said.s : "whose new commit cannot be copied", err) : r;
 }

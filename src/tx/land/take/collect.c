@@ -32,7 +32,7 @@ int hf_land_reject_said(struct hf_land_work *work, const char *what, const struc
 {
 	char text[200];
 
-	(void)snprintf(text, sizeof(text), "%s: %.120s", what, said->len ? said->s : "git failed without a word");
+	(void)snprintf(text, sizeof(text), "%s: %.120s", what, said->len ? said->s : "git failed without a message");
 	return hf_land_reject(work, err, text);
 }
 
@@ -140,7 +140,7 @@ static int stage_rest(struct hf_land_work *work, const struct hf_left *left, str
 		r = hf_git(&git, err, HF_GIT_COMPARES, "update-index", "--add", "--remove", "-z", "--stdin", NULL);
 	if (r > 0 && work->failures++ < HF_LAND_TRIES)
 		return -EAGAIN;
-	return r > 0 ? hf_land_reject_said(work, "what it left cannot be added", &said, err) : r;
+	return r > 0 ? hf_land_reject_said(work, "its uncommitted work cannot be added", &said, err) : r;
 }
 
 /* The commit failed: is there nothing to commit? Something was changed, and changed back. */
@@ -211,7 +211,7 @@ static int reject_rest(struct hf_land_work *work, const struct hf_land_kept *kep
 	struct hf_landing *landing = &work->landing;
 	int is_stash = strcmp(kept->label, "stash") == 0;
 	int r = hf_landing_become(work->landings, landing, HF_LAND_REJECTED, err,
-				  "HEAD is where it began, but %.110s; the sandbox is kept: holdfast plan enter %.40s -- git %s%.12s", kept->text, landing->plan,
+				  "HEAD has not moved, but %.110s; the sandbox is kept: holdfast plan enter %.40s -- git %s%.12s", kept->text, landing->plan,
 				  is_stash ? "stash pop" : "merge ", is_stash ? "" : kept->commit);
 
 	return r < 0 ? r : 1;
@@ -242,7 +242,7 @@ static int nothing_to_land(struct hf_land_work *work, const struct hf_touched *t
 	r = hf_land_prove(work, err);
 	if (r != 0)
 		return r;
-	return hf_land_reject(work, err, "it made nothing, and the commit that it began with is not part of the branch (rewritten?)");
+	return hf_land_reject(work, err, "it changed nothing, and the commit where it started is not part of the branch (rewritten?)");
 }
 
 /* Is the tip built on what it began with, and how many commits are that? 0; 1 it is rejected; an error. */
@@ -262,7 +262,7 @@ static int count_commits(struct hf_land_work *work, const struct hf_land_came *c
 		work->landing.tip[0] = '\0';
 	if (r != 0)
 		return r < 0 ? r :
-			       hf_land_reject(work, err, "its history no longer contains the commit that it began with (rewritten?)");
+			       hf_land_reject(work, err, "its history no longer contains the commit where it started (rewritten?)");
 	(void)snprintf(range, sizeof(range), "%s..%s", work->landing.base, work->landing.tip);
 	r = hf_git(&git, err, "rev-list", "--count", range, NULL);
 	for (const char *c = out.s; r == 0 && *c >= '0' && *c <= '9'; c++)
@@ -352,7 +352,7 @@ int hf_land_collect(struct hf_land_work *work, struct hf_err *err)
 	if (r != 0) {
 		char what[PATH_MAX + 40];
 
-		(void)snprintf(what, sizeof(what), "its commits cannot be taken into %s", landing->common);
+		(void)snprintf(what, sizeof(what), "its commits cannot be copied into %s", landing->common);
 		return r < 0 ? r : hf_land_reject_said(work, what, &said, err);
 	}
 	hf_copy_text(landing->tip, sizeof(landing->tip), left.tip);

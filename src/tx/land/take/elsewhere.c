@@ -251,7 +251,7 @@ static int take_loose(struct search *search, const char *oid, const struct hf_bu
 		r = count(search, oid, &n, err);
 	if (r != 0 || n == 0)
 		return r < 0 ? r : 0;
-	(void)snprintf(text, sizeof(text), "commit %.12s of the sandbox is new, and on no branch (HEAD was detached, or reset)", oid);
+	(void)snprintf(text, sizeof(text), "commit %.12s of the sandbox is new and on no branch (HEAD was detached or reset)", oid);
 	return hf_land_rest_add(&landing->rest, "commit", text, oid, "", n) < 0 ? hf_fail_sys(err, ENOMEM, "memory", oid) : 0;
 }
 

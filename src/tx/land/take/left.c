@@ -145,7 +145,7 @@ static int add(struct hf_land_work *work, const struct hf_touched *touched, cons
 	if (is_repository && is_worktree(work, left, name))
 		return 0;
 	if (is_repository) {
-		(void)snprintf(text, sizeof(text), "%.100s is another repository that it made or changed, which a commit cannot hold", name);
+		(void)snprintf(text, sizeof(text), "it made or changed another repository, %.100s, which a commit cannot contain", name);
 		return hf_land_reject(work, err, text);
 	}
 	hf_buf_add(is_gone ? &left->gone : &left->paths, path, len + 1);
@@ -190,7 +190,7 @@ int hf_left_read(struct hf_land_work *work, const struct hf_touched *touched, st
 	int r = 0;
 
 	if (touched->is_unfinished)
-		return hf_land_reject(work, err, "a merge, rebase, cherry-pick or bisect was begun and not ended");
+		return hf_land_reject(work, err, "a merge, rebase, cherry-pick or bisect is unfinished");
 	ret->is_read = 1;
 	hf_land_paths_done(&work->landing.unlanded);
 	if (touched->n > 0) {
@@ -206,7 +206,7 @@ int hf_left_read(struct hf_land_work *work, const struct hf_touched *touched, st
 		r = hf_git(&git, err, HF_GIT_COMPARES, "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames", "--untracked-files=all",
 			   "--ignore-submodules=untracked", NULL);
 	if (r != 0)
-		return r < 0 ? r : hf_land_reject_said(work, "the agent left no repository that git can read", &said, err);
+		return r < 0 ? r : hf_land_reject_said(work, "the agent left a repository that git cannot read", &said, err);
 	for (const char *at = out.s; r == 0 && at < out.s + out.len; at += strlen(at) + 1)
 		r = read_row(work, touched, at, ret, err);
 	hf_copy_text(ret->head, sizeof(ret->head), ret->tip);

@@ -361,5 +361,5 @@ int hf_land_reopen(struct hf_landings *landings, const char *name, struct hf_err
 	hf_land_rest_forget(&landing->rest);
 	if (hf_landing_set(&landing->checkout, "") < 0)
 		return hf_fail_sys(err, ENOMEM, "memory", name);
-	return hf_landing_become(landings, landing, HF_LAND_WORKING, err, "its agent goes on");
+	return hf_landing_become(landings, landing, HF_LAND_WORKING, err, "its agent continues");
 }
