@@ -194,7 +194,9 @@ REMEMBERED_IN='--in .
 --base worktree --in .
 --land-merge ff-only --in .
 --also *.log --in .
---speculate 2 --in .'
+--speculate 2 --in .
+--sign --in .
+--require-change --in .'
 
 # Of the call: which run it is, its waiting, its status, what it says and where; --rm leaves nothing to resume, and -c and
 # --hooks are in the command, --stdin in what it reads, --ask in --commit, which are remembered.

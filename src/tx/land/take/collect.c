@@ -205,7 +205,7 @@ static int commit_rest(struct hf_land_work *work, struct hf_left *left, struct h
 
 /* -- the whole -------------------------------------------------------------------------- */
 
-/* HEAD is where it began, but the sandbox has commits elsewhere: its owner decides. */
+/* HEAD has not moved, but the sandbox has commits elsewhere: its owner decides. */
 static int reject_rest(struct hf_land_work *work, const struct hf_land_kept *kept, struct hf_err *err)
 {
 	struct hf_landing *landing = &work->landing;
