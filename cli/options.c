@@ -102,7 +102,7 @@ static int ends_value(const struct option_spec *specs, const char *word)
 	return word[0] == '-' && word[1] == '-' && (word[2] == '\0' || match(specs, word, &value));
 }
 
-/* "-fn1" is "-f -n1": the text after the letter of a flag is another option. */
+/* "-fn1" is "-f -n1": the text after a flag's letter is another option. */
 static int take_joined(const struct cli *cli, const struct option_spec *specs, int argc, char **argv, char *rest, int then_command)
 {
 	char *whole = argv[0], letter = rest[-1];
@@ -118,7 +118,7 @@ static int take_joined(const struct cli *cli, const struct option_spec *specs, i
 	return used == 0 ? -1 : used;
 }
 
-/* Returns the number of words used, 0 if argv[0] is none of these options, -1 on an error. */
+/* Returns the number of words used, 0 if argv[0] is another word, -1 on an error. */
 static int take(const struct cli *cli, const struct option_spec *specs, int argc, char **argv, int then_command)
 {
 	const char *value;

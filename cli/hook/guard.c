@@ -2,7 +2,7 @@
  * cli/hook/guard.c - hook guard: refuses writes to files that belong to another session.
  *
  * It refuses files whose lock another process holds (file with, file edit, the library). With --targets it also
- * refuses files outside the targets of the plan that this process is in. The refusal has the client's JSON form
+ * refuses files outside the targets of the current plan. The refusal has the client's JSON form
  * if that is known; otherwise it is exit 2 with the reason on standard error. After any error the tool may write
  * (hook.c). The hook does not see writes of the client's shell commands.
  */
@@ -61,7 +61,7 @@ static void judge_lock(void *arg, const struct hf_lock_info *info)
 	for (size_t i = 0; i < info->n_holders; i++) {
 		const struct hf_holder *holder = &info->holders[i];
 
-		/* A lock of our own session is no obstacle: its holder is one of our ancestors. */
+		/* A lock of our own session does not matter: its holder is one of our ancestors. */
 		if (holder->liveness == HF_DEAD || hf_ptable_is_above(holder->id.pid))
 			continue;
 		(void)snprintf(guard->reason, sizeof(guard->reason),

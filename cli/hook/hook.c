@@ -56,7 +56,7 @@ struct hf_journal *hook_journal(struct hook *hook)
 	return hook->context.journal;
 }
 
-/* Writes the event of a hook that failed, without the client's input. */
+/* Writes the event of a failed hook, without the client's input. */
 static int let_go(struct hook *hook, const char *cause)
 {
 	struct hf_journal *journal = hook_journal(hook);

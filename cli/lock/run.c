@@ -128,7 +128,7 @@ static void forward_signals(const struct leased *leased)
 			(void)hf_watched_signal(&leased->watched, sig);
 }
 
-/* Waits until the command has exited or, if its lease is lost, until none of its processes is left. */
+/* Waits until the command has exited or, if its lease is lost, until all of its processes have ended. */
 static int watch_leased(struct cli *cli, struct lease *lease, struct leased *leased)
 {
 	struct hf_tree *tree = &leased->watched.tree;
@@ -152,12 +152,12 @@ static int watch_leased(struct cli *cli, struct lease *lease, struct leased *lea
 	/* A signal that came too late for the command must not end us: we report the command's status. */
 	forward_signals(leased);
 	if (!leased->watched.is_told)
-		cli_say(cli, "the watcher of the command was killed; everything that the command started was ended");
+		cli_say(cli, "the watcher of the command was killed; all processes that it started were ended");
 	hf_watched_leave(&leased->watched);
 	return command_status_of(tree->leader_code, tree->leader_status);
 }
 
-/* Waits for the end of a command that was not released, or was killed before that. */
+/* Waits for the end of a command that was not released or was killed earlier. */
 static int await_leased(struct leased *leased)
 {
 	struct pollfd news = { .fd = leased->watched.news, .events = POLLIN };

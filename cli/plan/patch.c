@@ -18,7 +18,7 @@
 #include "hf/base/cleanup.h"
 #include "plan/plan.h"
 
-/* One of the two versions. */
+/* The old or the new version. */
 struct side {
 	const char *letter; /* "a/" */
 	mode_t mode;        /* 0: this version does not exist */

@@ -239,7 +239,7 @@ static int collect(struct session_context *context, struct show *show, char **na
 	return r;
 }
 
-/* Does nothing: the signal only ends the sleep. */
+/* An empty handler: the signal only ends the sleep. */
 static void wake(int signal)
 {
 	(void)signal;

@@ -126,7 +126,7 @@ HF_API int hf_err_exit_status(int code);
 
 /*
  * Writes one line for people, without newline: "subject: text: detail". Empty parts
- * are left out. The text of an errno is followed by the failed step in brackets.
+ * are left out. An errno's text is followed by the failed step in brackets.
  * Bytes that could control a terminal become '?'. `out` always ends with NUL if
  * `cap` > 0. Returns the length of the whole line, as snprintf does.
  */

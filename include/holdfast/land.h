@@ -308,7 +308,7 @@ struct hf_land_path {
 	const char *kind;
 };
 
-/* Work of the sandbox that HEAD did not have, such as a stash or another branch. It does not land: a ref keeps it. */
+/* Work in the sandbox that HEAD did not have, such as a stash or another branch. It does not land: a ref keeps it. */
 struct hf_land_kept {
 	const char *ref;    /* "refs/holdfast/NAME+stash-1", "refs/holdfast/NAME+branch-BRANCH"; "": only the sandbox has it */
 	const char *commit;

@@ -81,7 +81,7 @@ HF_API void hf_log_free(struct hf_log *log);
 /* -- its terminal ------------------------------------------------------------------- */
 
 /*
- * The terminal of a session that was started with HF_RUN_TERMINAL. The log has its output from
+ * The terminal of a session started with HF_RUN_TERMINAL. The log has its output from
  * the start (hf_session_log). One viewer at a time types: the first that requests it; after it
  * leaves, the viewer that has waited longest.
  */

@@ -305,7 +305,7 @@ struct hf_sandbox_info {
 	const char *path;   /* where the command works: the same path, or the copy */
 	enum hf_strategy strategy;
 	const char *why;
-	struct hf_wall since; /* T0: later changes of the target are conflicts */
+	struct hf_wall since; /* T0: later changes in the target are conflicts */
 	int dirty;            /* 1 holds changes, 0 does not, -1 unknown */
 	int in_use;           /* processes are inside */
 	int settled;          /* 1: synced since its last use */

@@ -185,11 +185,11 @@ enum hf_run_flags {
 	HF_RUN_PRESERVE_STATUS = 1 << 7,
 	HF_RUN_FOREGROUND = 1 << 8,    /* hf_run_supervise: run the command in the caller's process
 				        * group even without a terminal */
-	/* The stop hook of a client that has answered ends its background tasks (hf_hook_stopped), so that the client exits. */
+	/* When a client has answered, its stop hook ends its background tasks (hf_hook_stopped), so that the client exits. */
 	HF_RUN_END_BACKGROUND = 1 << 9,
 };
 
-/* How the processes of the tree are kept together. */
+/* The way to keep the tree's processes together. */
 enum hf_run_tree {
 	HF_TREE_DEFAULT = 0, /* HF_TREE_AUTO */
 	HF_TREE_CGROUP = 1,  /* a cgroup, or fail */
@@ -197,7 +197,7 @@ enum hf_run_tree {
 	HF_TREE_AUTO = 3,    /* a cgroup if possible, and the walk */
 };
 
-/* The processes of the tree that get TERM first. */
+/* The tree's processes that get TERM first. */
 enum hf_run_term {
 	HF_TERM_DEFAULT = 0, /* HF_TERM_LEADER */
 	HF_TERM_LEADER = 1,  /* the command; the rest when it has gone, or after a third of the grace period */
@@ -434,7 +434,7 @@ HF_API int hf_sessions_open(struct hf_state *state, struct hf_journal *journal,
 /* Frees. NULL is allowed. Allowed in the child after fork. */
 HF_API void hf_sessions_free(struct hf_sessions *sessions);
 
-/* What a program reports about itself: the words of the Program Status Protocol (OSC 7501), and "background". */
+/* A program's reports about itself: the words of the Program Status Protocol (OSC 7501), and "background". */
 /* clang-format off */
 #define HF_ACTIVITY_LIST(X)                                                                         \
 	X(NONE,       0, "none")                                                                \
@@ -464,7 +464,7 @@ struct hf_session_end {
 	int64_t ran_ns;          /* -1: unknown */
 };
 
-/* What a limit applies to. */
+/* The scope of a limit. */
 enum hf_limited_by {
 	HF_LIMITED_MEMORY = 1 << 0, /* set: the memory of all processes together, by the cgroup; otherwise of each process */
 	HF_LIMITED_CPUS = 1 << 1,   /* set: CPU time; otherwise the number of usable CPUs */

@@ -237,7 +237,7 @@ struct hf_tx_report {
 	int refused;                /* 1: the landing was refused, because of the verifier or the
 				     * state that the command left; see hf_run_report.cause */
 	size_t n_conflicts;         /* all conflicts */
-	size_t n_listed;            /* listed here; the rest of the array is undefined */
+	size_t n_listed;            /* listed here; further elements of the array are undefined */
 	struct hf_tx_conflict conflicts[HF_TX_CONFLICTS_MAX];
 };
 

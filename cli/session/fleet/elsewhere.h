@@ -30,7 +30,7 @@ int elsewhere_log(struct cli *cli, struct session_context *context, const char *
 /* Prints a line for `why`, or adds a member to `object`. */
 void elsewhere_why(struct cli *cli, struct hf_locks *locks, const char *name, json_t *object);
 
-/* Does the work of ps --all-hosts. */
+/* Implements ps --all-hosts. */
 int elsewhere_list(struct cli *cli, int all, int no_cut, char **names, int n);
 
 #endif

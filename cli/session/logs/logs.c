@@ -111,7 +111,7 @@ static void note_state(void *arg, const struct hf_session_info *info)
 	look->supervisor = info->supervisor;
 }
 
-/* Shows the rest of a log and records the session's end. *ret_pidfd is the pidfd of a process that ends with the session, or -1. */
+/* Shows the rest of a log and records the session's end. *ret_pidfd belongs to a process that ends with the session, or is -1. */
 static int follow_one(struct logs *logs, struct log_source *source, int *ret_pidfd, int *ret_gone)
 {
 	struct look look = { 0 };

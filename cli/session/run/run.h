@@ -46,7 +46,7 @@ int run_stdin(struct run *run);
 /* Reports why the command did not run, or did not run to its end, and what to do. Returns the exit status. */
 int run_fail(struct run *run, int r, const struct hf_run_report *report, const struct hf_err *err);
 
-/* Says and prints what it came to. The exit status. */
+/* Reports and prints the outcome. Returns the exit status. */
 int run_tell(const struct run *run, const struct hf_run_report *report, const struct hf_tx_report *landed);
 
 #endif

@@ -168,7 +168,7 @@ static void tell_landing(const struct run_in *in, const struct hf_run_report *re
 		cli_say(in->cli, "session '%s': the sandbox is kept as plan '%s'; 'holdfast land %s' lands later work in it", in->name, landed->plan,
 			cli_word(in->name));
 	if (!landed->committed && !landed->commit[0] && landed->kept)
-		/* The reason of the refusal is in the sandbox or in the repository, and stays until it is fixed there. */
+		/* The reason for the refusal is in the sandbox or the repository, and stays until a user fixes it there. */
 		cli_say(in->cli, "session '%s': not landed on %s, kept as plan '%s': 'holdfast plan diff %s' shows it, %s'holdfast land %s' "
 				 "%s, 'holdfast land drop %s' drops it",
 			in->name, landed->branch, landed->plan, cli_word(landed->plan), resume_words(in, resume), cli_word(in->name),

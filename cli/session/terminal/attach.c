@@ -221,7 +221,7 @@ static enum leaving hear_keeper(struct attached *a)
 	/* In raw mode a newline does not return to the first column. */
 	if (a->raw && a->cli->terminal)
 		(void)put("\r", 1);
-	/* With a pipe or file there is no user who could wait. */
+	/* With a pipe or file no user can wait. */
 	return isatty(STDIN_FILENO) ? STAYS : FAILED;
 }
 
