@@ -63,7 +63,7 @@ try() {
     tried+="land "
     try keep on --session s
     try keep status
-    for verb in stop tool guard session-start session-end; do
+    for verb in stop tool guard asks session-start session-end; do
         echo '{"session_id":"s","hook_event_name":"Stop"}' | hf hook $verb >/dev/null
         tried+="hook $verb "
     done

@@ -135,7 +135,7 @@ serve_certificate() {
 server_rows() {
     local status=0
     "$HOLDFAST" doctor --json >"$BATS_TEST_TMPDIR/doctor" || status=$?
-    jq -r '.checks[] | select(.check == "certificate" and (.found | startswith("that of "))) | .status + " " + .found + " " + (.instead // "")' "$BATS_TEST_TMPDIR/doctor"
+    jq -r '.checks[] | select(.check == "certificate" and (.found | startswith("the certificate of ") or (.found | startswith("cannot get the certificate")))) | .status + " " + .found + " " + (.instead // "")' "$BATS_TEST_TMPDIR/doctor"
     echo "exit $status"
 }
 
@@ -146,18 +146,18 @@ server_rows() {
     cp "$CERTS/server.crt" "$BATS_TEST_TMPDIR/first.crt"
     run server_rows
     echo "$output"
-    [[ "${lines[0]}" =~ ^ok\ that\ of\ $at\ is\ valid\ for\ 36[0-9]\ more\ days\ $ ]]
+    [[ "${lines[0]}" =~ ^ok\ the\ certificate\ of\ $at\ is\ valid\ for\ 36[0-9]\ more\ days\ $ ]]
 
     serve_certificate "$CERTS" 12 "$here"
     run server_rows
     echo "$output"
-    [[ "${lines[0]}" =~ ^warn\ that\ of\ $at\ is\ valid\ for\ 1[12]\ more\ days\ .*made\ anew ]]
+    [[ "${lines[0]}" =~ ^warn\ the\ certificate\ of\ $at\ is\ valid\ for\ 1[12]\ more\ days\ .*renew ]]
 
     # One that has ended: no call gets through, and doctor still reads why.
     serve_certificate "$CERTS" -1 "$here"
     run server_rows
     echo "$output"
-    [[ "${lines[0]}" =~ ^warn\ that\ of\ $at\ ended\ on\ 20[0-9-]+\ and\ is\ refused\ .*made\ anew ]]
+    [[ "${lines[0]}" =~ ^warn\ the\ certificate\ of\ $at\ expired\ on\ 20[0-9-]+\ and\ is\ refused\ .*renew ]]
     [ "${lines[1]}" = "exit 4" ]
     run "$HOLDFAST" lock run x -- echo ran
     [ "$status" -ne 0 ]
@@ -166,14 +166,14 @@ server_rows() {
     serve_certificate "$CERTS" 100 DNS:elsewhere.example
     run server_rows
     echo "$output"
-    [[ "${lines[0]}" =~ ^warn\ that\ of\ $at\ is\ refused:\ .*127.0.0.1.*it\ was\ made\ for\ DNS:elsewhere.example ]]
+    [[ "${lines[0]}" =~ ^warn\ the\ certificate\ of\ $at\ is\ refused:\ .*127.0.0.1.*it\ was\ made\ for\ DNS:elsewhere.example ]]
     [ "${lines[1]}" = "exit 4" ]
 
     "$fleet_tests/../../examples/fleet/tls.sh" "$BATS_TEST_TMPDIR/other" ca
     serve_certificate "$BATS_TEST_TMPDIR/other" 100 "$here"
     run server_rows
     echo "$output"
-    [[ "${lines[0]}" =~ ^warn\ that\ of\ $at\ is\ refused:\ .*issuer.*HOLDFAST_ETCD_CACERT ]]
+    [[ "${lines[0]}" =~ ^warn\ the\ certificate\ of\ $at\ is\ refused:\ .*issuer.*HOLDFAST_ETCD_CACERT ]]
 
     # A server that does not answer beside one that does.
     mv "$BATS_TEST_TMPDIR/first.crt" "$CERTS/server.crt"
@@ -181,5 +181,5 @@ server_rows() {
     run server_rows
     echo "$output"
     [[ "${lines[0]}" == "absent cannot get the certificate of https://127.0.0.1:1: "*connect*"its port is reachable" ]]
-    [[ "${lines[1]}" == "ok that of $at is valid"* ]]
+    [[ "${lines[1]}" == "ok the certificate of $at is valid"* ]]
 }

@@ -140,7 +140,9 @@ next_is_alone() { hf h2 run -w 30s "$1" -- bash -c "$alone" x "$W/alone" true; }
     [ "$status" -eq 125 ]
     [ "$(here h1 n outcome)" = lost-lock ]
     [ ! -e "$W/tree/file" ]
-    hf h1 run n -C "$W/tree" --in "$W/tree" -- sh -c 'echo new >file'
+    run hf h1 run n -C "$W/tree" --in "$W/tree" -- true
+    [ "$status" -eq 1 ] # its work is kept until it is discarded
+    hf h1 run n --discard -C "$W/tree" --in "$W/tree" -- sh -c 'echo new >file'
     [ "$(cat "$W/tree/file")" = new ]
 }
 

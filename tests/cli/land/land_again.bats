@@ -83,7 +83,7 @@ has_plan() { hl --json plan list | jq -e --arg name "$1" 'any(.plans[]; .name ==
     agent one 'echo one >one; git add one; git commit -qm one'
     git branch -m main trunk
     expect 1 hl land one
-    says "no branch 'main'"
+    says "the branch 'main' no longer exists"
     says "--branch"
     [ "$(git log -1 --format=%s refs/holdfast/one)" = one ]
     expect 3 hl land one --branch nowhere
@@ -102,7 +102,7 @@ has_plan() { hl --json plan list | jq -e --arg name "$1" 'any(.plans[]; .name ==
     status=0
     wait "$spawned_pid" || status=$?
     [ "$status" -eq 1 ]
-    hl --json ps -a one | jq -e '.sessions[0].cause | test("no branch .side.")'
+    hl --json ps -a one | jq -e '.sessions[0].cause | test("the branch .side. no longer exists")'
     expect 0 hl land one --branch main
     [ "$(cat one)" = one ]
     clean

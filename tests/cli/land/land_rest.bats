@@ -24,7 +24,7 @@ refs() { git for-each-ref --format='%(refname)' refs/holdfast | sort; }
         says "branch feat/x of the sandbox has 1 commit that main has not; kept as refs/holdfast/one$verify+branch-feat/x"
         says "git stash apply refs/holdfast/one$verify+stash-2"
         says "tag v1 of the sandbox has 1 commit"
-        says "is new, and on no branch (HEAD was detached, or reset); kept as refs/holdfast/one$verify+commit-1"
+        says "is new and on no branch (HEAD was detached or reset); kept as refs/holdfast/one$verify+commit-1"
         [ "$(refs)" = "$(printf 'refs/holdfast/one%s+%s\n' "$verify" branch-feat/x "$verify" commit-1 "$verify" stash-1 "$verify" stash-2 "$verify" tag-v1)" ]
         [ "$(git show "refs/holdfast/one$verify+branch-feat/x:BIG")" = big ]
         [ "$(git log -1 --format=%s "refs/holdfast/one$verify+commit-1")" = detached ]

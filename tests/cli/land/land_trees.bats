@@ -30,7 +30,7 @@ nested() {
     expect 0 hl run counted --in . -- sh -euc '[ ! -e untracked ]; cat vend/one; echo 3 >>a'
     says "1 uncommitted path in the work tree: not seen by the command"
     expect 1 hl run changed --in . -- sh -euc 'echo 2 >vend/two; git -C vend add two; git -C vend commit -qm two'
-    says "vend is another repository that it made or changed"
+    says "it made or changed another repository, vend"
     expect 1 hl run made --in . -- sh -euc 'git init -q sub/own; echo 2 >sub/own/two; echo 4 >>a'
     says "sub/own is another repository that it made or changed"
     [ "$(git -C vend log --format=%s)" = one ]

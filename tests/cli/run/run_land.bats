@@ -625,7 +625,7 @@ END
     printf '#!/bin/sh\nexit 1\n' >.git/hooks/pre-commit
     chmod +x .git/hooks/pre-commit
     expect 1 hf run k --in . -- sh -c 'echo 1 >k'
-    says "'holdfast land k' tries again once that is mended"
+    says "'holdfast land k' tries again after that is fixed"
     ! says "land it as it is" 2>/dev/null || return 1
     expect 1 hf land k
     rm .git/hooks/pre-commit

@@ -64,7 +64,7 @@ static void report_that_is_none_changes_nothing(void **state)
 		"\033]7501;\007", "\033]7501\007", "\033]7501;state\007", "\033]7501;state=\007", "\033]7501;state=nothing\007", "\033]7501;state=background\007",
 		"\033]7501;state=waiting:kind=permission\007", "\033]7501;app=x\007", "\033]7501;state=done:id=a b\007", "\033]7501;state=done:id=\xc3\xa9\007",
 		"\033]7502;state=done\007", "\033]07501;state=done\007", "\033P7501;state=done\033\\", "\033]7501;state=done\030", "]7501;state=done\007",
-		"\033]7501;state=done\033[m", "\xc2\x9d" "7501;state=done\007", "\033]7501;STATE=done\007",
+		"\033]7501;state=done\033[m", ("\xc2\x9d" "7501;state=done\007"), "\033]7501;STATE=done\007",
 	};
 
 	(void)state;

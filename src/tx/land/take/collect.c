@@ -30,9 +30,9 @@ int hf_land_reject(struct hf_land_work *work, struct hf_err *err, const char *te
 
 int hf_land_reject_said(struct hf_land_work *work, const char *what, const struct hf_buf *said, struct hf_err *err)
 {
-	char text[200];
+	char text[300];
 
-	(void)snprintf(text, sizeof(text), "%s: %.120s", what, said->len ? said->s : "git failed without a message");
+	(void)snprintf(text, sizeof(text), "%.160s: %.120s", what, said->len ? said->s : "git failed without a message");
 	return hf_land_reject(work, err, text);
 }
 
