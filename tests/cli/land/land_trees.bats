@@ -32,7 +32,7 @@ nested() {
     expect 1 hl run changed --in . -- sh -euc 'echo 2 >vend/two; git -C vend add two; git -C vend commit -qm two'
     says "it made or changed another repository, vend"
     expect 1 hl run made --in . -- sh -euc 'git init -q sub/own; echo 2 >sub/own/two; echo 4 >>a'
-    says "sub/own is another repository that it made or changed"
+    says "it made or changed another repository, sub/own"
     [ "$(git -C vend log --format=%s)" = one ]
     [ "$(git status --porcelain)" = $'?? untracked\n?? vend/' ]
 }

@@ -249,7 +249,7 @@ ended() {
         git "$how" $([ "$how" = cherry-pick ] || echo -q -m merged) "refs/holdfast/$how" >/dev/null
         is_needs "$how" ""
         expect 1 hf run "$how" --in . -- true
-        says "the work of the last run is part of main, but its sandbox is still there"
+        says "the work of the last run is part of main, but its sandbox still exists"
         expect 0 hf land "$how" --verify true
         expect 0 hf run "$how" --in . -- true
     done
