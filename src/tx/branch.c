@@ -36,13 +36,14 @@ static void note_branch(void *arg, const struct hf_land_info *info)
 static int choose_as_made(struct hf_tx *tx, struct hf_err *err)
 {
 	struct hf_landings *landings = NULL;
+	char word[HF_SHELL_WORD_MAX];
 	int is_branch = 0, r = hf_plan_look(tx->plans, tx->plan, find_work_tree, &is_branch, err);
 
 	if (r < 0)
 		return r == HF_E_NO_PLAN ? 0 : r;
 	if (tx->o.land && is_branch != tx->lands)
-		return FAIL(err, HF_E_PLAN_STATE, "plan", tx->plan, "its sandbox was made to %s; omit --land, or drop it with 'plan rm --discard'",
-			    is_branch ? "land on a branch" : "commit files");
+		return FAIL(err, HF_E_PLAN_STATE, "plan", tx->plan, "its sandbox was made to %s; omit --land, or drop it with 'holdfast plan rm --discard %s'",
+			    is_branch ? "land on a branch" : "commit files", hf_shell_word(tx->plan, word));
 	tx->lands = is_branch;
 	if (is_branch && hf_landings_open(tx->state, NULL, tx->plans, &landings, NULL) == 0) {
 		(void)!hf_land_look(landings, tx->name, note_branch, tx, NULL);

@@ -194,6 +194,7 @@ static int drop(struct hf_tx *tx, const struct hf_unlanded *work, struct hf_err 
 
 int hf_tx_settle_kept(struct hf_tx *tx, const struct hf_stage_session *session, struct hf_err *err)
 {
+	char word[HF_SHELL_WORD_MAX];
 	struct hf_unlanded work;
 	int has_work, r = look(tx, &work, err);
 
@@ -205,7 +206,7 @@ int hf_tx_settle_kept(struct hf_tx *tx, const struct hf_stage_session *session, 
 	}
 	has_work = (work.has_plan && !work.is_all_landed) || work.is_kept;
 	if (session->resumed && work.has_plan && has_work)
-		return FAIL(err, HF_E_PLAN_STATE, "plan", tx->plan, "it is %s; see 'holdfast plan show %s'", hf_plan_state_word(work.plan_state), tx->plan);
+		return FAIL(err, HF_E_PLAN_STATE, "plan", tx->plan, "it is %s; see 'holdfast plan show %s'", hf_plan_state_word(work.plan_state), hf_shell_word(tx->plan, word));
 	if (has_work && (session->resumed || !(tx->o.flags & HF_TX_DISCARD)))
 		return refuse_work(tx, &work, "the last run", err);
 	if (has_work)

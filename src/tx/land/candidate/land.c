@@ -189,12 +189,13 @@ void hf_land_clean(struct hf_land_work *work)
 static int read_head(struct hf_land_work *work, struct hf_err *err)
 {
 	struct hf_git git = { .dir = work->landing.common };
+	char word[HF_SHELL_WORD_MAX];
 	int r = hf_git_commit_of(&git, work->landing.common, work->landing.branch, work->landing.base, work->head, err);
 
 	if (r <= 0)
 		return r;
-	r = hf_landing_become(work->landings, &work->landing, HF_LAND_CONFLICT, err, "the branch '%.120s' no longer exists; 'land NAME --branch BRANCH' lands it on another",
-			      hf_land_short(work->landing.branch));
+	r = hf_landing_become(work->landings, &work->landing, HF_LAND_CONFLICT, err, "the branch '%.100s' no longer exists; 'holdfast land --branch BRANCH %s' lands it on another",
+			      hf_land_short(work->landing.branch), hf_shell_word(work->landing.name, word));
 	return r < 0 ? r : 1;
 }
 
