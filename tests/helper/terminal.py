@@ -3,6 +3,7 @@
 
 Exit 0 when all came as it should; else the last output and what was missing. Nothing waits longer than LIMIT.
 """
+import atexit
 import fcntl
 import hashlib
 import os
@@ -578,6 +579,7 @@ HELD = "echo up >up; until [ -e go ]; do sleep 0.02; done"
 def waits(holder, argv, line, status=0, after=("DONE",)):
     """`argv` waits for what `holder` has: `line` is seen, anew each second, and is gone when it goes on."""
     held = subprocess.Popen([HOLDFAST, *holder, "--", "sh", "-c", HELD], stdout=subprocess.DEVNULL)
+    atexit.register(held.terminate)  # a scenario that fails leaves nothing behind that its caller would wait for
     end = time.monotonic() + LIMIT
     while not os.path.exists("up"):
         if time.monotonic() > end:
@@ -619,7 +621,7 @@ def waits_lock_acquire(options):
 
 def waits_run_name(options):
     line = r"waiting for 'x' \(pid \d+ [a-z-]+, \d+ s\), place 1; Ctrl-C gives up"
-    waits(["run", "x"], ["run", "-w", "x", "--", "echo", "DONE"], line)
+    waits(["run", "x"], ["run", "x", "-w", "--", "echo", "DONE"], line)
     waits(["run", "x"], ["run", "-w", "1m", "x", "--", "echo", "DONE"], line, status=130)
 
 
