@@ -159,7 +159,7 @@ static void put_away(struct hf_mode *mode)
 				     HF_FIELD_TEXT("reason", "it is not a record of a work mode") };
 
 	hf_hook_tell(mode->hooks, HF_EV_RECORD_QUARANTINED, mode->id, fields, 3);
-	hf_quarantine_trim(mode->hooks->state, mode->hooks->journal);
+	hf_quarantine_trim(mode->hooks->state, mode->hooks->journal, moved);
 }
 
 /* Opens and locks the file that has the name when the lock is held. 1, 0: there is none, or an error. */

@@ -97,7 +97,7 @@ static int by_age(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-void hf_quarantine_trim(const struct hf_state *state, struct hf_journal *journal)
+void hf_quarantine_trim(const struct hf_state *state, struct hf_journal *journal, const char *newest)
 {
 	AUTO(room_done) struct room room = { 0 };
 	AUTO_FD dir = -1;
@@ -113,6 +113,10 @@ void hf_quarantine_trim(const struct hf_state *state, struct hf_journal *journal
 		return;
 	if (room.n <= HF_QUARANTINE_ENTRIES && room.bytes <= HF_QUARANTINE_BYTES)
 		return;
+	/* Times are coarse: an entry may have the same one as the newest. */
+	for (size_t i = 0; i < room.n; i++)
+		if (strcmp(room.all[i].name, newest) == 0)
+			room.all[i].since.tv_sec = INT64_MAX;
 	qsort(room.all, room.n, sizeof(*room.all), by_age);
 	/* A tenth more, so that not every further entry causes an event. The newest entry stays in any case. */
 	for (left = room.n; n + 1 < room.n; n++, left--) {
@@ -143,7 +147,7 @@ int hf_put_away(const struct hf_put_away *what, int dirfd, const char *file, str
 
 	if (r == 0 && what->journal) {
 		(void)hf_journal_append(what->journal, HF_EV_RECORD_QUARANTINED, what->subject, fields, 3, 0, NULL);
-		hf_quarantine_trim(what->state, what->journal);
+		hf_quarantine_trim(what->state, what->journal, moved);
 	}
 	return r;
 }

@@ -9,9 +9,9 @@
 
 /*
  * If the quarantine exceeds a limit, removes its oldest entries down to nine tenths of both limits and
- * writes one event. The newest entry stays. Does nothing without a journal.
+ * writes one event. The entry `newest` stays. Does nothing without a journal.
  */
-void hf_quarantine_trim(const struct hf_state *state, struct hf_journal *journal);
+void hf_quarantine_trim(const struct hf_state *state, struct hf_journal *journal, const char *newest);
 
 struct hf_put_away {
 	const struct hf_state *state;

@@ -45,7 +45,7 @@ static int quarantine(struct hf_work *work, const char *why, struct hf_err *err)
 	if (r < 0)
 		return r;
 	hf_plan_event(work->plans, HF_EV_RECORD_QUARANTINED, work->record.name, fields, 3);
-	hf_quarantine_trim(work->plans->state, work->plans->journal);
+	hf_quarantine_trim(work->plans->state, work->plans->journal, moved);
 	return 0;
 }
 

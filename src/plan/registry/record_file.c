@@ -49,7 +49,7 @@ static int quarantine(struct hf_plans *plans, int dirfd, const char *plan, const
 	if (r < 0)
 		return r;
 	hf_plan_event(plans, HF_EV_RECORD_QUARANTINED, plan, fields, 3);
-	hf_quarantine_trim(plans->state, plans->journal);
+	hf_quarantine_trim(plans->state, plans->journal, moved);
 	return FAIL(err, HF_E_FORMAT, "plan", plan,
 		    "its record was quarantined: %s; its sandboxes still exist", why);
 }

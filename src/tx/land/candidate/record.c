@@ -72,7 +72,7 @@ static int quarantine(struct hf_landings *landings, const char *name, const char
 		return r;
 	(void)snprintf(file, sizeof(file), "landings/%s", key);
 	hf_land_event(landings, HF_EV_RECORD_QUARANTINED, name, fields, 3);
-	hf_quarantine_trim(landings->state, landings->journal);
+	hf_quarantine_trim(landings->state, landings->journal, moved);
 	return FAIL(err, HF_E_FORMAT, "land", name, "its record was quarantined: %s", why);
 }
 
