@@ -42,6 +42,16 @@ wait_until() {
     done
 }
 
+# others_inside: some process of another user is in a pid namespace below ours, so the end of a namespace cannot be proven
+others_inside() {
+    local file
+    [ "$EUID" != 0 ] || return 1
+    for file in /proc/[0-9]*/status; do
+        ! awk -v me="$EUID" '$1 == "Uid:" { other = $2 != me } $1 == "NSpid:" { inside = NF > 2 } END { exit !(other && inside) }' "$file" 2>/dev/null || return 0
+    done
+    return 1
+}
+
 # expect STATUS COMMAND...: runs it, compares the status, shows what it said
 expect() {
     local want=$1

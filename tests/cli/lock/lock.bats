@@ -279,7 +279,9 @@ C
     expect 0 hf --json lock list
     is_json '.locks[0].holders[0].liveness == "unknown"'
     kill -9 "$spawned_pid"
-    expect 0 hf lock run ns -w 15s -- true
+    run hf lock run ns -w 15s -- true
+    [ "$status" -eq 0 ] || ! others_inside || skip "a process of another user in a pid namespace may be the holder"
+    [ "$status" -eq 0 ]
     expect 0 hf journal query --event lock_taken_over --json
     [ "${#lines[@]}" -eq 1 ]
     says "no process left"

@@ -392,3 +392,28 @@ left_running_is_left() {
     wait_until 5 test -e "$tree.ready"
     [ "$(living "$tree")" = 2 ]
 }
+
+@test "a session that is the first process of a container is shown there and outside, and its name is free when the container is killed (L4, L7)" {
+    local ns=(unshare -p -f --mount-proc --kill-child) first
+    [ "$EUID" = 0 ] || ns=(unshare -r -p -f --mount-proc --kill-child)
+    "${ns[@]}" true || skip "no pid namespaces here"
+    [ "$(readlink /proc/self/ns/pid)" = "pid:[4026531836]" ] || skip "not in the machine's first pid namespace"
+    spawn "${ns[@]}" "$HOLDFAST" run c -- sh -c 'until [ -e go ]; do sleep 0.05; done; "$HOLDFAST" --json ps >inside; exec sleep 600'
+    first=$spawned_pid
+    wait_until 20 eval '[ "$(hf --json ps | jq -r ".sessions[0].state")" = running ]'
+    [ "$(hf --json ps | jq .sessions[0].supervisor.pid)" = 1 ]
+    touch go
+    wait_until 20 test -s inside
+    wait_until 20 eval '[ "$(jq -r ".sessions[0].state" inside)" = running ]'
+    expect 1 hf run c -- true
+    says "is running"
+    kill -KILL "$first"
+    # Its keeper may have the time to end the record.
+    over() { [[ "$(hf --json ps -a | jq -r ".sessions[0].state")" = @(dead-unreaped|failed) ]]; }
+    wait_until 20 over || ! others_inside || skip "a process of another user in a pid namespace may be the holder"
+    over
+    expect 0 hf run c -- true
+    expect 0 hf --json journal query --event record_quarantined
+    [ -z "$output" ]
+    [ "$(hf --json journal query --event session_ended | jq -r .outcome | xargs)" = "abandoned succeeded" ]
+}

@@ -251,13 +251,14 @@ static void with_its_checksum_right_each_hostile_value_is_refused(void **state)
 					       "hang_ns", "grace_ns", "exit", "ran_ns", "v", "mark",
 					       "around" };
 	static const char *const processes[] = { "supervisor", "keeper", "leader" };
+	static const char *const made[] = { "keeper", "leader" };
+	static const char *const first[] = { "\"p1:1:5:7:1:1:8843df5e-d433-4008-8733-cf1b640eef89\"" };
 	static const char *const times[] = { "started", "ended" };
 	static const char *const texts[] = { "key", "phase", "command", "outcome", "cause", "cgroup" };
 	static const char *const no_numbers[] = { "\"7\"", "[7]", "{}", "-1", "true", "null", "1.5",
 						  "9223372036854775808", "1e3", "\"\"" };
 	static const char *const no_processes[] = {
 		"4711", "\"4711\"", "[4711]", "-1", "0", "1", "true", "null", "\"\"", "{}",
-		"\"p1:1:5:7:1:1:8843df5e-d433-4008-8733-cf1b640eef89\"",
 		"\"p1:0:5:7:1:1:8843df5e-d433-4008-8733-cf1b640eef89\"",
 		"\"p1:-1:5:7:1:1:8843df5e-d433-4008-8733-cf1b640eef89\"",
 		"\"p1:99999999999:5:7:1:1:8843df5e-d433-4008-8733-cf1b640eef89\"",
@@ -279,6 +280,9 @@ static void with_its_checksum_right_each_hostile_value_is_refused(void **state)
 			}
 	EACH_REFUSED(numbers, no_numbers)
 	EACH_REFUSED(processes, no_processes)
+	/* Only the supervisor can be the first process of a container. */
+	EACH_REFUSED(made, first)
+	assert_int_equal(decode_summed(with("supervisor", first[0])), 0);
 	EACH_REFUSED(times, no_times)
 	EACH_REFUSED(texts, no_texts)
 #undef EACH_REFUSED

@@ -141,16 +141,16 @@ static void read_time(struct hf_object *reader, const char *key, struct hf_wall 
 		hf_object_take_time(reader, key, ret);
 }
 
-static void take_process(struct hf_object *reader, const char *key, struct hf_proc_id *ret)
+/* `least`: pid 1 is the supervisor at most, as the first process of a container. It is not killed. */
+static void take_process(struct hf_object *reader, const char *key, int32_t least, struct hf_proc_id *ret)
 {
 	json_t *value = hf_object_take(reader, key);
 
 	if (!value)
 		return;
-	/* Never pid 1 or below: nothing of ours runs there, and nothing else is signalled. */
 	if (!json_is_string(value) ||
 	    hf_proc_parse(json_string_value(value), json_string_length(value), ret, NULL) < 0 ||
-	    ret->pid <= 1)
+	    ret->pid < least)
 		hf_object_wrong(reader, "a process identity is invalid");
 }
 
@@ -226,9 +226,9 @@ static void read_all(struct hf_object *reader, struct hf_session_record *r)
 	r->logged = (int)hf_object_take_number(reader, "logged", 1);
 	if (json_object_get(reader->root, "log"))
 		r->log = (uint64_t)hf_object_take_number(reader, "log", INT64_MAX);
-	take_process(reader, "supervisor", &r->supervisor);
-	take_process(reader, "keeper", &r->keeper);
-	take_process(reader, "leader", &r->leader);
+	take_process(reader, "supervisor", 1, &r->supervisor);
+	take_process(reader, "keeper", 2, &r->keeper);
+	take_process(reader, "leader", 2, &r->leader);
 	if (json_object_get(reader->root, "cgroup")) {
 		hf_object_take_text(reader, "cgroup", r->cgroup, sizeof(r->cgroup));
 		r->cgroup_inode = (uint64_t)hf_object_take_number(reader, "cgroup_inode", INT64_MAX);
