@@ -393,7 +393,7 @@ left_running_is_left() {
     [ "$(living "$tree")" = 2 ]
 }
 
-@test "a session that is the first process of a container is shown there and outside, and its name is free when the container is killed (L4, L7)" {
+@test "a container's first process can be a session, which is shown there and outside; killing the container frees its name (L4, L7)" {
     local ns=(unshare -p -f --mount-proc --kill-child) first
     [ "$EUID" = 0 ] || ns=(unshare -r -p -f --mount-proc --kill-child)
     "${ns[@]}" true || skip "no pid namespaces here"
