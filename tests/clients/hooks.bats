@@ -261,7 +261,7 @@ asks_on_its_terminal() {
     model <<<"{\"ask\":[$(tool "$1" 'touch permitted' | jq -c ".input += $more"),{\"text\":\"done\"}],\"default\":[{\"text\":\"x\"}]}"
     "${with[@]}" TERM=xterm-256color timeout 60 "$HOLDFAST" run s -d -t "${options[@]}" -- "${client[@]}" '@@ask@@ begin' >/dev/null
     wait_until 90 is_blocked || { timeout 20 "$HOLDFAST" status s; timeout 20 "$HOLDFAST" logs s | cat -v | tail -c 2000; return 1; }
-    timeout 20 "$HOLDFAST" status s | grep '^! asks since '
+    timeout 20 "$HOLDFAST" status s | grep '^! asked .* ago: '
     timeout 20 "$HOLDFAST" stop s --grace 0 >/dev/null
     [ ! -e permitted ]
 }

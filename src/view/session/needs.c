@@ -176,7 +176,7 @@ static void add_waits(const struct hf_session_info *info, struct hf_needs *needs
 	const char *after = info->activity == HF_ACTIVITY_ERROR ? ", after an error" : "", *colon = info->activity_text[0] ? ": " : "";
 	char text[32];
 
-	(void)snprintf(need->text, sizeof(need->text), "waits for you since %s%s%s%s", span(info->activity_age_ns, text), after, colon,
+	(void)snprintf(need->text, sizeof(need->text), "has waited for you for %s%s%s%s", span(info->activity_age_ns, text), after, colon,
 		       info->activity_text);
 	(void)snprintf(need->brief, sizeof(need->brief), "waits for you%s", after);
 }
@@ -187,7 +187,7 @@ static void add_blocked(const struct hf_session_info *info, struct hf_needs *nee
 	const char *what = info->activity_text[0] ? info->activity_text : "it needs your answer";
 	char text[32];
 
-	(void)snprintf(need->text, sizeof(need->text), "asks since %s: %s", span(info->activity_age_ns, text), what);
+	(void)snprintf(need->text, sizeof(need->text), "asked %s ago: %s", span(info->activity_age_ns, text), what);
 	(void)snprintf(need->brief, sizeof(need->brief), "asks: %s", what);
 }
 
@@ -225,7 +225,7 @@ static int add_asks(const struct hf_session_info *info, struct hf_needs *needs)
 	if (!is_at_work(info) || info->pid == 0 || info->silent_ns < HF_NEED_ASKS_NS || works(info) || !is_question(info))
 		return 0;
 	need = add(needs, "asks", "attach", ago(info->silent_ns));
-	(void)snprintf(need->text, sizeof(need->text), "asks since %s: %s", span(info->silent_ns, text), info->last_line);
+	(void)snprintf(need->text, sizeof(need->text), "asked %s ago: %s", span(info->silent_ns, text), info->last_line);
 	(void)snprintf(need->brief, sizeof(need->brief), "asks: %s", info->last_line);
 	return 1;
 }

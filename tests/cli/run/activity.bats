@@ -24,7 +24,7 @@ osc() { printf '\\033]7501;%s\\033\\\\' "$1"; }
     is_field claude '.activity.text' "approve Bash: touch permitted; echo v=9"
     is_field codex '.activity.text' "a permission"
     is_field gemini '.activity.text' "Action Required (proj)"
-    [[ "$(hf status claude)" == *"! asks since "*": approve Bash: touch permitted; echo v=9"* ]]
+    [[ "$(hf status claude)" == *"! asked "*" ago: approve Bash: touch permitted; echo v=9"* ]]
     [[ "$(hf ps claude | tail -1)" == *"! asks: approve Bash: touch permitted; echo v=9: attach" ]]
     # Copilot sends no report; it has a hook.
     shows copilot copilot

@@ -57,7 +57,7 @@ later() {
     is_needs asking ""
     later 40 --json ps asking quiet >out
     [ "$(jq -r '.sessions[0].needs[0] | .code, .action' out)" = $'asks\nattach' ]
-    jq -e '.sessions[0].needs[0].text | startswith("asks since 4") and contains("Proceed? [y/N]")' out
+    jq -e '.sessions[0].needs[0].text | startswith("asked 4") and contains(" ago: ") and contains("Proceed? [y/N]")' out
     jq -e '.sessions[1].needs == []' out
     later 700 --json ps quiet >out
     [ "$(jq -r '.sessions[0].needs[0] | .code, .action' out)" = $'silent\nlogs' ]

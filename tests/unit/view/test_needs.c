@@ -317,21 +317,21 @@ static void report_of_its_program_is_more_exact_than_its_last_line(void **state)
 	assert_int_equal(needs.n, 1);
 	assert_string_equal(needs.list[0].code, "asks");
 	assert_string_equal(needs.list[0].action, "attach");
-	assert_string_equal(needs.list[0].text, "asks since 5 s: approve Bash: make");
+	assert_string_equal(needs.list[0].text, "asked 5 s ago: approve Bash: make");
 	assert_string_equal(needs.list[0].brief, "asks: approve Bash: make");
 	info.activity_text = "";
 	hf_needs_find(&info, NULL, &needs);
-	assert_string_equal(needs.list[0].text, "asks since 5 s: it needs your answer");
+	assert_string_equal(needs.list[0].text, "asked 5 s ago: it needs your answer");
 	info.activity = HF_ACTIVITY_DONE;
 	hf_needs_find(&info, NULL, &needs);
 	assert_string_equal(needs.list[0].code, "waits");
-	assert_string_equal(needs.list[0].text, "waits for you since 5 s");
+	assert_string_equal(needs.list[0].text, "has waited for you for 5 s");
 	info.activity = HF_ACTIVITY_IDLE;
 	assert_string_equal(codes(&info), "waits");
 	info.activity = HF_ACTIVITY_ERROR;
 	info.activity_text = "no network";
 	hf_needs_find(&info, NULL, &needs);
-	assert_string_equal(needs.list[0].text, "waits for you since 5 s, after an error: no network");
+	assert_string_equal(needs.list[0].text, "has waited for you for 5 s, after an error: no network");
 	/* A session that waits for its task needs no person. */
 	info.activity = HF_ACTIVITY_BACKGROUND;
 	info.activity_text = "'npm run dev'";
