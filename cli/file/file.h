@@ -43,7 +43,7 @@ struct file_options {
 #define FILE_WRITE_SPECS(o)                                                                         \
 	FILE_LOCK_SPECS(o),                                                                         \
 	{ "create", 0, OPTION_FLAG, &(o).create, NULL, "a missing file counts as empty" },          \
-	{ "mode", 0, OPTION_TEXT, &(o).mode, "MODE", "mode of a file made by --create (0600)" },       \
+	{ "mode", 0, OPTION_TEXT, &(o).mode, "MODE", "mode of a file made by --create, such as 0600 (default: by the umask)" },       \
 	{ "break-links", 0, OPTION_FLAG, &(o).break_links, NULL,                                    \
 	  "replace one of several hard links" },                                          \
 	{ "backup", 0, OPTION_COUNT, &(o).backups, "N", "keep N earlier versions; FILE.~1~ is the newest" }, \

@@ -41,7 +41,7 @@ int cmd_rm(struct cli *cli, int argc, char **argv)
 	if (n < 0)
 		return cli_options_status(n);
 	if (token && n != 1)
-		return cli_usage(cli, "--token is that of one session");
+		return cli_usage(cli, "--token needs exactly one NAME");
 	status = session_open(cli, &context);
 	if (status != HF_EXIT_DONE)
 		return status;
@@ -91,7 +91,7 @@ static void report_kept(void *arg, const char *name)
 	json_t *object;
 
 	if (r <= 0)
-		(void)snprintf(work.text, sizeof(work.text), "%s", r < 0 ? "it cannot be looked at" : "its change is part of the branch, its sandbox is not removed");
+		(void)snprintf(work.text, sizeof(work.text), "%s", r < 0 ? "it cannot be read" : "its change is part of the branch, but its sandbox still exists");
 	if (pruning->discard) {
 		cli_say(pruning->cli, "session '%s': %s its work: %s", name, pruning->dry_run ? "would drop" : "dropping", work.text);
 		r = pruning->dry_run ? 0 : hf_tx_drop(pruning->cli->state, pruning->context->journal, name, &err);

@@ -204,7 +204,8 @@ static void print_session(const struct hf_session_info *info, const struct hf_vi
 	if (info->attempt > 1)
 		hf_buf_add_format(&out, "  %-10s %u\n", "attempt", info->attempt);
 	if (info->pid > 0)
-		hf_buf_add_format(&out, "  %-10s %d, %lld processes (%s)\n", "pid", (int)info->pid, (long long)info->processes, info->tree);
+		hf_buf_add_format(&out, "  %-10s %d, %lld process%s (%s)\n", "pid", (int)info->pid, (long long)info->processes,
+				  info->processes == 1 ? "" : "es", info->tree);
 	add_times(&out, info);
 	add_wait(&out, &facts->wait);
 	add_figures(&out, info);

@@ -125,6 +125,6 @@ int hf_lookup_line(const char *what, const char *line, const char *const *env, c
 	    may_be_found(path, word, dir))
 		return 0;
 	(void)snprintf(subject, sizeof(subject), "%s '%s'", what, word);
-	return FAIL(err, -ENOENT, "PATH", subject, "it is not found, and so nothing was started; if the command installs it, write 'command %s'",
+	return FAIL(err, -ENOENT, "PATH", subject, "it is not found, so nothing was started; if the command installs it, write 'command %s'",
 		    word);
 }

@@ -86,7 +86,7 @@ static int say_busy(struct run *run, const struct hf_run_report *report, const s
 		cli_say(run->cli, "'%s' is locked, but not by a session", run->name);
 	cli_say(run->cli, "held by %s", err->detail);
 	if (busy.known)
-		cli_say(run->cli, "wait with -w 30s or 'holdfast wait %s', look with 'holdfast ps' and "
+		cli_say(run->cli, "wait with -w 30s or 'holdfast wait %s', see 'holdfast ps' and "
 				  "'holdfast logs %s', end it with 'holdfast stop %s'",
 			cli_word(run->name), cli_word(run->name), cli_word(run->name));
 	else
