@@ -193,8 +193,8 @@ HF_API int hf_file_made_sidecar(const struct hf_file *file);
  * Takes the lock, or both, and waits at most `wait_ns` in total (0: not at all; negative:
  * without limit). After a failure nothing is locked. Returns 0; HF_E_BUSY, HF_E_TIMEOUT and
  * HF_E_DEADLOCK as hf_lock_acquire, with *ret_blocker (may be NULL; pid 0 if unknown);
- * HF_E_UNTRUSTED if the lock file's path is not a trustworthy lock file; HF_E_CANCELLED;
- * -errno.
+ * HF_E_UNTRUSTED if the entry with the lock file's name cannot be trusted or is not a file;
+ * HF_E_CANCELLED; -errno.
  */
 HF_API int hf_file_lock(struct hf_file *file, int64_t wait_ns, struct hf_holder *ret_blocker,
 			struct hf_err *err) HF_MUST_CHECK;

@@ -87,7 +87,6 @@ HF_C_BEGIN
 #define HF_HOOK_TASKS_MAX  16
 #define HF_HOOK_END_TASKS_MAX 3    /* rounds of ending tasks in one attempt: an agent may restart them */
 #define HF_HOOK_TASK_GRACE_NS (3 * HF_SEC)
-#define HF_HOOK_END_TASKS_MAX 3      /* how often background tasks are ended in one attempt: an agent may start them again */
 
 /* clang-format off */
 #define HF_CLIENT_LIST(X)          \
@@ -110,7 +109,7 @@ HF_API const char *hf_client_word(enum hf_client client);
 /* Returns the client of a word, or -EINVAL, also for "unknown". */
 HF_API int hf_client_of(const char *word);
 
-/* Returns the client whose hook this process is, judged by the environment that a client gives to them. */
+/* Returns the client whose hook this process is, judged by the environment that the client gives to its hooks. */
 HF_API enum hf_client hf_client_here(void);
 
 struct hf_hooks; /* the work modes of one state directory */

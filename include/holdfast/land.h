@@ -60,8 +60,8 @@
  * If the agent commits such a file without having changed it ("git commit -a"), the edit does
  * not land: the agent's commits are recreated without that path, which is reported.
  *
- * The marks skip-worktree and assume-unchanged hide no work of the agent: its edits in such a
- * file land, the user's own edits there do not. git does not report some changes, such as a mode
+ * The marks skip-worktree and assume-unchanged do not hide the agent's work: its edits in such
+ * a file land, the user's own edits there do not. git does not report some changes, such as a mode
  * with core.fileMode=false. Files with such a change are listed as `unlanded`: the rest lands,
  * and the plan is kept. If nothing else is left to land, the candidate is REJECTED.
  *
@@ -275,10 +275,9 @@ struct hf_land_opts {
 	 */
 	const char *const *also;
 	/*
-	 * If its place in the queue is at most this, a candidate that waits for the branch is
-	 * verified ahead of its turn, on top of the candidate before it; that many are
-	 * verified in parallel. The result counts if that candidate lands unchanged, otherwise
-	 * it is discarded. 0, 1: disabled.
+	 * This many candidates at the head of the queue are verified in parallel. A candidate
+	 * that waits for the branch is verified on top of the candidate before it. The result
+	 * counts if that candidate lands unchanged; otherwise it is discarded. 0, 1: disabled.
 	 */
 	unsigned speculate;
 	int64_t wait_ns;     /* for the branch; 0: do not wait; negative: no limit */

@@ -89,7 +89,7 @@ struct hf_attach;
 
 enum hf_attach_flags {
 	HF_ATTACH_READ_ONLY = 1 << 0, /* only watch */
-	HF_ATTACH_TAKE = 1 << 1,      /* type in place of the present typist */
+	HF_ATTACH_TAKE = 1 << 1,      /* take the keyboard from the viewer that types now */
 };
 
 struct hf_attach_opts {

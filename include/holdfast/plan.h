@@ -63,8 +63,8 @@
  *     lists the remains of such a plan. They are never committed, keep the name
  *     in use, and are removed by hf_plan_rm with HF_PLAN_RM_DISCARD.
  *
- * Killed. No process of a command outlives its hf_plan_enter. If the caller is killed, a
- * process inside kills everything that the command started. If that process is killed, too,
+ * Killed. If the caller of hf_plan_enter is killed, a process inside kills everything that the
+ * command started, so no process outlives the caller. If that process is killed, too,
  * the plan is in use while one of the command's processes lives: every function reports this,
  * and hf_plan_recover and hf_plan_rm end them. In a copy they are found by their environment
  * (HOLDFAST_RUNS).

@@ -337,7 +337,7 @@ enum hf_outcome {
 #define HF_SESSION_LIST(X)                                                                      \
 	X(STARTING,      1, "starting")                                                         \
 	X(RUNNING,       2, "running")                                                          \
-	X(HUNG,          3, "hung")          /* silent for long */                              \
+	X(HUNG,          3, "hung")          /* no output for hang_ns */                        \
 	X(VERIFYING,     4, "verifying")                                                        \
 	X(WAITING,       5, "waiting")       /* a loop, between two attempts */                 \
 	X(FAILING,       6, "failing")       /* a loop whose latest attempts all failed */      \

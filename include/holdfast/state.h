@@ -10,7 +10,8 @@
  *
  * Location. The path argument, else $HOLDFAST_DIR, else $XDG_STATE_HOME/holdfast,
  * else ~/.local/state/holdfast. Empty variables and a relative XDG_STATE_HOME count
- * as unset; a relative HOLDFAST_DIR is -EINVAL. A missing directory is created with its parents, mode 0700.
+ * as unset; a relative HOLDFAST_DIR is -EINVAL. A missing directory is created with
+ * its parents, mode 0700.
  *
  * Trust (L12). The path must be a directory, not a symlink, that the effective user
  * owns and that is closed to group and others; otherwise HF_E_UNTRUSTED. It is opened

@@ -276,9 +276,9 @@ struct hf_tx_unlanded {
 
 /*
  * Finds work that the session `name` left and that was neither landed nor committed nor
- * dropped. Returns 1 with *ret filled, 0, or an error: that cannot be known. A candidate whose change a user has
- * merged or cherry-picked counts as landed. For a running session the result is its work up to
- * now. Forks: it runs git.
+ * dropped. Returns 1 with *ret filled; 0: no such work; or an error if it cannot find out. A
+ * candidate whose change a user has merged or cherry-picked counts as landed. For a running
+ * session the result is its work up to now. Forks: it runs git.
  */
 HF_API int hf_tx_unlanded(struct hf_state *state, const char *name, struct hf_tx_unlanded *ret, struct hf_err *err) HF_MUST_CHECK;
 
