@@ -223,7 +223,7 @@ struct hf_run_opts {
 	int64_t verify_ns;         /* 0: HF_RUN_VERIFY_NS */
 	int64_t every_ns;          /* loops: from start to start; 0 without max_runs: backoff_ns */
 	uint32_t max_runs;         /* loops: 0: no limit */
-	const char *until;         /* loops: run by sh -c after each attempt; exit status 0 ends the loop */
+	const char *until;         /* loops: run by sh -c after each attempt, for at most 60 s; exit status 0 ends the loop */
 	int64_t backoff_ns;        /* 0: HF_RUN_BACKOFF_NS */
 	int64_t backoff_max_ns;    /* 0: HF_RUN_BACKOFF_MAX_NS */
 	const char *notify;        /* run by sh -c with a JSON object as standard input */

@@ -256,7 +256,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 		{ "leave-running", 0, OPTION_FLAG, &run.leave_running, NULL, "do not end processes that outlive the command" },
 		{ "every", 0, OPTION_DURATION, &run.every_ns, "DUR", "repeat every DUR, from start to start" },
 		{ "max-runs", 0, OPTION_COUNT, &run.max_runs, "N", "repeat at most N times" },
-		{ "until", 0, OPTION_TEXT, &o->until, "CMD", "repeat until CMD succeeds (run by sh -c)" },
+		{ "until", 0, OPTION_TEXT, &o->until, "CMD", "repeat until CMD succeeds (run by sh -c, at most 1m)" },
 		{ "backoff", 0, OPTION_DURATION, &run.backoff_ns, "DUR", "pause after a failure, doubled each time (1s)" },
 		{ "backoff-max", 0, OPTION_DURATION, &run.backoff_max_ns, "DUR", "longest pause after a failure (5m)" },
 		{ "notify", 0, OPTION_TEXT, &o->notify, "CMD", "run CMD with each new outcome as JSON on stdin (sh -c)" },
