@@ -32,7 +32,7 @@
  *
  * A holder that cannot be judged counts as alive (L4).
  *
- * Tokens rise strictly for each name, permanently (L2): max(last + 1, token clock in
+ * The tokens of a name always rise strictly (L2): max(last + 1, token clock in
  * microseconds). The token clock follows the wall clock and never goes back, so tokens do not
  * repeat after a record is deleted, an older copy is restored or the clock is set back. It is
  * stored twice next to the records (.token, .token.copy); a damaged copy is quarantined. Not

@@ -120,7 +120,7 @@ static int remove_locked(struct hf_plans *plans, struct hf_plan_record *record, 
 	if (dirty && !(flags & HF_PLAN_RM_DISCARD))
 		return FAIL(err, HF_E_DIRTY, "plan", record->name,
 			    "%s; commit it, or remove it with --discard",
-			    dirty == 1 ? "it holds work" : "whether it holds work is not known");
+			    dirty == 1 ? "it holds work" : "it is unknown whether it holds work");
 	if (record->state != HF_PLAN_CLEANED) {
 		r = hf_plan_become(record, HF_PLAN_CLEANED, NULL, err);
 		if (r == 0)
@@ -215,7 +215,7 @@ static const char *stays(const struct collection *c, const struct hf_plan_record
 		return NULL;
 	}
 	if (record->state == HF_PLAN_PREPARED)
-		return "a commit of it is in progress, or to be recovered";
+		return "its commit is in progress, or needs recovery";
 	if (hf_plan_check_session(c->plans, record, NULL, 0, NULL) < 0)
 		return "its session runs";
 	is_young = hf_wall_now().ns - record->changed.ns < c->age_ns;
@@ -229,7 +229,7 @@ static const char *stays(const struct collection *c, const struct hf_plan_record
 		return "it waits for a decision";
 	if (dirty)
 		return dirty == 1 ? "it holds work that was not committed" :
-				    "whether it holds work is not known";
+				    "it is unknown whether it holds work";
 	if (is_young)
 		return "it changed lately";
 	*ret_why = record->state == HF_PLAN_COMMITTED	? "committed" :

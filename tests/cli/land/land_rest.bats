@@ -21,7 +21,7 @@ refs() { git for-each-ref --format='%(refname)' refs/holdfast | sort; }
             git switch -q --detach; echo tag >T; git add .; git commit -qm tagged; git tag v1; git switch -q main
             echo >A; git add A; git commit -qm a'
         says "landed on main"
-        says "branch feat/x of the sandbox has 1 commit that main has not; kept as refs/holdfast/one$verify+branch-feat/x"
+        says "branch feat/x of the sandbox has 1 commit that main does not have; kept as refs/holdfast/one$verify+branch-feat/x"
         says "git stash apply refs/holdfast/one$verify+stash-2"
         says "tag v1 of the sandbox has 1 commit"
         says "is new and on no branch (HEAD was detached or reset); kept as refs/holdfast/one$verify+commit-1"
@@ -149,7 +149,7 @@ subagent='subagent() { git worktree add -q --lock -b "worktree-$1" ".claude/work
         printf '%s\n' "*.o" $ignored >.gitignore
         git commit -qam "ignored$ignored" || :
         expect 0 hl run "two$ignored" --in . -- sh -euc "$subagent"'subagent one "echo 1 >f; git add f; git commit -qm f; echo 2 >f; git commit -qam f2"; echo 1 >>b'
-        says "worktree .claude/worktrees/one holds 2 commits that main has not; kept as refs/holdfast/two${ignored/./%2E}+branch-worktree-one"
+        says "worktree .claude/worktrees/one holds 2 commits that main does not have; kept as refs/holdfast/two${ignored/./%2E}+branch-worktree-one"
         git merge -q "refs/holdfast/two${ignored/./%2E}+branch-worktree-one"
         [ "$(cat f)" = 2 ]
         hl land drop "two$ignored"
@@ -158,7 +158,7 @@ subagent='subagent() { git worktree add -q --lock -b "worktree-$1" ".claude/work
         expect 0 hl land drop "dirty$ignored"
         agent "alone$ignored" "$subagent"'subagent one "echo 3 >f; git commit -qam f3"'
         expect 1 hl land "alone$ignored"
-        says "worktree .claude/worktrees/one holds 1 commit that main has not"
+        says "worktree .claude/worktrees/one holds 1 commit that main does not have"
         says "holdfast plan enter alone$ignored -- git merge "
         eval "$(hl land show "alone$ignored" | grep -o 'plan enter .*' | sed 's/^/hl -q /')"
         expect 0 hl land "alone$ignored"

@@ -430,7 +430,7 @@ stored() { echo "$HOLDFAST_DIR/sessions/x/command.json"; }
     jq -c 'del(.options.verify)' "$(stored)" >edited
     cat edited >"$(stored)"
     expect 3 hf run x --resume
-    says "not those that it ran with"
+    says "its stored command and options differ from those of its run"
     is_field x '.outcome, .attempt' $'verify-failed\n1'
     [ -e "$(stored)" ]
     [ "$(events session_refused x)" -eq 1 ]

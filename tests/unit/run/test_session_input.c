@@ -67,7 +67,7 @@ static void an_input_that_is_too_large_is_not_kept_and_a_resume_is_refused(void 
 	assert_true(hf_input_is_id(id, NULL));
 	assert_int_equal(hf_input_open(dirfd, id, &fd, ERR), HF_E_FORMAT);
 	(void)hf_err_format(ERR, text, sizeof(text));
-	assert_non_null(strstr(text, "16777217 bytes were too many to be kept; resume it with that input"));
+	assert_non_null(strstr(text, "16777217 bytes were too many to keep; resume it with that input"));
 	assert_true(hf_input_measure(dirfd) == 0);
 	hf_sessions_free(sessions);
 }

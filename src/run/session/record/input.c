@@ -129,7 +129,7 @@ int hf_input_open(int dirfd, const char *id, int *ret_fd, struct hf_err *err)
 	if (!hf_input_is_id(id, &wanted))
 		return FAIL(err, HF_E_FORMAT, "input", id, "not a valid name");
 	if (strncmp(id, NOT_KEPT, SUM_CHARS) == 0)
-		return FAIL(err, HF_E_FORMAT, "input", "standard input", "%" PRIu64 " bytes were too many to be kept" AGAIN, wanted);
+		return FAIL(err, HF_E_FORMAT, "input", "standard input", "%" PRIu64 " bytes were too many to keep" AGAIN, wanted);
 	r = read_kept(dirfd, id, &bytes, &len, err);
 	if (r < 0)
 		return r;

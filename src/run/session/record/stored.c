@@ -213,7 +213,7 @@ int hf_stored_load(struct hf_sessions *sessions, const char *name, uint64_t sum,
 			    "its command is not stored; give the options again, and the command after --");
 	if (opened == 0 && !why)
 		return FAIL(err, HF_E_FORMAT, "resume", name,
-			    "its stored command and options are not those that it ran with; give them again, the command after --");
+			    "its stored command and options differ from those of its run; give them again, the command after --");
 	if (opened < 0)
 		why = "not a regular file owned by this user";
 	return put_away ? quarantine(sessions, dirfd, name, why, err)

@@ -316,7 +316,7 @@ static int say_survivor(const struct hf_hunt *hunt, const char *name, struct hf_
 	if (hunt->refused > 0 && hf_status_read_uid(hunt->survivor, &uid) == 0)
 		return FAIL(err, HF_E_REMAINS, "reap", name,
 			    "%u processes may still belong to the previous run, and this user cannot end them: "
-			    "pid %d of uid %u; nothing is started next to them",
+			    "pid %d of uid %u; nothing is started until they have ended",
 			    hunt->living, (int)hunt->survivor, (unsigned)uid);
 	return FAIL(err, HF_E_REMAINS, "reap", name, "%u processes did not end, pid %d among them",
 		    hunt->living, (int)hunt->survivor);

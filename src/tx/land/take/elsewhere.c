@@ -122,9 +122,9 @@ static int add_ref(struct search *search, const char *kind, const char *name, co
 		return r;
 	(void)snprintf(label, sizeof(label), "%s-%.300s", kind, name);
 	if (strcmp(kind, "branch") == 0 && find_worktree(search, name, &worktree))
-		(void)snprintf(text, sizeof(text), "worktree %.200s holds %u commit%s that %.60s has not", worktree.path, n, n == 1 ? "" : "s", onto);
+		(void)snprintf(text, sizeof(text), "worktree %.200s holds %u commit%s that %.60s does not have", worktree.path, n, n == 1 ? "" : "s", onto);
 	else
-		(void)snprintf(text, sizeof(text), "%s %.200s of the sandbox has %u commit%s that %.60s has not", kind, name, n, n == 1 ? "" : "s", onto);
+		(void)snprintf(text, sizeof(text), "%s %.200s of the sandbox has %u commit%s that %.60s does not have", kind, name, n, n == 1 ? "" : "s", onto);
 	return hf_land_rest_add(&landing->rest, label, text, oid, "", n) < 0 ? hf_fail_sys(err, ENOMEM, "memory", name) : 0;
 }
 
