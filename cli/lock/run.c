@@ -152,7 +152,7 @@ static int watch_leased(struct cli *cli, struct lease *lease, struct leased *lea
 	/* A signal that came too late for the command must not end us: we report the command's status. */
 	forward_signals(leased);
 	if (!leased->watched.is_told)
-		cli_say(cli, "the watcher of the command was killed; all processes that it started were ended");
+		cli_say(cli, "the watcher of the command was killed; all processes that the command started were ended");
 	hf_watched_leave(&leased->watched);
 	return command_status_of(tree->leader_code, tree->leader_status);
 }

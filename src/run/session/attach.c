@@ -70,7 +70,7 @@ static int connect_to(struct hf_sessions *sessions, const char *name, int *ret_f
 	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return fail_connect(name, &record, errno, err);
 	if (!is_keeper(fd, &record))
-		return FAIL(err, HF_E_UNTRUSTED, "attach", name, "another process than its keeper listens there");
+		return FAIL(err, HF_E_UNTRUSTED, "attach", name, "a process that is not its keeper listens there");
 	*ret_fd = fd_take(&fd);
 	return 0;
 }

@@ -171,7 +171,7 @@ static void check_tokens(const struct examination *e, const struct hf_state *sta
 		if (!note)
 			continue;
 		(void)snprintf(text, sizeof(text),
-			       "locks/%s/%s, the counter of tokens, is damaged; the next lock quarantines it", kind, note);
+			       "locks/%s/%s, the token clock, is damaged; the next lock quarantines it", kind, note);
 		tell(e, "tokens", HF_FOUND_WARN, text, NULL, NULL);
 	}
 }
