@@ -1,8 +1,8 @@
 /*
  * libexec/renew.c - holdfast-renew: keeps the lease of one lock alive (src/lock/lease/renewer.h). `lock run`, `lock acquire` and sessions start it.
  *
- * Not for people: what it is to do comes through the socket that is its standard input. Its first argument, the name of the
- * lock, is for those that read `ps`; a second one says that it holds the name of a session (src/run/fleet/agent.h).
+ * Not for people: it reads its order from the socket on its standard input. Its first argument, the name of the lock, is for
+ * readers of `ps`; a second argument means that it holds the name of a session (src/run/fleet/agent.h).
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
  * libexec/supervise.c - holdfast-supervise: the supervisor of a session in the background. hf_run_start starts it.
  *
- * Not for people: what it is to do comes through the socket that is its standard input (src/run/supervisor/order.h). Its
- * one argument, the name of the session, is for those that read `ps`.
+ * Not for people: it reads its order from the socket on its standard input (src/run/supervisor/order.h). Its only argument,
+ * the name of the session, is for readers of `ps`.
  */
 #include <stdio.h>
 #include <sys/socket.h>

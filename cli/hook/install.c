@@ -106,7 +106,7 @@ static int read_words(struct install *install, int argc, char **argv, const stru
 
 /* -- hints ---------------------------------------------------------------------------------------- */
 
-/* Returns what may keep installed hooks from running, or NULL. */
+/* Returns a reason why installed hooks may not run, or NULL. */
 static const char *hint(enum hf_client client, enum hf_hook_scope scope)
 {
 	switch (client) {
@@ -224,7 +224,7 @@ int cmd_hook_uninstall(struct cli *cli, int argc, char **argv)
 	return change(&install, specs, argc, argv, hf_hook_uninstall, "removed hooks from", "no Holdfast hooks in");
 }
 
-/* Returns true if the project's settings are the user's settings, as they are in the home directory. */
+/* Returns true if project and user have the same settings file, which is so in the home directory. */
 static bool is_user_file(const struct hf_settings_report *report, const struct stat *user)
 {
 	struct stat st;

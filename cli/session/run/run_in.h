@@ -42,7 +42,7 @@ int run_in_check(struct run_in *in, int detach, struct hf_tx_opts *ret);
 /* Prints which work --discard will drop. */
 void run_in_say_discarded(const struct run_in *in, struct hf_state *state);
 
-/* Says what was committed, or what to do with what was kept. */
+/* Reports the commit, or the next commands for kept work. */
 void run_in_tell(const struct run_in *in, const struct hf_run_report *report, const struct hf_tx_report *landed);
 
 /* Prints the commands for the work that the last run left, because of which this one is refused. */

@@ -25,7 +25,7 @@ struct run_more {
 	{ "foreground", 0, OPTION_FLAG, &(more).foreground, NULL, "stay in the caller's process group without a terminal, too" },    \
 	{ "die-with-parent", 0, OPTION_FLAG, &(more).die_with_parent, NULL, "end it when the process that started holdfast ends" },    \
 	{ "map-exit", 0, OPTION_LIST, &(more).map_exit, "A=B", "exit with B instead of A" },                              \
-	{ "verbose", 'v', OPTION_FLAG, &(more).verbose, NULL, "report how it ended and what it used" },                            \
+	{ "verbose", 'v', OPTION_FLAG, &(more).verbose, NULL, "report the outcome and the resources used" },                            \
 	{ "json-fd", 0, OPTION_TEXT, &(more).json_fd_word, "N", "write the output of --json to descriptor N" }
 
 /* Checks the options and stores them in *o. Returns HF_EXIT_DONE, or HF_EXIT_USAGE after reporting why. */
@@ -34,7 +34,7 @@ int run_more_check(struct cli *cli, struct run_more *more, int detach, struct hf
 /* Applies --die-with-parent before the start. Returns HF_EXIT_DONE, or the exit status if the parent is gone already. */
 int run_more_begin(struct cli *cli, const struct run_more *more, int32_t parent);
 
-/* With -v, reports how the session ended and what it used. */
+/* With -v, reports the outcome of the session and the resources used. */
 void run_more_tell(const struct cli *cli, const struct run_more *more, const char *name, const struct hf_run_report *report);
 
 /* Applies --map-exit to a status. */

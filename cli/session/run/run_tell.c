@@ -116,7 +116,7 @@ static int say_failed(struct run *run, int r, const struct hf_run_report *report
 	return status;
 }
 
-/* Writes the result of a run that Holdfast refused, for readers of --result and --json-fd. A skip prints nothing else. */
+/* Writes the result of a refused run, for readers of --result and --json-fd. A skip prints nothing else. */
 static int write_failed(const struct run *run, const struct hf_err *err, int status)
 {
 	char text[HF_ERR_TEXT_MAX], reason[HF_VIEW_CODE_MAX];
@@ -150,7 +150,7 @@ int run_fail(struct run *run, int r, const struct hf_run_report *report, const s
 	return write_failed(run, err, say_failed(run, r, report, err));
 }
 
-/* Returns 1 if Holdfast refused the result of a command that succeeded. */
+/* Returns 1 if the command succeeded, but Holdfast refused its result. */
 static int is_no(const struct hf_run_report *report, const struct hf_tx_report *landed)
 {
 	return report->outcome == HF_OUTCOME_VERIFY_FAILED || report->outcome == HF_OUTCOME_CONFLICT || report->outcome == HF_OUTCOME_DECLINED ||
