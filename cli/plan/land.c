@@ -60,6 +60,7 @@ static void print_paths(const char *indent, const struct hf_land_path *paths, si
 /* Work that HEAD of the sandbox did not have, with the commands to get it. */
 static void say_rest(struct cli *cli, const char *name, const struct hf_land_report *report)
 {
+	AUTO(hf_buf_done) struct hf_buf word = HF_BUF_INIT;
 	int any = 0;
 
 	for (size_t i = 0; i < report->n_kept; i++) {
@@ -68,7 +69,9 @@ static void say_rest(struct cli *cli, const char *name, const struct hf_land_rep
 		if (!kept->ref[0])
 			continue;
 		cli_say(cli, "%s; it is kept:", kept->text);
-		cli_say(cli, "  git %s %s", strncmp(kept->label, "stash", 5) == 0 ? "stash apply" : "merge", kept->ref);
+		hf_buf_reset(&word);
+		hf_buf_add_shell_word(&word, kept->ref);
+		cli_say(cli, "  git %s %s", strncmp(kept->label, "stash", 5) == 0 ? "stash apply" : "merge", word.s);
 		any = 1;
 	}
 	if (any || (report->state == HF_LAND_LANDED && report->n_unlanded))

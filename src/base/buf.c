@@ -288,24 +288,30 @@ int hf_base64_read(const char *text, size_t len, struct hf_buf *ret)
 	return ret->err;
 }
 
-const char *hf_shell_word(const char *name, char out[HF_SHELL_WORD_MAX])
+void hf_buf_add_shell_word(struct hf_buf *b, const char *word)
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:@%+,=";
-	int is_plain = name[0] && name[strspn(name, plain)] == '\0';
-	char *to = out;
+	int is_plain = word[0] && word[strspn(word, plain)] == '\0';
 
-	if (name[0] == '-')
-		to = stpcpy(to, "-- ");
+	if (word[0] == '-')
+		hf_buf_add_text(b, "-- ");
 	if (!is_plain)
-		*to++ = '"';
-	/* Room for an escaped byte, the quote and the NUL. */
-	for (; *name && to < out + HF_SHELL_WORD_MAX - 4; name++) {
-		if (!is_plain && strchr("\"\\$`", *name))
-			*to++ = '\\';
-		*to++ = *name;
+		hf_buf_add_char(b, '"');
+	for (; *word; word++) {
+		if (!is_plain && strchr("\"\\$`", *word))
+			hf_buf_add_char(b, '\\');
+		hf_buf_add_char(b, *word);
 	}
 	if (!is_plain)
-		*to++ = '"';
-	*to = '\0';
+		hf_buf_add_char(b, '"');
+}
+
+const char *hf_shell_word(const char *name, char out[HF_SHELL_WORD_MAX])
+{
+	struct hf_buf b = HF_BUF_INIT;
+
+	hf_buf_add_shell_word(&b, name);
+	(void)snprintf(out, HF_SHELL_WORD_MAX, "%s", b.s);
+	hf_buf_done(&b);
 	return out;
 }

@@ -72,13 +72,16 @@ int hf_base64_read(const char *text, size_t len, struct hf_buf *ret);
 /* Length (1 to 4) of the UTF-8 character at `s`, or 0 when there is none. */
 size_t hf_utf8_char(const unsigned char *s, size_t len);
 
+/*
+ * Appends the word for a shell to read back, for a command in a message between single quotes: plain, in double
+ * quotes, or behind "--" if it begins with "-". Put it last in the command.
+ */
+void hf_buf_add_shell_word(struct hf_buf *b, const char *word);
+
 /* For a name of at most 88 bytes. */
 #define HF_SHELL_WORD_MAX 192
 
-/*
- * The name as a word that a shell reads back, for a command in a message between single quotes: plain, in double
- * quotes, or behind "--" if it begins with "-". Put it last in the command. Returns `out`.
- */
+/* Writes such a word to `out` and returns it. */
 const char *hf_shell_word(const char *name, char out[HF_SHELL_WORD_MAX]);
 
 #endif

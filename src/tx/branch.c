@@ -293,6 +293,15 @@ static struct hf_land_opts land_opts(const struct hf_tx *tx)
 				      .wait_ns = -1 };
 }
 
+/* An agent chose the name of a branch, which the ref contains. */
+static void say_kept(const struct hf_tx *tx, const struct hf_land_kept *kept)
+{
+	AUTO(hf_buf_done) struct hf_buf word = HF_BUF_INIT;
+
+	hf_buf_add_shell_word(&word, kept->ref);
+	hf_tx_say(tx, "%s; kept as %s: 'git %s %s'", kept->text, kept->ref, strncmp(kept->label, "stash", 5) == 0 ? "stash apply" : "merge", word.s);
+}
+
 typedef int step_fn(struct hf_landings *landings, const char *name, const struct hf_land_opts *opts, struct hf_land_report *ret_report,
 		    struct hf_err *err);
 
@@ -320,8 +329,7 @@ static enum hf_tx_step act(struct hf_tx *tx, struct hf_plans *plans, struct hf_j
 			hf_tx_say(tx, "--also %s matched no file that the command changed", landed.also_unmatched[i]);
 		tx->shared->report.is_unsigned |= landed.is_unsigned;
 		for (size_t i = 0; landed.state == HF_LAND_LANDED && i < landed.n_kept; i++)
-			hf_tx_say(tx, "%s; kept as %s: 'git %s %s'", landed.kept[i].text, landed.kept[i].ref,
-				  strncmp(landed.kept[i].label, "stash", 5) == 0 ? "stash apply" : "merge", landed.kept[i].ref);
+			say_kept(tx, &landed.kept[i]);
 		step = landed.state == HF_LAND_WORKING ? HF_TX_STEP_SEALED : judge(tx, &landed);
 		hf_land_report_done(&landed);
 	}

@@ -173,3 +173,21 @@ subagent='subagent() { git worktree add -q --lock -b "worktree-$1" ".claude/work
         git commit -qm again
     done
 }
+
+@test "the printed commands get the work of a branch whose name a shell would interpret, and of a long name" {
+    local long
+    long="an agent with a name that is longer than fifty bytes, and has spaces"
+    expect 0 hl run odd --in . -- sh -euc 'git switch -qc "fix/it'\''s;\$(touch\${IFS}executed)&x"; echo 1 >f; git add f; git commit -qm f; git switch -q main; echo 1 >>b'
+    says "kept as refs/holdfast/odd+branch-fix/it's"
+    PATH=${HOLDFAST%/*}:$PATH eval "$(grep -o 'git merge [^ ].*' <<<"$output" | head -n 1 | sed "s/'\$//")"
+    [ "$(cat f)" = 1 ]
+    agent other 'git switch -qc "fix\$(id)"; echo 2 >f; git commit -qam f; git switch -q main; echo 1 >>a'
+    expect 0 hl land other
+    PATH=${HOLDFAST%/*}:$PATH eval "$(grep -o '  git merge .*' <<<"$output")"
+    [ "$(cat f)" = 2 ]
+    [ ! -e executed ]
+    expect 1 hl run "$long" --in . -- sh -euc 'git switch -qc feat; echo 3 >f; git commit -qam f; git switch -q main'
+    PATH=${HOLDFAST%/*}:$PATH eval "$(hl land show "$long" | grep -o 'holdfast plan enter .*')"
+    expect 0 hl land "$long"
+    [ "$(cat f)" = 3 ]
+}

@@ -108,7 +108,9 @@ int hf_landing_save(struct hf_landings *landings, struct hf_landing *landing, st
 /* Writes it without a sync. */
 int hf_landing_note(struct hf_landings *landings, struct hf_landing *landing, struct hf_err *err);
 
-/* Sets and saves a state with its reason. */
+#define HF_LAND_TEXT_MAX 256
+
+/* Sets and saves a state with its reason, of which HF_LAND_TEXT_MAX - 1 bytes are kept. */
 int hf_landing_become(struct hf_landings *landings, struct hf_landing *landing, enum hf_land_state state,
 		      struct hf_err *err, const char *format, ...) __attribute__((format(printf, 5, 6)));
 

@@ -130,7 +130,7 @@ int hf_landing_load(struct hf_landings *landings, const char *name, struct hf_la
 int hf_landing_become(struct hf_landings *landings, struct hf_landing *landing, enum hf_land_state state,
 		      struct hf_err *err, const char *format, ...)
 {
-	char text[256];
+	char text[HF_LAND_TEXT_MAX];
 	va_list list;
 
 	va_start(list, format);

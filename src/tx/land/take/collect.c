@@ -18,14 +18,23 @@
 #include "hf/tx/land/candidate/land.h"
 #include "hf/tx/land/take/touched.h"
 
-/* REJECTED, its plan kept. */
-int hf_land_reject(struct hf_land_work *work, struct hf_err *err, const char *text)
+/* REJECTED, its plan kept. A long text is cut, but not the command behind it. */
+static int reject(struct hf_land_work *work, const char *text, const char *command, struct hf_err *err)
 {
-	char word[HF_SHELL_WORD_MAX];
-	int r = hf_landing_become(work->landings, &work->landing, HF_LAND_REJECTED, err,
-				  "%.160s; the sandbox is kept: 'holdfast plan diff %s'", text, hf_shell_word(work->landing.plan, word));
+	static const char kept[] = "; the sandbox is kept: ";
+	size_t taken = sizeof(kept) + strlen(command);
+	int room = taken < HF_LAND_TEXT_MAX ? (int)(HF_LAND_TEXT_MAX - taken) : 0;
+	int r = hf_landing_become(work->landings, &work->landing, HF_LAND_REJECTED, err, "%.*s%s%s", room, text, kept, command);
 
 	return r < 0 ? r : 1;
+}
+
+int hf_land_reject(struct hf_land_work *work, struct hf_err *err, const char *text)
+{
+	char word[HF_SHELL_WORD_MAX], command[HF_SHELL_WORD_MAX + 32];
+
+	(void)snprintf(command, sizeof(command), "'holdfast plan diff %s'", hf_shell_word(work->landing.plan, word));
+	return reject(work, text, command, err);
 }
 
 int hf_land_reject_said(struct hf_land_work *work, const char *what, const struct hf_buf *said, struct hf_err *err)
@@ -208,13 +217,13 @@ static int commit_rest(struct hf_land_work *work, struct hf_left *left, struct h
 /* HEAD has not moved, but the sandbox has commits elsewhere: its owner decides. */
 static int reject_rest(struct hf_land_work *work, const struct hf_land_kept *kept, struct hf_err *err)
 {
-	struct hf_landing *landing = &work->landing;
+	char word[HF_SHELL_WORD_MAX], command[HF_SHELL_WORD_MAX + 64], text[160];
 	int is_stash = strcmp(kept->label, "stash") == 0;
-	int r = hf_landing_become(work->landings, landing, HF_LAND_REJECTED, err,
-				  "HEAD has not moved, but %.110s; the sandbox is kept: holdfast plan enter %.40s -- git %s%.12s", kept->text, landing->plan,
-				  is_stash ? "stash pop" : "merge ", is_stash ? "" : kept->commit);
 
-	return r < 0 ? r : 1;
+	(void)snprintf(text, sizeof(text), "HEAD has not moved, but %.110s", kept->text);
+	(void)snprintf(command, sizeof(command), "holdfast plan enter %s -- git %s%.12s", hf_shell_word(work->landing.plan, word),
+		       is_stash ? "stash pop" : "merge ", is_stash ? "" : kept->commit);
+	return reject(work, text, command, err);
 }
 
 static int nothing_to_land(struct hf_land_work *work, const struct hf_touched *touched, const struct hf_left *left, struct hf_err *err)
