@@ -191,3 +191,22 @@ subagent='subagent() { git worktree add -q --lock -b "worktree-$1" ".claude/work
     expect 0 hl land "$long"
     [ "$(cat f)" = 3 ]
 }
+
+@test "L14: commits of a detached worktree outside of the work tree are kept as a ref; the user's other worktrees are not" {
+    git worktree add -q --detach "$BATS_TEST_TMPDIR/user's" main
+    (cd "$BATS_TEST_TMPDIR/user's" && git commit -q --allow-empty -m user)
+    expect 0 hl run one --in . -- sh -euc 'git worktree add -q --detach "../agent s.lock"; cd "../agent s.lock"; echo 1 >f; git add f; git commit -qm f; cd ../r; echo 1 >>b'
+    says "agent s.lock of the sandbox has 1 commit that main does not have; kept as refs/holdfast/one+worktree-agent-s-lock"
+    [ "$(refs)" = refs/holdfast/one+worktree-agent-s-lock ]
+    git merge -q refs/holdfast/one+worktree-agent-s-lock
+    [ "$(cat f)" = 1 ]
+    # The work tree may be a linked one itself.
+    cd "$BATS_TEST_TMPDIR/user's"
+    git switch -qc side
+    expect 0 hl run two --in . -- sh -euc 'git branch new; echo 1 >>b'
+    [[ $output != *kept* ]] || { echo "$output"; return 1; }
+    agent three 'git worktree add -q --detach ../alone; cd ../alone; echo 2 >f; git add f; git commit -qm f'
+    expect 1 hl land three
+    says "HEAD has not moved, but worktree $BATS_TEST_TMPDIR/alone of the sandbox has 1 commit"
+    says "-- git merge "
+}

@@ -16,6 +16,7 @@
 #include "hf/tx/land/git/git.h"
 #include "hf/tx/land/take/touched.h"
 
+#define LABEL_MAX 512
 #define LOOSE_MAX 20 /* commits on no branch to check */
 
 struct search {
@@ -109,18 +110,32 @@ static int find_worktree(const struct search *search, const char *branch, struct
 	return 0;
 }
 
+/* "worktree-PATH", or of a worktree outside of the work tree "worktree-NAME"; '-' for bytes that a ref cannot contain. */
+static void make_label(const char *path, char out[LABEL_MAX])
+{
+	(void)snprintf(out, LABEL_MAX, "worktree-%.300s", path[0] == '/' ? strrchr(path, '/') + 1 : path);
+	for (char *c = out; *c; c++) {
+		int is_bad_dot = *c == '.' && (c[-1] == '/' || c[-1] == '.' || c[1] == '/' || c[1] == '\0' || strncmp(c, ".lock", 5) == 0);
+
+		if (is_bad_dot || (unsigned char)*c <= ' ' || strchr("\177~^:?*[\\@", *c))
+			*c = '-';
+	}
+}
+
 static int add_ref(struct search *search, const char *kind, const char *name, const char *oid, struct hf_err *err)
 {
 	struct hf_landing *landing = &search->work->landing;
 	const char *onto = hf_land_short(landing->branch);
 	struct hf_worktree worktree;
-	char label[512], text[512];
+	char label[LABEL_MAX], text[512];
 	unsigned n;
 	int r = count(search, oid, &n, err);
 
 	if (r < 0 || n == 0)
 		return r;
 	(void)snprintf(label, sizeof(label), "%s-%.300s", kind, name);
+	if (strcmp(kind, "worktree") == 0)
+		make_label(name, label);
 	if (strcmp(kind, "branch") == 0 && find_worktree(search, name, &worktree))
 		(void)snprintf(text, sizeof(text), "worktree %.200s holds %u commit%s that %.60s does not have", worktree.path, n, n == 1 ? "" : "s", onto);
 	else

@@ -71,8 +71,11 @@ int hf_worktree_next(const struct hf_land_work *work, const struct hf_buf *list,
 		if (!*line && is_found)
 			break;
 		if (strncmp(line, "worktree ", 9) == 0) {
-			is_found = strncmp(line + 9, top, len) == 0 && line[9 + len] == '/' && strlen(line + 10 + len) < sizeof(ret->path);
-			hf_copy_text(ret->path, sizeof(ret->path), is_found ? line + 10 + len : "");
+			int is_below = strncmp(line + 9, top, len) == 0 && line[9 + len] == '/';
+			const char *path = is_below ? line + 10 + len : line + 9;
+
+			is_found = strcmp(path, top) != 0 && strlen(path) < sizeof(ret->path);
+			hf_copy_text(ret->path, sizeof(ret->path), is_found ? path : "");
 			ret->head[0] = ret->branch[0] = '\0';
 		}
 		if (strncmp(line, "HEAD ", 5) == 0)
@@ -199,9 +202,9 @@ int hf_left_read(struct hf_land_work *work, const struct hf_touched *touched, st
 		if (r == 0)
 			r = hf_left_unmark(work, touched, ret, &said, err);
 		git.out = &out;
-		if (r == 0)
-			r = read_worktrees(work, touched, ret, err);
 	}
+	if (r == 0 && (touched->n > 0 || touched->has_worktrees))
+		r = read_worktrees(work, touched, ret, err);
 	if (r == 0)
 		r = hf_git(&git, err, HF_GIT_COMPARES, "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames", "--untracked-files=all",
 			   "--ignore-submodules=untracked", NULL);

@@ -74,9 +74,9 @@ struct hf_left {
 
 #define HF_LEFT_INIT { .paths = HF_BUF_INIT, .gone = HF_BUF_INIT, .worktrees = HF_BUF_INIT, .index = HF_BUF_INIT }
 
-/* A linked worktree inside the work tree. */
+/* Another worktree of the repository. */
 struct hf_worktree {
-	char path[PATH_MAX]; /* relative to the top */
+	char path[PATH_MAX]; /* relative to the top; absolute if it is not below the top */
 	char head[HF_LAND_OID_MAX];
 	char branch[256];    /* "": its HEAD is detached */
 };
