@@ -60,3 +60,15 @@ foreign() { find . ! -user nobody; }
     [ "$(stat -c %U rootdir)" = root ]
     clean
 }
+
+@test "the refs that keep other work, and a refused candidate, belong to the owner" {
+    agent one 'git switch -qc feat/x; echo 1 >c; git add c; git commit -qm c; git switch -q main; echo 1 >>b; git stash -q; echo 1 >>a'
+    expect 0 hl land one
+    agent two 'echo two >>a'
+    git show HEAD~1:a >a
+    chown -R nobody .
+    expect 1 hl land two
+    git for-each-ref | grep refs/holdfast/two
+    run foreign
+    [ -z "$output" ] || { echo "$output"; return 1; }
+}

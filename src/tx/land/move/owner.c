@@ -90,7 +90,7 @@ void hf_land_give(const struct hf_landing *landing)
 	static const char *const names[] = { "refs/holdfast", "packed-refs", "logs/HEAD", "index", "ORIG_HEAD" };
 	AUTO_FD common = open(landing->common, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	AUTO_FD git_dir = open(landing->git_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	char log[320];
+	char log[320], ref[HF_NAME_KEY_MAX + 32];
 	struct stat owner;
 
 	if (geteuid() != 0 || common < 0 || fstat(common, &owner) < 0 || owner.st_uid == 0)
@@ -101,6 +101,10 @@ void hf_land_give(const struct hf_landing *landing)
 			give_path(git_dir, names[i], 0, owner.st_uid, owner.st_gid);
 	}
 	give_path(common, landing->branch, 0, owner.st_uid, owner.st_gid);
+	hf_land_ref(landing->name, ref);
+	give_path(common, ref, 0, owner.st_uid, owner.st_gid);
+	for (size_t i = 0; i < landing->rest.n; i++)
+		give_path(common, landing->rest.list[i].ref, 0, owner.st_uid, owner.st_gid);
 	if (snprintf(log, sizeof(log), "logs/%s", landing->branch) < (int)sizeof(log))
 		give_path(common, log, 0, owner.st_uid, owner.st_gid);
 	give_objects(common, &owner);
