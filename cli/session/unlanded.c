@@ -22,7 +22,8 @@ void unlanded_say_commands(const struct cli *cli, const char *name, const struct
 		print_command("shows it", "plan diff", work->plan);
 	else if (work->candidate)
 		print_command("shows it", "land show", name);
-	if (resumes && work->plan[0])
+	/* The agent cannot continue a candidate that has landed. */
+	if (resumes && work->plan[0] && work->candidate != HF_LAND_LANDED)
 		print_command("continues in it", "run --resume", name);
 	if (work->lands)
 		print_command("lands it", "land", name);

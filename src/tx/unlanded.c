@@ -107,6 +107,21 @@ static int look_at_candidate(struct hf_landings *landings, const char *name, enu
 	return work->is_part;
 }
 
+/* A landing of an earlier run says nothing about a sandbox whose files are committed. */
+static int is_earlier(const struct hf_unlanded *work)
+{
+	return work->has_plan && !work->is_over_git && (work->land == HF_LAND_LANDED || work->land == HF_LAND_DROPPED);
+}
+
+static void forget_candidate(struct hf_unlanded *work)
+{
+	work->land = (enum hf_land_state)0;
+	work->token = 0;
+	work->is_part = 0;
+	work->n_left = work->commits = work->files = 0;
+	work->branch[0] = work->top[0] = work->base[0] = '\0';
+}
+
 int hf_unlanded_look(struct hf_plans *plans, struct hf_landings *landings, const char *name, enum hf_unlanded_depth depth, struct hf_unlanded *ret,
 		     struct hf_err *err)
 {
@@ -119,6 +134,10 @@ int hf_unlanded_look(struct hf_plans *plans, struct hf_landings *landings, const
 	has_landed = look_at_candidate(landings, name, depth, ret);
 	r = look_at_plan(plans, ret, err);
 	ret->has_plan = r != 0;
+	if (is_earlier(ret)) {
+		forget_candidate(ret);
+		has_landed = 0;
+	}
 	if (r < 0)
 		return r;
 	if (r > 0 && depth == HF_UNLANDED_ALL && ret->land == HF_LAND_LANDED && !ret->n_left)

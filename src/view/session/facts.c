@@ -140,6 +140,7 @@ static void find_work(struct hf_facts *facts, const struct hf_session_info *info
 	ret->work = r > 0 ? HF_WORK_UNLANDED : is_resolved ? HF_WORK_RESOLVED : HF_WORK_NONE;
 	if (is_own && (work.land == HF_LAND_REJECTED || work.land == HF_LAND_CONFLICT))
 		ret->land = work.land;
+	ret->has_landed = is_own && work.land == HF_LAND_LANDED;
 }
 
 /* The keeper of a session with a terminal listens in the session's directory. */

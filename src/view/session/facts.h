@@ -40,6 +40,7 @@ struct hf_view_facts {
 	int no_terminal; /* 1: it runs without a terminal to attach to */
 	enum hf_land_state land; /* of its candidate, where that did not land; 0: none */
 	enum hf_view_work_left work;
+	int has_landed; /* 1: its candidate landed; its agent cannot continue it */
 };
 
 struct hf_facts;

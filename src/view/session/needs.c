@@ -106,7 +106,8 @@ static void add_ended(const struct hf_session_info *info, const struct hf_view_f
 	/* Without a recorded end, use the start. */
 	struct hf_wall since = info->ended.ns ? info->ended : info->started;
 	int64_t passed = hf_wall_now().ns - since.ns;
-	int is_diff = info->outcome == HF_OUTCOME_CONFLICT || (code && (strcmp(code, "land-rejected") == 0 || strcmp(code, "unlanded") == 0));
+	int is_diff = info->outcome == HF_OUTCOME_CONFLICT || (facts && facts->has_landed) ||
+		      (code && (strcmp(code, "land-rejected") == 0 || strcmp(code, "unlanded") == 0));
 	enum hf_view_work_left work = facts ? facts->work : HF_WORK_NONE;
 	struct hf_need *need;
 	char text[32];

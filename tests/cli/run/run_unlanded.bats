@@ -268,3 +268,40 @@ ended() {
     expect 0 hf land x
     is_needs x ""
 }
+
+@test "an earlier landing of the name does not hide work of a run into plain files" {
+    expect 0 hf run n --in . -- sh -c 'echo 1 >one'
+    expect 1 hf run n --in . --land off --verify false -- sh -c 'echo 2 >two'
+    is_needs n verify-failed
+    is_field n '.needs[0].action' resume
+    expect 1 hf rm n
+    expect 0 hf prune --older-than 0s
+    says "session 'n' is kept: its work has not landed: 1 file changed"
+    expect 1 hf run n --in . -- true
+    says "the last run left 1 file changed, not committed"
+    typed "plan commit"
+    [ "$(cat two)" = 2 ]
+    is_needs n ""
+    expect 1 hf run n --in . --land off --verify false -- sh -c 'echo 3 >two'
+    expect 1 hf run n --in . -- true
+    typed "plan rm --discard"
+    expect 0 hf run n --in . -- true
+}
+
+@test "no command resumes a session whose candidate landed by hand, but for a file" {
+    git config core.fileMode false
+    expect 1 hf run n --in . --verify false -- sh -c 'chmod +x b; echo 2 >a'
+    expect 0 hf land n --verify true
+    is_needs n verify-failed
+    is_field n '.needs[0].action' diff
+    expect 0 hf status n
+    typed "plan diff"
+    expect 1 hf run n --in . -- true
+    [[ $output != *resume* ]] || { echo "$output"; return 1; }
+    typed "plan diff"
+    expect 1 hf run --resume n
+    says "its work has landed"
+    expect 1 hf run n --in . -- true
+    typed "land drop"
+    expect 0 hf run n --in . -- true
+}
