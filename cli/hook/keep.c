@@ -36,13 +36,10 @@ static int choose(struct cli *cli, const char *given, int force, const char **re
 
 	if (!given && !own)
 		return cli_usage(cli, "no session: give --session ID (neither HOLDFAST_SESSION nor a client's session id is set)");
-	if (given && own && !is_own(given, own) && !force) {
-		struct hf_err err = { HF_E_NOT_OWNER, 0, "keep", "", "" };
-
-		(void)snprintf(err.subject, sizeof(err.subject), "work mode of '%.80s'", given);
-		(void)snprintf(err.detail, sizeof(err.detail), "you are in session '%.80s'; --force changes it anyway", own);
-		return cli_fail(cli, &err);
-	}
+	/* Applies to a session without work mode too, so the message does not name a holder. */
+	if (given && own && !is_own(given, own) && !force)
+		return cli_fail_words(cli, HF_E_NOT_OWNER, HF_EXIT_REFUSED,
+				      "'%s' is another session: you are in session '%s'; --force changes its work mode anyway", given, own);
 	*ret_id = given ? given : own;
 	return HF_EXIT_DONE;
 }

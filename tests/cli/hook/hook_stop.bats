@@ -209,6 +209,12 @@ R="$BATS_TEST_DIRNAME/recorded"
     export CLAUDE_CODE_SESSION_ID=b
     expect 3 hf keep off --session a
     says "--force"
+    # A session without work mode is refused too, so the message does not name a holder.
+    expect 3 hf keep on --session fresh
+    says "'fresh' is another session: you are in session 'b'; --force changes its work mode anyway"
+    run ! grep -q held <<<"$output"
+    expect 3 hf -q --json keep on --session fresh
+    is_json '.error.code == "not-owner" and .error.exit == 3'
     unset CLAUDE_CODE_SESSION_ID
     hf -q keep off --session a
     expect 1 hf keep off --session a
