@@ -106,9 +106,11 @@ static void add_ended(const struct hf_session_info *info, const struct hf_view_f
 	/* Without a recorded end, use the start. */
 	struct hf_wall since = info->ended.ns ? info->ended : info->started;
 	int64_t passed = hf_wall_now().ns - since.ns;
-	int is_diff = info->outcome == HF_OUTCOME_CONFLICT || (facts && facts->has_landed) ||
-		      (code && (strcmp(code, "land-rejected") == 0 || strcmp(code, "unlanded") == 0));
 	enum hf_view_work_left work = facts ? facts->work : HF_WORK_NONE;
+	/* --keep never leaves no work to show. */
+	int is_shown = !facts || facts->land || work == HF_WORK_UNLANDED;
+	int is_diff = is_shown && (info->outcome == HF_OUTCOME_CONFLICT || (facts && facts->has_landed) ||
+				   (code && (strcmp(code, "land-rejected") == 0 || strcmp(code, "unlanded") == 0)));
 	struct hf_need *need;
 	char text[32];
 
@@ -282,7 +284,7 @@ void hf_needs_find(const struct hf_session_info *info, const struct hf_view_fact
 		return;
 	}
 	if (info->state == HF_SESSION_UNREADABLE) {
-		need = add(ret, "unreadable", "reap", info->started);
+		need = add(ret, "unreadable", "stop", info->started);
 		hf_copy_text(need->text, sizeof(need->text), "it is running, but its record is damaged");
 		hf_copy_text(need->brief, sizeof(need->brief), "its record is damaged");
 		return;
@@ -327,16 +329,19 @@ void hf_need_command(const struct hf_need *need, const struct hf_session_info *i
 	char name[HF_NAME_MAX + sizeof(HF_PLAN_OF_RUN)], word[HF_SHELL_WORD_MAX];
 	const char *action = need->action;
 	int resumes = strcmp(action, "resume") == 0, is_why = strcmp(action, "why") == 0 && facts && facts->wait.is_known;
-	/* One that runs with a damaged record is ended by stop; reap is for those whose keepers are gone. */
-	int is_stop = strcmp(need->code, "unreadable") == 0;
 
+	if (facts && facts->no_terminal && strcmp(action, "attach") == 0)
+		action = "logs";
+	/* With --no-log. */
+	if (strcmp(action, "logs") == 0 && info->output_bytes < 0)
+		action = "status";
 	hf_buf_add_text(out, "holdfast ");
 	if (resumes)
 		hf_buf_add_text(out, "run --resume");
 	else if (strcmp(action, "diff") == 0)
 		hf_buf_add_text(out, facts && facts->land ? "land show" : "plan diff");
 	else
-		hf_buf_add_text(out, is_stop ? "stop" : facts && facts->no_terminal && strcmp(action, "attach") == 0 ? "logs" : action);
+		hf_buf_add_text(out, action);
 	if (is_why && facts->wait.kind != HF_LOCK_KIND_NAME)
 		hf_buf_add_format(out, " --kind %s", hf_lock_kind_word(facts->wait.kind));
 	hf_buf_add_char(out, ' ');

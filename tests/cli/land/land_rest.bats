@@ -159,8 +159,8 @@ subagent='subagent() { git worktree add -q --lock -b "worktree-$1" ".claude/work
         agent "alone$ignored" "$subagent"'subagent one "echo 3 >f; git commit -qam f3"'
         expect 1 hl land "alone$ignored"
         says "worktree .claude/worktrees/one holds 1 commit that main does not have"
-        says "holdfast plan enter alone$ignored -- git merge "
-        eval "$(hl land show "alone$ignored" | grep -o 'plan enter .*' | sed 's/^/hl -q /')"
+        says "'holdfast plan enter alone$ignored -- git -C $PWD merge "
+        eval "$(hl land show "alone$ignored" | grep -o "plan enter [^']*" | sed 's/^/hl -q /')"
         expect 0 hl land "alone$ignored"
         [ "$(cat f)" = 3 ]
         agent "edits$ignored" "$subagent"'subagent one "echo 4 >f"'
@@ -187,7 +187,7 @@ subagent='subagent() { git worktree add -q --lock -b "worktree-$1" ".claude/work
     [ "$(cat f)" = 2 ]
     [ ! -e executed ]
     expect 1 hl run "$long" --in . -- sh -euc 'git switch -qc feat; echo 3 >f; git commit -qam f; git switch -q main'
-    PATH=${HOLDFAST%/*}:$PATH eval "$(hl land show "$long" | grep -o 'holdfast plan enter .*')"
+    PATH=${HOLDFAST%/*}:$PATH eval "$(hl land show "$long" | grep -o "holdfast plan enter [^']*")"
     expect 0 hl land "$long"
     [ "$(cat f)" = 3 ]
 }
@@ -208,5 +208,6 @@ subagent='subagent() { git worktree add -q --lock -b "worktree-$1" ".claude/work
     agent three 'git worktree add -q --detach ../alone; cd ../alone; echo 2 >f; git add f; git commit -qm f'
     expect 1 hl land three
     says "HEAD has not moved, but worktree $BATS_TEST_TMPDIR/alone of the sandbox has 1 commit"
-    says "-- git merge "
+    says "'holdfast plan enter three -- git "
+    says " merge "
 }

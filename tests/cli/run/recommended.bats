@@ -8,8 +8,8 @@ load ../land_helper
 # A plain name, and a name that a shell needs quoted.
 names=("plain" "fix 12's \"x\" \$HOME \`y\`")
 
-# recommended: the commands in the texts on standard input, one in a line: alone on an indented line, or between single quotes;
-# CMD and TEXT are for the reader to fill in.
+# recommended: the commands in the texts on standard input, one in a line: alone on an indented line, between single quotes, or
+# behind a colon; CMD and TEXT are for the reader to fill in.
 recommended() {
     python3 -c '
 import re, sys
@@ -22,6 +22,7 @@ for line in sys.stdin.read().splitlines():
     # A double-quoted word may hold a single quote.
     for each in re.findall(r"\x27(holdfast (?:[^\x27\"]|\"(?:[^\"\\]|\\.)*\")*)\x27", line):
         found.append(each)
+    found += re.findall(r": (holdfast (?:run|plan|land|logs|stop|reap) [^;]*)", line)
 for each in dict.fromkeys(found):
     print(re.sub(r"\bCMD\b(\.\.\.)?", "true", each))
 '
@@ -47,7 +48,7 @@ later() {
 # is_answered STATUS OUTPUT: the command was understood, and found its session, plan or lock
 is_answered() {
     [ "$1" -ne 2 ] &&
-        ! grep -qE 'usage:|no such (session|plan|sandbox|candidate|lock)|unknown option|no command|has no verb|nothing to resume|has no log|unexpected EOF|command not found' <<<"$2"
+        ! grep -qE 'usage:|no such (session|plan|sandbox|candidate|lock)|unknown option|no command|has no verb|nothing to resume|has no log|unexpected EOF|command not found|not a git repository' <<<"$2"
 }
 
 # each_runs NAME FILE: every command recommended in FILE, and by the views of NAME, runs; at least one is recommended
@@ -58,6 +59,7 @@ each_runs() {
     [ "$before" != running ] || limit=5
     told "$1" >>"$2" 2>&1
     recommended <"$2" >commands
+    : >ran
     mkdir -p path && ln -sf "$HOLDFAST" path/holdfast
     while IFS= read -r command; do
         n=$((n + 1))
@@ -65,7 +67,7 @@ each_runs() {
         [ ! -d r ] || { rm -rf r.kept && cp -a r r.kept; }
         status=0
         PATH=$PWD/path:$PATH timeout --kill-after=5 "$limit" bash -c "$command" </dev/null >answer 2>&1 || status=$?
-        echo "$command -> $status"
+        echo "$command -> $status" | tee -a ran
         is_answered "$status" "$(cat answer)" || { cat answer; echo "-- recommended in:"; cat "$2"; return 1; }
         [ "$before" != running ] || continue
         hf -q stop "$1" --grace 0 >/dev/null 2>&1 || true
@@ -124,6 +126,17 @@ ended() {
         each_runs "$name" said
         rm inside outside
         hf -q plan rm --discard "run:$name"
+        # The same conflict, with --keep never.
+        echo 1 >T/f
+        (
+            wait_until 20 test -e inside
+            echo other >T/f
+            touch outside
+        ) 3>&- &
+        ended 1 "$name" --in T --keep never -- bash -c 'echo 2 >T/f; [ "$HOLDFAST_ATTEMPT" -gt 1 ] || touch inside; until [ -e outside ]; do sleep 0.02; done'
+        is_field "$name" '.needs[0] | .code, .action' $'conflict\nresume'
+        each_runs "$name" said
+        rm inside outside
         ended 0 "$name" --in T --keep always -- sh -c 'echo 3 >T/f'
         each_runs "$name" said
         hf -q plan rm --discard "run:$name" || true
@@ -146,6 +159,30 @@ ended() {
         hf -q land drop "$name"
         # It leaves its work where no landing takes it from.
         (cd r && ended 1 "$name" --in . -- sh -c 'echo 2 >b; git stash -q' && mv said ..)
+        each_runs "$name" said
+        hf -q land drop "$name"
+        (cd r && ended 1 "$name" --in . -- sh -c 'git switch -qc x; echo 2 >b; git commit -qam x; git switch -q main' && mv said ..)
+        recommended <said | grep -q "^holdfast plan enter .* -- git -C .* merge "
+        each_runs "$name" said
+        hf -q land drop "$name"
+        # HEAD lands, and a file in another work tree stays.
+        (cd r && ended 0 "$name" --in . -- sh -c 'git worktree add -q --lock -b x x; echo 2 >x/new; echo 2 >c' && mv said ..)
+        recommended <said | grep -q "^holdfast plan diff "
+        each_runs "$name" said
+        hf -q land drop "$name"
+        git -C r reset -q --hard HEAD~1
+        # Nobody tried to land this.
+        (cd r && ended 0 "$name" --in . --commit never -- sh -c 'echo 2 >b' && mv said ..)
+        expect 0 hf status "$name"
+        says "! ended without landing"
+        each_runs "$name" said
+        hf -q plan rm --discard "run:$name"
+        (cd r && hf -q run "$name" -d --in . -- sh -c 'echo 2 >b; touch ../up; sleep 60')
+        wait_until 20 test -e up
+        rm up
+        hf stop "$name" >said 2>&1
+        expect 0 hf status "$name"
+        says "! ended without landing"
         each_runs "$name" said
         hf -q land drop "$name"
         # The user's own edit of the same file is not touched.
@@ -175,6 +212,15 @@ ended() {
         hf wait "$name" >said 2>&1 && return 1
         each_runs "$name" said
         hf -q reap "$name" || true
+        is_field "$name" .outcome abandoned
+        hf status "$name" >said
+        recommended <said | grep -q "^holdfast run --resume"
+        each_runs "$name" said
+        hf -q run "$name" --detach --ttl 600ms -c "$first"
+        hf -q lock break "$name" --reason test
+        hf wait "$name" >said 2>&1 && return 1
+        is_field "$name" .outcome lost-lock
+        each_runs "$name" said
         spawn "$HOLDFAST" lock run "lock $name" -- sleep 60
         wait_until 10 hf -q lock check "lock $name"
         hf lock run "lock $name" -n -- true >said 2>&1 && return 1
@@ -209,5 +255,73 @@ ended() {
         wait_until 20 eval 'hf status "$name" >said; grep -q "^! deadline in" said'
         each_runs "$name" said
         hf -q stop "$name" --grace 0 || true
+    done
+}
+
+@test "recommended commands run as printed: a report of a program, on its terminal or by a hook" {
+    local name word
+    for name in "${names[@]}"; do
+        for word in blocked done; do
+            hf -q run "$name" -d -t -- sh -c 'printf "\033]7501;state=$0\007"; sleep 60' "$word"
+            wait_until 10 is_field "$name" .activity.state "$word"
+            hf status "$name" >said
+            recommended <said | grep -q "^holdfast attach"
+            each_runs "$name" said
+            hf -q stop "$name" --grace 0
+            hf -q rm "$name"
+        done
+        # shellcheck disable=SC2016
+        CLAUDE_CODE_SESSION_ATTENDED=1 hf -q run "$name" -d -- sh -c 'echo "$1" | "$0" hook asks; sleep 60' "$HOLDFAST" \
+            '{"hook_event_name":"PermissionRequest","tool_name":"Bash"}'
+        wait_until 10 is_field "$name" .activity.state blocked
+        hf status "$name" >said
+        recommended <said | grep -q "^holdfast logs"
+        each_runs "$name" said
+        hf -q stop "$name" --grace 0
+        hf -q rm "$name"
+    done
+}
+
+@test "recommended commands run as printed: a damaged record, and a session without a log" {
+    local name
+    for name in "${names[@]}"; do
+        hf -q run "$name" -d -- sleep 60
+        for dir in "$HOLDFAST_DIR"/sessions/*/; do printf 'garbage\n' >"$dir/session.jsonl"; done
+        is_field "$name" '.state, .needs[0].action' $'unreadable\nstop'
+        hf status "$name" >said
+        [ "$(recommended <said | cut -d ' ' -f 2)" = stop ]
+        each_runs "$name" said
+        grep -q "^holdfast stop .* -> 0$" ran
+        hf -q rm "$name" || true
+        spawn "$HOLDFAST" run "$name" --no-log --deadline 121s -- sleep 60
+        wait_until 20 eval 'hf status "$name" >said 2>&1; grep -q "^! deadline in" said'
+        [ "$(recommended <said | cut -d ' ' -f 2)" = status ]
+        each_runs "$name" said
+        hf -q stop "$name" --grace 0
+        hf -q rm "$name"
+    done
+}
+
+@test "recommended commands run as printed: stuck behind a silent session, for a lock and for a file" {
+    local name
+    command -v faketime >/dev/null || skip "needs faketime"
+    for name in "${names[@]}"; do
+        echo 1 >"f $name"
+        for kind in lock file; do
+            if [ "$kind" = lock ]; then held=(lock run "l $name"); else held=(file with "f $name"); fi
+            hf -q run "holds $name" -d -- "$HOLDFAST" "${held[@]}" -- sh -c 'echo begun; touch up; sleep 60'
+            wait_until 10 test -e up
+            rm up
+            hf -q run "$name" -d -- "$HOLDFAST" "${held[@]}" -w 1h -- true
+            wait_until 10 is_field "$name" '.waits_for.place' 1
+            later 700 status "$name" >said
+            grep -q "^! waits " said
+            recommended <said | grep -q "^holdfast why"
+            each_runs "$name" said
+            [[ "$(PATH=$PWD/path:$PATH bash -c "$(recommended <said | grep "^holdfast why")")" == *"held by"* ]]
+            hf -q stop "$name" --grace 0
+            hf -q stop "holds $name" --grace 0
+            hf -q rm "$name"
+        done
     done
 }

@@ -240,6 +240,35 @@ static void dead_and_damaged_sessions_need_a_person_and_so_does_one_that_waits_f
 	assert_string_equal(codes(&info), "dead-unreaped");
 	info.state = HF_SESSION_UNREADABLE;
 	assert_string_equal(codes(&info), "unreadable");
+	hf_needs_find(&info, NULL, &needs);
+	assert_string_equal(needs.list[0].action, "stop");
+}
+
+static void command_fits_what_exists(void **state)
+{
+	struct hf_view_facts facts = { .work = HF_WORK_NONE };
+	struct hf_session_info info = ended(HF_OUTCOME_CONFLICT, HF_SESSION_FAILED, 5);
+	AUTO(hf_buf_done) struct hf_buf command = HF_BUF_INIT;
+	struct hf_needs needs;
+
+	(void)state;
+	/* With --keep never. */
+	hf_needs_find(&info, &facts, &needs);
+	hf_need_command(&needs.list[0], &info, &facts, &command);
+	assert_string_equal(command.s, "holdfast run --resume x");
+	/* Without a terminal, then also without a log. */
+	info = fine();
+	info.activity = HF_ACTIVITY_BLOCKED;
+	info.activity_text = "";
+	facts.no_terminal = 1;
+	hf_needs_find(&info, &facts, &needs);
+	hf_buf_reset(&command);
+	hf_need_command(&needs.list[0], &info, &facts, &command);
+	assert_string_equal(command.s, "holdfast logs x");
+	info.output_bytes = -1;
+	hf_buf_reset(&command);
+	hf_need_command(&needs.list[0], &info, &facts, &command);
+	assert_string_equal(command.s, "holdfast status x");
 }
 
 static void command_to_type_is_quoted_for_a_shell(void **state)
@@ -359,6 +388,7 @@ int main(void)
 		HF_TEST(silence_counts_from_two_thirds_of_the_idle_limit_or_ten_minutes),
 		HF_TEST(deadline_is_near_at_a_twentieth_of_it_but_two_to_five_minutes),
 		HF_TEST(dead_and_damaged_sessions_need_a_person_and_so_does_one_that_waits_for_a_silent_one),
+		HF_TEST(command_fits_what_exists),
 		HF_TEST(command_to_type_is_quoted_for_a_shell),
 		HF_TEST(rows_stand_by_need_then_start_then_place_then_end),
 		HF_TEST(report_of_its_program_is_more_exact_than_its_last_line),

@@ -25,14 +25,18 @@ void hf_land_tell_end(struct hf_land_work *work)
 
 void hf_land_kept_words(const struct hf_landing *landing, char *out, size_t cap)
 {
-	size_t n = landing->unlanded.n, at = 0;
+	size_t n = landing->unlanded.n, at = 0, end;
+	char word[HF_SHELL_WORD_MAX];
 
 	out[0] = '\0';
 	if (landing->rest.n)
 		at = (size_t)snprintf(out, cap, "; kept: %.60s%s", landing->rest.list[0].ref, landing->rest.n > 1 ? ", ..." : "");
-	if (n && at < cap)
-		(void)snprintf(out + at, cap - at, "; %zu changed file%s not landed, and the sandbox is kept: holdfast plan diff %.60s", n, n == 1 ? " has" : "s have",
-			       landing->plan);
+	if (!n || at >= cap)
+		return;
+	end = at + (size_t)snprintf(out + at, cap - at, "; %zu changed file%s not landed, and the sandbox is kept", n, n == 1 ? " has" : "s have");
+	/* A part of a command would mislead. */
+	if (end < cap && (size_t)snprintf(out + end, cap - end, ": 'holdfast plan diff %s'", hf_shell_word(landing->plan, word)) >= cap - end)
+		out[end] = '\0';
 }
 
 /* The lists of a report. */

@@ -217,12 +217,16 @@ static int commit_rest(struct hf_land_work *work, struct hf_left *left, struct h
 /* HEAD has not moved, but the sandbox has commits elsewhere: its owner decides. */
 static int reject_rest(struct hf_land_work *work, const struct hf_land_kept *kept, struct hf_err *err)
 {
-	char word[HF_SHELL_WORD_MAX], command[HF_SHELL_WORD_MAX + 64], text[160];
+	char word[HF_SHELL_WORD_MAX], top[HF_SHELL_WORD_MAX], in[HF_SHELL_WORD_MAX + 4], command[2 * HF_SHELL_WORD_MAX + 64], text[160];
 	int is_stash = strcmp(kept->label, "stash") == 0;
 
 	(void)snprintf(text, sizeof(text), "HEAD has not moved, but %.110s", kept->text);
-	(void)snprintf(command, sizeof(command), "holdfast plan enter %s -- git %s%.12s", hf_shell_word(work->landing.plan, word),
-		       is_stash ? "stash pop" : "merge ", is_stash ? "" : kept->commit);
+	(void)snprintf(in, sizeof(in), "-C %s ", hf_shell_word(work->landing.top, top));
+	/* In another directory git needs the path, but the reason is more important. */
+	if (strlen(text) + strlen(in) + strlen(hf_shell_word(work->landing.plan, word)) > HF_LAND_TEXT_MAX - 72)
+		in[0] = '\0';
+	(void)snprintf(command, sizeof(command), "'holdfast plan enter %s -- git %s%s%.12s'", word, in, is_stash ? "stash pop" : "merge ",
+		       is_stash ? "" : kept->commit);
 	return reject(work, text, command, err);
 }
 
