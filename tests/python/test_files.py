@@ -62,6 +62,23 @@ def test_what_an_editor_saved_meanwhile_is_not_lost(tmp_path):
     assert calls == ["old", "editor"] and path.read_text() == "editor+"
 
 
+def test_an_edit_fails_if_its_path_leads_to_another_directory_by_then(tmp_path):
+    path, old = tmp_path / "d" / "f", tmp_path / "old"
+    path.parent.mkdir()
+    path.write_text("a")
+
+    def change(text):
+        path.parent.rename(old)
+        path.parent.mkdir()
+        path.write_text("other")
+        return text + "b"
+
+    with pytest.raises(holdfast.errors.Moved):
+        holdfast.edit_file(path, change)
+    assert path.read_text() == "other" and (old / "f").read_text() == "a"
+    assert os.listdir(path.parent) == os.listdir(old) == ["f"]
+
+
 def test_file_lock_excludes_flock_and_tells_what_it_did_without_L8(tmp_path):
     path = tmp_path / "CLAUDE.md"
     with holdfast.file_lock(path) as file:
