@@ -47,6 +47,19 @@ unlanded() {
     done
 }
 
+@test "L14: a change of a skip-worktree or assume-unchanged file lands if the user saved the same content again" {
+    for mark in skip-worktree assume-unchanged; do
+        git update-index "--$mark" a b
+        touch -d '1 hour ago' a
+        expect 0 hl run "same-$mark" --in . -- sh -c 'echo agent >>a'
+        says "1 commit, 1 file"
+        [ "$(tail -n 1 a)" = agent ]
+        [ "$(git ls-files -v b | cut -c1)" = "$([ "$mark" = skip-worktree ] && echo S || echo h)" ]
+        git update-index "--no-$mark" a b
+        clean
+    done
+}
+
 @test "L14: a user's own edits under skip-worktree or assume-unchanged do not land with the agent's, and stay" {
     for mark in skip-worktree assume-unchanged; do
         seq 20 >a

@@ -1,4 +1,4 @@
-/* tx/land/move/edits.c - what the user has changed in the work tree that a landing changes, too. */
+/* tx/land/move/edits.c - finds the user's edits of files that a landing changes. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static int look(const struct hf_checkout *checkout, const char *path, struct sta
 	return hf_sys.fstatat(AT_FDCWD, full, ret, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-/* Does the directory hold files that are not git's, ignored or not? 1, 0 or an error. */
+/* Returns 1 if the directory holds untracked files, ignored or not; 0 or an error. */
 static int has_others(const struct hf_checkout *checkout, const char *path, struct hf_err *err)
 {
 	static const char *const literal[] = { "GIT_LITERAL_PATHSPECS=1", NULL };
@@ -203,10 +203,44 @@ static int is_edited(struct hf_checkout *checkout, const struct hf_land_change *
 	return r < 0 ? r : r != 0 || strcmp(out.s, change->old_oid) != 0;
 }
 
+static int set_marks(struct hf_checkout *checkout, const char *option, const struct hf_buf *paths, struct hf_err *err)
+{
+	struct hf_git git = hf_checkout_inside(checkout, NULL, NULL);
+	int r;
+
+	git.in = paths->s;
+	git.in_len = paths->len;
+	r = paths->len ? hf_git(&git, err, "update-index", "-z", option, "--stdin", NULL) : 0;
+	return r > 0 ? FAIL(err, HF_E_LAND, "git", checkout->top, "git update-index %s failed", option) : r;
+}
+
+/* git neither refreshes marked entries nor replaces their files while the times in the index are old. */
+static int refresh_marked(struct hf_checkout *checkout, const struct hf_buf *skipped, const struct hf_buf *assumed, struct hf_err *err)
+{
+	struct hf_git git = hf_checkout_inside(checkout, NULL, NULL);
+	int r;
+
+	if (skipped->err || assumed->err)
+		return hf_fail_sys(err, ENOMEM, "memory", checkout->top);
+	if (!skipped->len && !assumed->len)
+		return 0;
+	r = set_marks(checkout, "--no-skip-worktree", skipped, err);
+	if (r == 0)
+		r = set_marks(checkout, "--no-assume-unchanged", assumed, err);
+	/* It fails with 1 if the user has edited another path. */
+	if (r == 0)
+		r = hf_git(&git, err, "update-index", "-q", "--refresh", NULL);
+	if (r >= 0)
+		r = set_marks(checkout, "--skip-worktree", skipped, err);
+	return r == 0 ? set_marks(checkout, "--assume-unchanged", assumed, err) : r;
+}
+
 /* Adds changed paths with an edit under skip-worktree or assume-unchanged. In rows "T PATH", S or a small letter is a mark. */
 static int find_marked(struct hf_checkout *checkout, struct hf_err *err)
 {
 	AUTO(edits_done) struct edits marked = { .list = HF_BUF_INIT };
+	AUTO(hf_buf_done) struct hf_buf skipped = HF_BUF_INIT;
+	AUTO(hf_buf_done) struct hf_buf assumed = HF_BUF_INIT;
 	struct hf_git git = hf_checkout_inside(checkout, &marked.list, NULL);
 	struct hf_land_change change;
 	const char *at = NULL;
@@ -226,13 +260,19 @@ static int find_marked(struct hf_checkout *checkout, struct hf_err *err)
 	if (marked.n)
 		qsort(marked.edited, marked.n, sizeof(*marked.edited), by_path);
 	while (marked.n && r >= 0 && hf_land_next_change(checkout->work, &at, &change)) {
-		if (change.old_mode == 0 || !bsearch(&change.path, marked.edited, marked.n, sizeof(*marked.edited), by_path))
+		char **found = change.old_mode == 0 ? NULL : bsearch(&change.path, marked.edited, marked.n, sizeof(*marked.edited), by_path);
+
+		if (!found)
 			continue;
 		r = is_edited(checkout, &change, err);
 		if (r > 0 && hf_land_paths_add(&checkout->work->landing.paths, change.path, strlen(change.path), "dirty") < 0)
 			r = hf_fail_sys(err, ENOMEM, "memory", change.path);
+		if (r == 0 && ((*found)[-2] == 'S' || (*found)[-2] == 's'))
+			hf_buf_add(&skipped, *found, strlen(*found) + 1);
+		if (r == 0 && islower((unsigned char)(*found)[-2]))
+			hf_buf_add(&assumed, *found, strlen(*found) + 1);
 	}
-	return r < 0 ? r : 0;
+	return r < 0 ? r : refresh_marked(checkout, &skipped, &assumed, err);
 }
 
 int hf_checkout_find_edits(struct hf_checkout *checkout, struct hf_err *err)
