@@ -318,8 +318,12 @@ int hf_session_load_kept(struct hf_sessions *sessions, const char *name, struct 
 {
 	int r = hf_session_load(sessions, name, ret, err);
 
-	if ((r < 0 && r != HF_E_NO_SESSION && r != HF_E_FORMAT) || (r == 0 && ret->phase != HF_PHASE_ENDED) ||
-	    !hf_session_find_owner(sessions, name, ret_owner) || (r == 0 && ret->token == ret_owner->token))
+	if ((r < 0 && r != HF_E_NO_SESSION && r != HF_E_FORMAT) || (r == 0 && ret->phase != HF_PHASE_ENDED))
+		return r;
+	if (!hf_session_find_owner(sessions, name, ret_owner))
+		/* A short session may have written its first record and ended in the meantime. */
+		return r == HF_E_NO_SESSION ? hf_session_load(sessions, name, ret, err) : r;
+	if (r == 0 && ret->token == ret_owner->token)
 		return r;
 	/* The record may have come while the owner was looked for. */
 	if (r != HF_E_FORMAT)

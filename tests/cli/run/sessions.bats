@@ -203,6 +203,17 @@ keeper_has_a_child() {
     [ -e ran ]
 }
 
+@test "wait finds a session that ran from its first line to its last while wait looked for it" {
+    skip_sanitizers "strace and the leak checker exclude each other"
+    strace -f -o /dev/null -e inject=uname:signal=KILL:when=9999 true 2>/dev/null || skip "strace may not trace here"
+    # wait has found no record, and is stopped before it looks for a holder of the name.
+    spawn strace -f -qq -o trace -P r4 -e trace=openat -e inject=openat:signal=SIGSTOP:when=1 "$HOLDFAST" wait r4
+    wait_until 20 grep -q 'stopped by SIGSTOP' trace
+    hf run r4 -- true
+    kill -CONT "$(awk '/stopped by SIGSTOP/ { print $1; exit }' trace)"
+    wait "$spawned_pid"
+}
+
 @test "a name whose holder is not known, because a process is stopped with the record in its hand, is not said to be locked by no session" {
     hf run r3 -- true
     exec 9<>"$HOLDFAST_DIR/locks/name/r3"
