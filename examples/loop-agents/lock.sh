@@ -25,10 +25,12 @@ _lock_fail() {
     return 1
 }
 
+_lock_installed() { command -v "$HOLDFAST" >/dev/null || _lock_fail "holdfast is not installed (or set HOLDFAST)"; }
+
 # The name has 64 characters at most, so it fits into one of Holdfast's together with the mark of this directory.
 _lock_ready() {
     [[ ${1-} =~ ^[A-Za-z0-9_-]{1,64}$ ]] || { _lock_fail "Session name '${1-}' is not usable: 1 to 64 of A-Z a-z 0-9 _ -"; return 1; }
-    command -v "$HOLDFAST" >/dev/null || { _lock_fail "holdfast is not installed (or set HOLDFAST)"; return 1; }
+    _lock_installed || return 1
     mkdir -p "$LOCKS_DIR" || return 1
     _lock_name=$1@$(stat -c %d:%i -- "$LOCKS_DIR" | cksum | cut -d ' ' -f 1)
     _lock_file=$LOCKS_DIR/$1.lock
@@ -196,7 +198,13 @@ _lock_with_file() (
     [ $# -gt 0 ] || { _lock_fail "$caller requires a command"; exit 1; }
     mkdir -p -- "$(dirname -- "$target")" || exit 1
     { exec {fd}<>"$target.lock"; } 2>/dev/null || { _lock_fail "$target.lock cannot be opened"; exit 1; }
-    "$HOLDFAST" -q lock fd "$fd" ${seconds:+-w "$seconds"} || { _lock_fail "$target: still locked after $seconds s"; exit 1; }
+    _lock_installed || exit 1
+    answer=$("$HOLDFAST" -q --json lock fd "$fd" ${seconds:+-w "$seconds"})
+    case $? in
+    0) ;;
+    1) _lock_fail "$target: still locked after $seconds s"; exit 1 ;;
+    *) _lock_fail "$target cannot be locked: $(_lock_field message <<<"$answer")"; exit 1 ;;
+    esac
     # What the command starts does not inherit the descriptor, so nothing it leaves behind keeps the lock.
     eval '"$@"' "$fd>&-"
 )

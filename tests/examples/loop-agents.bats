@@ -130,6 +130,16 @@ field() { jq -r ".$1" .claude/locks/s.lock; }
     [ "$(jq .n state.json)" = 40 ]
 }
 
+@test "loop-agents: a file that cannot be locked is reported with the reason, and the command does not run" {
+    HOLDFAST=/nowhere/holdfast expect 1 engine 'with_exclusive_file_lock n touch ran'
+    [ "$output" = "Error: holdfast is not installed (or set HOLDFAST)" ]
+    # A limit that 'holdfast lock fd' refuses.
+    FILE_LOCK_TIMEOUT=soon expect 1 engine 'with_exclusive_file_lock n touch ran'
+    says "Error: n cannot be locked: "
+    run ! grep -q "still locked" <<<"$output"
+    [ ! -e ran ]
+}
+
 @test "loop-agents: with_exclusive_file_lock takes its time from the call, else from FILE_LOCK_TIMEOUT" {
     expect 1 engine 'with_exclusive_file_lock ""'
     says "requires a target path"
