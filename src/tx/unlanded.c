@@ -81,6 +81,30 @@ static int look_at_plan(struct hf_plans *plans, struct hf_unlanded *work, struct
 	return hf_plan_diff(plans, work->plan, &opts, find_work, work, NULL) != 0;
 }
 
+/* Files of git that neither a begin of the sandbox nor "git status" writes. */
+static int find_git_work(void *arg, const struct hf_change *change)
+{
+	const char *path = change->path;
+	size_t len = strlen(path);
+
+	if (!is_of_git(change) || !is_work(arg, change) || S_ISDIR(change->new_mode))
+		return 0;
+	return (len >= 9 && strcmp(path + len - 9, "logs/HEAD") == 0) || (len >= 9 && strcmp(path + len - 9, "ORIG_HEAD") == 0) ? 0 : -ECANCELED;
+}
+
+/* Asks git in the sandbox. Returns 0 if its only files are those that hide the user's edits. */
+static int look_inside(struct hf_plans *plans, struct hf_landings *landings, const char *name, struct hf_unlanded *work)
+{
+	struct hf_plan_diff_opts opts = { .size = sizeof(opts) };
+	struct hf_land_held held;
+
+	if (hf_land_look_held(landings, name, &held, NULL) < 0)
+		return 1;
+	work->files = held.files;
+	work->is_counted = 1;
+	return !held.is_nothing || hf_plan_diff(plans, work->plan, &opts, find_git_work, work, NULL) != 0;
+}
+
 /* -- the candidate ------------------------------------------------------------------------ */
 
 /* Returns 1 if it has landed. Ignores a candidate that was begun by hand. */
@@ -140,6 +164,8 @@ int hf_unlanded_look(struct hf_plans *plans, struct hf_landings *landings, const
 	}
 	if (r < 0)
 		return r;
+	if (r > 0 && depth == HF_UNLANDED_ALL && ret->is_over_git && ret->top[0] && !ret->in_use && ret->land != HF_LAND_LANDED && !ret->is_kept)
+		ret->has_plan = look_inside(plans, landings, name, ret);
 	if (r > 0 && depth == HF_UNLANDED_ALL && ret->land == HF_LAND_LANDED && !ret->n_left)
 		ret->is_all_landed = ret->is_part = has_landed = hf_land_is_all_landed(landings, name, NULL) == 1;
 	return (ret->has_plan && !has_landed) || ret->is_kept;
@@ -186,11 +212,11 @@ void hf_unlanded_describe(struct hf_plans *plans, const struct hf_unlanded *work
 		hf_buf_add_format(out, "%u changed file%s", work->n_left, work->n_left == 1 ? "" : "s");
 		return;
 	}
-	if (work->has_plan && hf_plan_diff(plans, work->plan, &opts, count_file, &counted, NULL) < 0) {
+	if (work->has_plan && !(work->is_counted && files > 0) && hf_plan_diff(plans, work->plan, &opts, count_file, &counted, NULL) < 0) {
 		hf_buf_add_text(out, "changes that cannot be counted now");
 		return;
 	}
-	if (work->has_plan)
+	if (work->has_plan && !(work->is_counted && files > 0))
 		files = counted.files;
 	if (files == 0 && commits == 0) {
 		hf_buf_add_text(out, "changes in .git");

@@ -29,6 +29,7 @@ struct hf_unlanded {
 	unsigned n_left;  /* it landed, but for that many files, for which the sandbox is kept */
 	uint64_t token;   /* of the candidate's run */
 	unsigned commits, files; /* of a kept candidate */
+	int is_counted;   /* 1: `files` are those in the sandbox */
 	char branch[256];
 	char top[PATH_MAX], base[HF_LAND_OID_MAX]; /* of the candidate; "" */
 };

@@ -305,3 +305,30 @@ ended() {
     typed "land drop"
     expect 0 hf run n --in . -- true
 }
+
+@test "files that hide the user's uncommitted edits do not count as work" {
+    local how
+    echo mine >>b
+    echo new >mine
+    rm a
+    for how in 'exit 3' 'git status >/dev/null; git log >/dev/null; mkdir -p empty; exit 3'; do
+        expect 3 hf run x --in . -- sh -c "$how"
+        has_no_plan run:x
+        is_needs x failed
+        expect 0 hf run x --in . -- true
+    done
+    # Only changes of the agent are counted.
+    expect 3 hf run y --in . -- sh -c 'echo 1 >agent; rm .gitignore; git rm -q --cached b; exit 3'
+    expect 1 hf run y --in . -- true
+    says "the last run left 3 files changed, not landed"
+    hf -q land drop y
+    for how in 'echo 1 >b' 'rm b' 'chmod +x b' 'echo 1 >new.o' 'git commit -q --allow-empty -m alone' 'git config a.b c' 'git branch x; git stash -q' 'git update-index --skip-worktree b; echo 1 >>b' \
+        'git config core.fileMode false; chmod +x b' 'git rm -q --cached a' 'echo 1 >>b; git stash -q'; do
+        expect 3 hf run y --in . -- sh -c "$how; exit 3"
+        has_plan run:y || { echo "dropped: $how"; return 1; }
+        expect 1 hf run y --in . -- true
+        hf -q land drop y
+    done
+    [ "$(cat mine)" = new ]
+    [ ! -e a ]
+}

@@ -207,6 +207,15 @@ int hf_land_note_after(struct hf_landings *landings, const char *name, struct hf
  */
 int hf_land_reopen(struct hf_landings *landings, const char *name, struct hf_err *err);
 
+/* The work of an agent in the sandbox of a candidate. */
+struct hf_land_held {
+	unsigned files; /* changed or new, and not ignored; committed or not */
+	int is_nothing; /* 1: the agent changed nothing in the work tree, and HEAD has no commit of the agent */
+};
+
+/* Runs git in the sandbox. Returns 0 or an error. held.c */
+int hf_land_look_held(struct hf_landings *landings, const char *name, struct hf_land_held *ret, struct hf_err *err);
+
 /* Returns 1 if the candidate has landed and its kept plan holds no later work, 0 or an error. collect.c */
 int hf_land_is_all_landed(struct hf_landings *landings, const char *name, struct hf_err *err);
 
