@@ -47,7 +47,7 @@ static void add_head(struct hf_buf *out, const struct hf_session_info *info, con
 	}
 	if (ended && info->cause[0]) {
 		hf_buf_add_text(out, ": ");
-		hf_buf_add_shown(out, info->cause, strlen(info->cause));
+		hf_buf_add_shown(out, hf_need_reason(info), strlen(hf_need_reason(info)));
 	}
 	if (ended && info->ran_ns >= 0) {
 		hf_buf_add_text(out, ", ran ");

@@ -201,6 +201,9 @@ int run_tell(const struct run *run, const struct hf_run_report *report, const st
 		/* The exit status is enough; more output would disturb. */
 		break;
 	case HF_OUTCOME_VERIFY_FAILED:
+		/* The cause alone is enough: "verify failed: exit 1". */
+		cli_say(run->cli, "session '%s': %s", run->name, report->cause);
+		break;
 	case HF_OUTCOME_TIMED_OUT:
 	case HF_OUTCOME_STOPPED:
 	case HF_OUTCOME_LOST_LOCK:

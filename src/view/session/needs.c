@@ -100,6 +100,15 @@ static const char *words_of_end(const char *code, enum hf_outcome outcome)
 	}
 }
 
+const char *hf_need_reason(const struct hf_session_info *info)
+{
+	static const char prefix[] = "verify failed: ";
+
+	return info->outcome == HF_OUTCOME_VERIFY_FAILED && strncmp(info->cause, prefix, sizeof(prefix) - 1) == 0
+		       ? info->cause + sizeof(prefix) - 1
+		       : info->cause;
+}
+
 static void add_ended(const struct hf_session_info *info, const struct hf_view_facts *facts, struct hf_needs *needs)
 {
 	const char *code = code_of_end(info, facts);
@@ -118,7 +127,7 @@ static void add_ended(const struct hf_session_info *info, const struct hf_view_f
 		return;
 	need = add(needs, code, is_diff ? "diff" : "resume", since);
 	(void)snprintf(need->text, sizeof(need->text), "%s %s ago: %s", words_of_end(code, info->outcome), span(passed, text),
-		       info->cause);
+		       hf_need_reason(info));
 	hf_copy_text(need->brief, sizeof(need->brief), info->cause);
 }
 

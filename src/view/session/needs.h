@@ -43,6 +43,9 @@ int hf_session_add_background(const struct hf_session_info *info, struct hf_buf 
 /* Is no output or heartbeat come for long, and no work done? */
 int hf_session_is_silent(const struct hf_session_info *info);
 
+/* Returns the cause without "verify failed: ", for text that has the outcome already. */
+const char *hf_need_reason(const struct hf_session_info *info);
+
 /* The member `needs`: a list, empty for most. */
 json_t *hf_view_needs(const struct hf_needs *needs);
 

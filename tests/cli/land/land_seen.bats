@@ -28,7 +28,7 @@ later() { wait_until 30 has_run 1 && bash -euc "$1"; }
         agent new 'echo broken >A'
         spawn later "mkdir -p '$(dirname "$path")'; echo >'$path'"
         expect 1 hl land new --verify "$(once_seen "$path" "test -e '$path'")"
-        says 'verifier failed'
+        says 'verify failed'
         [ "$(wc -l <"$runs")" = 2 ]
         [ -e "$path" ]
         [ "$(git rev-parse main)" = "$head" ]
@@ -63,7 +63,7 @@ later() { wait_until 30 has_run 1 && bash -euc "$1"; }
         echo FIXED >b
         agent "$mark" "echo broken >A-$mark"
         expect 1 hl land "$mark" --verify 'grep -q FIXED b'
-        says 'verifier failed'
+        says 'verify failed'
         [ "$(cat b)" = FIXED ]
         rm b
         expect 1 hl land "$mark" --verify '! test -e b'
@@ -71,7 +71,7 @@ later() { wait_until 30 has_run 1 && bash -euc "$1"; }
         : >"$runs"
         spawn later 'echo FIXED >b'
         expect 1 hl land "$mark" --verify "echo run >>'$runs'; [ \$(wc -l <'$runs') -gt 1 ] || for i in \$(seq 1000); do grep -q FIXED b && break; sleep 0.02; done; grep -q FIXED b"
-        says 'verifier failed'
+        says 'verify failed'
         [ "$(wc -l <"$runs")" = 2 ]
         [ "$(cat b)" = FIXED ]
         expect 0 hl land "$mark" --verify "test -e A-$mark && [ \"\$(cat b)\" = x ]"
@@ -97,9 +97,9 @@ later() { wait_until 30 has_run 1 && bash -euc "$1"; }
     (cd lib && echo >FIXED && git add FIXED && git commit -qm fixed && echo >NEW && echo edited >b)
     agent sub 'echo broken >A'
     expect 1 hl land sub --verify 'test -e lib/FIXED'
-    says 'verifier failed'
+    says 'verify failed'
     expect 1 hl land sub --verify 'test -e lib/NEW'
-    says 'verifier failed'
+    says 'verify failed'
     expect 0 hl land sub --verify "echo run >>'$runs'; [ \$(git -C lib rev-parse HEAD) = $recorded ] && test \$(cat lib/b) = x && ! test -e lib/FIXED && ! test -e lib/NEW && echo x >lib/made"
     [ "$(wc -l <"$runs")" = 1 ]
     [ "$(git -C lib log -1 --format=%s)" = fixed ]
@@ -110,7 +110,7 @@ later() { wait_until 30 has_run 1 && bash -euc "$1"; }
     agent later 'echo broken >B'
     spawn later 'echo >lib/FIXED'
     expect 1 hl land later --verify "$(once_seen lib/FIXED 'test -e lib/FIXED')"
-    says 'verifier failed'
+    says 'verify failed'
     [ "$(wc -l <"$runs")" = 2 ]
     rm lib/FIXED
     # The submodule's repository lacks this commit.

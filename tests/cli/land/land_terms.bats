@@ -37,7 +37,7 @@ fails() {
     hl land show one | grep -q '^verify .*test -f made'
     head=$(git rev-parse HEAD)
     expect 1 hl land one
-    says "the verifier failed"
+    says "verify failed"
     [ "$(git rev-parse HEAD)" = "$head" ]
     touch "$DESK/yes"
     expect 0 hl land one
@@ -49,14 +49,14 @@ fails() {
 @test "L14: the work of a run that was killed, or that reached its deadline, is verified when it is landed later" {
     expect 124 hl run late --in . --deadline 300ms --grace 100ms --verify false -- sh -c 'echo 1 >late; exec sleep 300'
     expect 1 hl land late
-    says "the verifier failed"
+    says "verify failed"
     spawn "$HOLDFAST" -q run killed --in . --verify false -- sh -c 'echo 1 >killed; : >"$DESK/up"; exec sleep 300'
     wait_until 20 test -e "$DESK/up"
     kill -KILL "$spawned_pid"
     wait "$spawned_pid" || true
     wait_until 30 ended killed
     expect 1 hl land killed
-    says "the verifier failed"
+    says "verify failed"
     [ ! -e late ]
     [ ! -e killed ]
 }
@@ -346,10 +346,10 @@ resumed() {
     says "verifier 'no-such-tool'"
     state_is typo working
     expect 1 hl land typo --verify ./no-such-script
-    says "the verifier could not be run: exit 127"
+    says "verify could not be run: exit 127"
     echo 'exit 0' >plain
     expect 1 hl land typo --verify ./b
-    says "the verifier could not be run: exit 126"
+    says "verify could not be run: exit 126"
     [ "$(git rev-parse HEAD)" = "$head" ]
     expect 0 hl land typo --verify 'test -f made'
 }

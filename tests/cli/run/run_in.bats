@@ -52,7 +52,7 @@ no_plan() { [ -z "$(hf -q plan list --json | jq -r '.plans[].name')" ] || { hf p
     [ "$(events run_kept x)" -eq 1 ]
     expect 1 hf run x --discard --in T --verify 'false' -- sh -c 'echo bad >T/a'
     says "dropping the work of the last run: 1 file changed"
-    says "verify-failed"
+    says "verify failed"
     untouched
     expect 1 hf run x --discard --in T --verify 'echo more >T/v; kill -SEGV $$' -- sh -c 'echo bad >T/a'
     untouched
@@ -68,7 +68,7 @@ no_plan() { [ -z "$(hf -q plan list --json | jq -r '.plans[].name')" ] || { hf p
     echo 1 >T/sub/f
     # The verifier has no directory to start in.
     expect 1 hf run x -C "$PWD/T/sub" --in T --verify true -- sh -c 'cd .. && mv sub moved && echo 2 >moved/g'
-    says "the verifier could not be run"
+    says "verify could not be run"
     says "plan diff run:x"
     [ "$(ls -A T | paste -sd' ')" = "a b sub" ]
     expect 0 hf plan diff run:x

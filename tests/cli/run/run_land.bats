@@ -145,7 +145,7 @@ is_clean() { [ -z "$(git status --porcelain)" ] || { git status --short; return 
     mark_one
     VERIFY="mkdir '$BATS_TEST_TMPDIR/once'" # says yes to the run and no to the landing
     expect 1 land late 'echo 1 >made'
-    says "verify-failed"
+    says "verify failed"
     says "refs/holdfast/late"
     [ "$(git rev-parse main)" = "$before" ]
     [ ! -e made ]

@@ -14,23 +14,23 @@ load ../session_helper
 
 @test "verify: no, missing, crashed and late are all verify-failed: exit 1, or -E" {
     expect 1 hf run x --verify false -- true
-    says "verify-failed"
-    is_field x '.state, .outcome, .exit, .cause' $'verify-failed\nverify-failed\n1\nthe verifier failed: exit 1'
+    says "session 'x': verify failed: exit 1"
+    is_field x '.state, .outcome, .exit, .cause' $'verify-failed\nverify-failed\n1\nverify failed: exit 1'
     expect 1 hf wait x
     expect 33 hf run x -E 33 --verify 'exit 9' -- true
     expect 1 hf run x --verify /no/such/verifier -- true
-    is_field x .cause "the verifier could not be run: exit 127 (a command was not found)"
+    is_field x .cause "verify could not be run: exit 127 (a command was not found)"
     touch plain
     expect 1 hf run x --verify ./plain -- true
-    is_field x .cause "the verifier could not be run: exit 126 (a command is not executable)"
+    is_field x .cause "verify could not be run: exit 126 (a command is not executable)"
     expect 1 hf run x --verify 'kill -SEGV $$' -- true
     says "killed by SIGSEGV"
     start=$(now_ms)
     expect 1 hf run x --verify 'sleep 60' --verify-deadline 200ms -- true
     [ $(($(now_ms) - start)) -lt 5000 ]
-    is_field x '.outcome, .cause' $'verify-failed\nthe verifier did not end in time'
+    is_field x '.outcome, .cause' $'verify-failed\nverify did not end in time'
     PATH=/nowhere expect 1 "$HOLDFAST" run x --verify true -- /bin/true
-    says "the verifier could not be run"
+    says "verify could not be run"
 }
 
 # tool NAME: a shell line that makes an executable script of that name

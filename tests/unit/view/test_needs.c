@@ -105,6 +105,11 @@ static void bad_end_needs_a_person_for_a_day_and_until_it_was_seen(void **state)
 	info = ended(HF_OUTCOME_VERIFY_FAILED, HF_SESSION_VERIFY_FAILED, 360);
 	hf_needs_find(&info, NULL, &needs);
 	assert_string_equal(needs.list[0].text, "verify failed 6 min ago: exit 2");
+	/* The outcome is not repeated. */
+	info.cause = "verify failed: exit 1";
+	hf_needs_find(&info, NULL, &needs);
+	assert_string_equal(needs.list[0].text, "verify failed 6 min ago: exit 1");
+	assert_string_equal(needs.list[0].brief, "verify failed: exit 1");
 	assert_string_equal(needs.list[0].action, "resume");
 	assert_true(needs.list[0].since.ns == info.ended.ns);
 }

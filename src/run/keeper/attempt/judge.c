@@ -122,17 +122,17 @@ struct hf_result hf_judge_verifier(const struct hf_watched *w, const struct hf_e
 	if (w->code == 0) {
 		if (why->code)
 			(void)hf_err_format(why, text, sizeof(text));
-		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, 1, "the verifier could not be run: %s",
+		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, 1, "verify could not be run: %s",
 				      why->code ? text : strerrordesc_np(w->status));
 	}
 	if (w->cause != HF_CAUSE_NONE)
-		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, 1, "the verifier did not end in time");
+		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, 1, "verify did not end in time");
 	/* The shell could not run a command: the verifier gave no verdict. */
 	if (w->code == CLD_EXITED && (w->status == HF_EXIT_NO_EXEC || w->status == HF_EXIT_NO_FILE))
-		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, 1, "the verifier could not be run: %s (%s)", how,
+		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, 1, "verify could not be run: %s (%s)", how,
 				      w->status == HF_EXIT_NO_FILE ? "a command was not found" : "a command is not executable");
 	if (w->code != CLD_EXITED || w->status != 0)
-		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, 1, "the verifier failed: %s", how);
+		return hf_result_make(HF_OUTCOME_VERIFY_FAILED, 1, "verify failed: %s", how);
 	return hf_result_make(HF_OUTCOME_SUCCEEDED, 0, "exit 0, verified");
 }
 

@@ -245,13 +245,13 @@ static int judge(struct hf_land_work *work, int status, struct hf_err *err)
 	if (status == 0)
 		return 0;
 	if (status == HF_GIT_TIMED_OUT)
-		(void)snprintf(text, sizeof(text), "the verifier took too long and was ended");
+		(void)snprintf(text, sizeof(text), "verify did not end in time");
 	else if (status > HF_EXIT_SIGNAL)
-		(void)snprintf(text, sizeof(text), "the verifier was killed by signal %d", status - HF_EXIT_SIGNAL);
+		(void)snprintf(text, sizeof(text), "verify failed: killed by signal %d", status - HF_EXIT_SIGNAL);
 	else if (status == HF_EXIT_NO_FILE || status == HF_EXIT_NO_EXEC)
-		(void)snprintf(text, sizeof(text), "the verifier could not be run: exit %d", status);
+		(void)snprintf(text, sizeof(text), "verify could not be run: exit %d", status);
 	else
-		(void)snprintf(text, sizeof(text), "the verifier failed: exit %d", status);
+		(void)snprintf(text, sizeof(text), "verify failed: exit %d", status);
 	r = hf_landing_become(work->landings, &work->landing, HF_LAND_REJECTED, err, "%s (on top of %.12s)", text, work->head);
 	return r < 0 ? r : 1;
 }
