@@ -25,10 +25,6 @@ in_memory() {
 }
 
 teardown() {
-    local pid
-    for pid in ${spawned[@]+"${spawned[@]}"}; do
-        kill -KILL "$pid" 2>/dev/null || true
-        wait "$pid" 2>/dev/null || true
-    done
+    kill_spawned
     [ -z "${memory:-}" ] || rm -rf "$memory"
 }

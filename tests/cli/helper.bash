@@ -13,12 +13,19 @@ setup() {
     spawned=()
 }
 
-teardown() {
-    local pid
+# kill_spawned: kills each spawned process that still runs. The number of an ended one may belong to another program.
+kill_spawned() {
+    local pid running
+    running=" $(jobs -pr | tr '\n' ' ')"
     for pid in ${spawned[@]+"${spawned[@]}"}; do
+        [[ $running == *" $pid "* ]] || continue
         kill -KILL "$pid" 2>/dev/null || true
         wait "$pid" 2>/dev/null || true
     done
+}
+
+teardown() {
+    kill_spawned
     # A sandbox that was kept has directories of overlayfs that only their mode keeps an ordinary user from removing.
     chmod -R u+rwX "$BATS_TEST_TMPDIR" 2>/dev/null || true
 }

@@ -77,8 +77,7 @@ tree() { (cd "$1" && find . -printf '%P %y %m %l\n' | sort && find . -type f -pr
 plan_setup() { spawned=(); plan_room; }
 
 plan_teardown() {
-    local pid
-    for pid in ${spawned[@]+"${spawned[@]}"}; do kill -KILL "$pid" 2>/dev/null || true; done
+    kill_spawned
     plan_room_done
 }
 

@@ -19,16 +19,11 @@ setup() {
 }
 
 teardown() {
-    local pid file
-    for pid in ${spawned[@]+"${spawned[@]}"}; do
-        kill -KILL "$pid" 2>/dev/null || true
-    done
+    local file
+    kill_spawned
     for file in "$PWD"/tree* "$PWD"/by.*; do
         case $file in *.ready | *.go | *.signals | *.beat) continue ;; esac
         [ ! -f "$file" ] || "$TREE" end "$file"
-    done
-    for pid in ${spawned[@]+"${spawned[@]}"}; do
-        wait "$pid" 2>/dev/null || true
     done
     # What a later run of that name would have removed.
     cat "$HOLDFAST_DIR"/sessions/*/session.jsonl "$HOLDFAST_DIR"/quarantine/* 2>/dev/null |

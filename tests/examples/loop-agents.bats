@@ -97,8 +97,7 @@ field() { jq -r ".$1" .claude/locks/s.lock; }
     [ "$(cat n)" = 20 ]
     expect 7 engine 'f() { return 7; }; with_file_lock n f'
     # What the command leaves behind does not keep the lock.
-    expect 0 engine 'f() { sleep 600 3>&- >/dev/null 2>&1 & echo $! >left; }; with_file_lock n f && with_file_lock n 30 true'
-    spawned+=("$(cat left)")
+    expect 0 engine 'f() { sleep 60 3>&- >/dev/null 2>&1 & echo $! >left; }; with_file_lock n f && with_file_lock n 30 true'
     exec 8<>n.lock
     flock 8
     expect 1 engine 'with_file_lock n 0.05 echo never'

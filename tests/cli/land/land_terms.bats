@@ -17,11 +17,7 @@ setup() {
 }
 
 teardown() {
-    local pid
-    for pid in ${spawned[@]+"${spawned[@]}"}; do
-        kill -KILL "$pid" 2>/dev/null || true
-        wait "$pid" 2>/dev/null || true
-    done
+    kill_spawned
     chmod -R u+rwX "$BATS_TEST_TMPDIR" || true
 }
 

@@ -34,7 +34,8 @@ E
 
 teardown() {
     local pid
-    for pid in ${spawned[@]+"${spawned[@]}"} $(cat "$DESK/daemons" 2>/dev/null); do
+    kill_spawned
+    for pid in $(cat "$DESK/daemons" 2>/dev/null); do
         kill -KILL "$pid" 2>/dev/null || true
     done
     wait

@@ -22,11 +22,7 @@ setup() {
 
 # The kernel gives an overlay's work directory no rights at all.
 teardown() {
-    local pid
-    for pid in ${spawned[@]+"${spawned[@]}"}; do
-        kill -KILL "$pid" 2>/dev/null || true
-        wait "$pid" 2>/dev/null || true
-    done
+    kill_spawned
     chmod -R u+rwX "$BATS_TEST_TMPDIR" || true
 }
 
