@@ -154,6 +154,35 @@ unlanded() {
     [[ $output != *kept* ]]
 }
 
+@test "L14: an edit is kept and named if git converts it: ends of lines, ident, encoding" {
+    printf '%s\n' 'a text=auto' '*.i ident' '*.u working-tree-encoding=UTF-16LE-BOM' >.gitattributes
+    printf '$Id$\nz\n' >v.i
+    git add -A
+    git commit -qm attributes
+    rm v.i
+    git checkout -q v.i
+    agent lines 'sed -i "s/\$/\r/" a'
+    expect 1 hl land lines
+    unlanded lines a
+    agent ident 'sed -i "1s/.*/\$Id: mine \$/" v.i'
+    expect 1 hl land ident
+    unlanded ident v.i
+    git config core.autocrlf input
+    expect 0 hl run mixed --in . -- sh -c 'sed -i "s/\$/\r/" b; echo 1 >c'
+    says "1 changed file has not landed, the first: b"
+    # A file that a checkout writes in the same way is not kept, nor are line ends that land.
+    expect 0 hl run same --in . -- sh -c 'touch a v.i; cp v.i w; cat w >v.i; rm w; echo 2 >c'
+    [[ $output != *kept* ]]
+    git config --unset core.autocrlf
+    expect 0 hl run lands --in . -- sh -c 'sed -i "s/\$/\r/" b; cp a a.new; mv a.new a'
+    [[ $output != *kept* ]]
+    [ "$(git show HEAD:b | od -An -c | tr -d ' ')" = 'x\r\n' ]
+    # The sandbox hides this edit.
+    sed -i 's/$/\r/' a
+    expect 0 hl run hidden --in . -- sh -c 'echo 3 >c'
+    [[ $output != *kept* ]]
+}
+
 @test "L14: a new file in a submodule is kept and named, unless the submodule ignores it" {
     make_repository ../other
     git submodule --quiet add ../other sub

@@ -1,8 +1,9 @@
 /*
  * tx/land/take/unlanded.c - a safety net: finds files that the agent changed, and that would vanish with the sandbox.
  *
- * git does not report each change: with core.fileMode=false it ignores modes, a clean filter can remove an edit, and it does not list new files in a
- * submodule. Here the sandbox's own files are compared with the commit. A file that is neither landed, ignored nor unchanged is reported, and its sandbox kept.
+ * git does not report each change: with core.fileMode=false it ignores modes, a clean filter or a conversion of line ends can remove an edit, and it does
+ * not list new files in a submodule. Here the sandbox's own files are compared with the commit. A file that is neither landed, ignored nor unchanged is
+ * reported, and its sandbox kept.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 struct suspect {
 	const struct hf_touched_path *touched;
 	unsigned mode; /* in the index; 0: it is not tracked */
+	int is_converted; /* 1: a checkout may write other bytes than the commit has */
 	int is_done;   /* 1: it is accounted for */
 };
 
@@ -220,23 +222,55 @@ static int is_as_checked_out(struct suspects *suspects, const char *path, struct
 	return r < 0 ? r : r == 0 && len > 0 && out.len == 2 * len + 2 && strncmp(out.s, out.s + len + 1, len) == 0;
 }
 
-/* Rows "PATH", "filter", "VALUE", each with a NUL: git says that a tracked file is unchanged, which a filter can be the reason of. */
-static int check_filters(struct suspects *suspects, struct hf_err *err)
+/* Rows "PATH", "ATTRIBUTE", "VALUE", each with a NUL. */
+static void read_attributes(struct suspects *suspects, const struct hf_buf *rows)
 {
-	static const char *const words[] = { "check-attr", "-z", "--stdin", "filter", NULL };
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	int r = ask(suspects, 1, words, &out, err);
+	const char *end = rows->s + rows->len;
 
-	for (const char *path = out.s; r == 0 && path < out.s + out.len;) {
-		const char *value = path + strlen(path) + 1 + sizeof("filter");
+	for (const char *path = rows->s; path < end;) {
+		const char *name = path + strlen(path) + 1, *value = name < end ? name + strlen(name) + 1 : end;
 		struct suspect *suspect = bsearch(path, suspects->list, suspects->n, sizeof(*suspects->list), by_path);
 
-		if (value >= out.s + out.len || !suspect)
-			break;
-		r = strcmp(value, "unspecified") == 0 || strcmp(value, "unset") == 0 ? 1 : is_as_checked_out(suspects, path, err);
-		if (r >= 0)
-			r = r == 1 ? (settle(suspects, suspect), 0) : keep(suspects, suspect, err);
+		if (value >= end)
+			return;
+		if (suspect && strcmp(value, "unspecified") != 0 && strcmp(value, "unset") != 0)
+			suspect->is_converted = 1;
 		path = value + strlen(value) + 1;
+	}
+}
+
+/* 1: core.autocrlf converts the ends of lines. */
+static int converts_lines(struct suspects *suspects, struct hf_err *err)
+{
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	struct hf_git git = inside(suspects, &out);
+	int r = hf_git(&git, err, "config", "core.autocrlf", NULL);
+
+	return r < 0 ? r : r == 0 && strncmp(out.s, "false", 5) != 0;
+}
+
+/* git says that a tracked file is unchanged. A filter or a conversion of its lines can be the reason. */
+static int check_filters(struct suspects *suspects, struct hf_err *err)
+{
+	static const char *const words[] = { "check-attr", "-z", "--stdin", "filter", "text", "crlf", "eol", "ident", "working-tree-encoding", NULL };
+	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
+	int converts = 0, r = ask(suspects, 1, words, &out, err);
+
+	if (r == 0)
+		converts = r = converts_lines(suspects, err);
+	if (r < 0)
+		return r;
+	read_attributes(suspects, &out);
+	for (size_t i = 0; r >= 0 && i < suspects->n; i++) {
+		struct suspect *suspect = &suspects->list[i];
+
+		if (suspect->is_done || !suspect->mode)
+			continue;
+		r = converts || suspect->is_converted ? is_as_checked_out(suspects, suspect->touched->path, err) : 1;
+		if (r == 1)
+			settle(suspects, suspect);
+		else if (r == 0)
+			r = keep(suspects, suspect, err);
 	}
 	return r < 0 ? r : 0;
 }
