@@ -44,8 +44,10 @@ has_plan() { hl --json plan list | jq -e --arg name "$1" 'any(.plans[]; .name ==
     git commit -q --allow-empty -m between
     expect 0 hl land one --keep-plan
     says rebased
+    # A report is about one landing.
     expect 0 hl land one
     says "nothing to land"
+    [[ $output != *rebased* ]]
     hl -q plan enter one -- sh -c 'echo more >>one; git commit -qam two'
     expect 0 hl land one --verify 'grep -q more one'
     [ "$(git log --format=%s | paste -sd' ')" = "two one between first" ]

@@ -74,7 +74,7 @@ static void land_again(struct hf_landing *landing)
 		hf_copy_text(landing->landed, sizeof(landing->landed), landing->commit);
 	}
 	landing->tip[0] = landing->commit[0] = landing->from[0] = landing->sealed[0] = landing->unsealed[0] = landing->after[0] = '\0';
-	landing->is_verified = 0;
+	landing->is_verified = landing->rebased = 0;
 	landing->state = HF_LAND_WORKING;
 }
 
