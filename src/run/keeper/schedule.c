@@ -112,9 +112,10 @@ static int judge_loop(const struct hf_keeper *k, const struct hf_result *last, e
 	}
 }
 
-/* The outcome of the whole loop takes the place of its last attempt's. */
+/* The outcome of the whole loop takes the place of its last attempt's, which may have ended long before. */
 static void set_outcome(struct hf_session_record *record, const struct hf_result *result)
 {
+	record->ended = hf_wall_now();
 	record->outcome = result->outcome;
 	record->exit_status = result->exit_status;
 	record->same = 1;

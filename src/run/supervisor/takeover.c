@@ -86,11 +86,10 @@ static int complete_record(struct hf_supervisor *s, struct hf_sessions *sessions
 				     HF_FIELD_TEXT("cause", KEEPER_KILLED) };
 	int was_stopping = record->phase == HF_PHASE_STOPPING;
 
+	record->ended = hf_wall_now();
 	/* Between two attempts of a loop the last one has its outcome already. */
-	if (record->phase != HF_PHASE_WAITING) {
-		record->ended = hf_wall_now();
+	if (record->phase != HF_PHASE_WAITING)
 		record->ran_ns = record->began_ns ? hf_boot_now().ns - record->began_ns : 0;
-	}
 	record->kills = s->tree.killed > 0;
 	/* A supervisor that lost the lock writes nothing: its successor does. */
 	if (hf_lock_check_token(sessions->locks, s->name, record->token, NULL) < 0)

@@ -94,6 +94,7 @@ in_pause() {
     shift
     hf run "$name" -d --every 1h --notify "cat >>notices-$name" --notify-on always "$@"
     wait_until 10 is_field "$name" '.next_in_ms != null' true
+    paused=$(date -u +%FT%T.%6NZ)
 }
 
 # ended NAME STATUS OUTCOME NOTICES: the outcome of a loop that ended in its pause, by wait, ps and its notices
@@ -101,6 +102,8 @@ ended() {
     local name=$1 status=$2 outcome=$3 notices=$4
     expect "$status" hf wait "$name"
     is_field "$name" .outcome "$outcome"
+    # A new outcome has a new time.
+    is_field "$name" ".ended > \"$paused\"" "$([ "$notices" -gt 1 ] && echo true || echo false)"
     told "$name" "$notices"
     [ "$(jq -r .outcome "notices-$name" | tail -n 1)" = "$outcome" ]
     [ "$(events session_ended "$name")" -eq 1 ]
