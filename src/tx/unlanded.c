@@ -116,6 +116,7 @@ static int look_at_candidate(struct hf_landings *landings, const char *name, enu
 		return 0;
 	work->land = landing.state;
 	work->token = landing.token;
+	work->changed = landing.changed;
 	work->commits = landing.commits;
 	work->files = landing.files;
 	hf_copy_text(work->branch, sizeof(work->branch), hf_land_short(landing.branch));

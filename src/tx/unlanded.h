@@ -28,6 +28,7 @@ struct hf_unlanded {
 	int is_all_landed; /* 1: it landed, and its kept sandbox holds no later work */
 	unsigned n_left;  /* it landed, but for that many files, for which the sandbox is kept */
 	uint64_t token;   /* of the candidate's run */
+	struct hf_wall changed; /* the last change of the candidate's state */
 	unsigned commits, files; /* of a kept candidate */
 	int is_counted;   /* 1: `files` are those in the sandbox */
 	char branch[256];

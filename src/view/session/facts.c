@@ -125,7 +125,7 @@ static void open_landings(struct hf_facts *facts)
 static void find_work(struct hf_facts *facts, const struct hf_session_info *info, struct hf_view_facts *ret)
 {
 	struct hf_unlanded work;
-	int r, is_own, is_resolved;
+	int r, is_own, is_landed, is_resolved;
 
 	if (info->seen || info->token == 0 || info->outcome == HF_OUTCOME_NONE)
 		return;
@@ -135,8 +135,9 @@ static void find_work(struct hf_facts *facts, const struct hf_session_info *info
 		return;
 	/* An earlier run of the name may have left the candidate. */
 	is_own = work.land && work.token == info->token;
-	/* A killed keeper could not record that it left work. */
-	is_resolved = info->kept || (is_own && (work.land == HF_LAND_LANDED || (work.land == HF_LAND_DROPPED && info->outcome == HF_OUTCOME_ABANDONED)));
+	/* A run that failed although it landed, or had nothing to land, is not resolved. A killed keeper could not record that it left work. */
+	is_landed = is_own && work.land == HF_LAND_LANDED && work.changed.ns > info->ended.ns;
+	is_resolved = info->kept || is_landed || (is_own && work.land == HF_LAND_DROPPED && info->outcome == HF_OUTCOME_ABANDONED);
 	ret->work = r > 0 ? HF_WORK_UNLANDED : is_resolved ? HF_WORK_RESOLVED : HF_WORK_NONE;
 	if (is_own && (work.land == HF_LAND_REJECTED || work.land == HF_LAND_CONFLICT))
 		ret->land = work.land;

@@ -22,6 +22,13 @@ setup() {
     expect 1 hl run one --in . --require-change -- sh -c 'echo new >x.o'
     expect 1 hl run one --in . --require-change --verify true -- sh -c 'echo new >b; echo x >b'
     hl --json plan list | jq -e '.plans == []'
+    is_field one '[.needs[] | .code, .action] | join(" ")' "failed resume"
+}
+
+@test "a loop that gave up needs you, also if its runs landed" {
+    expect 1 hl run loop --in . --until false --max-runs 2 -- sh -c 'echo "$HOLDFAST_ATTEMPT" >one'
+    [ "$(cat one)" = 2 ]
+    is_field loop '[.needs[] | .code, .action] | join(" ")' "gave-up resume"
 }
 
 @test "--require-change: a run with a change succeeds, and a failing command keeps its status" {
