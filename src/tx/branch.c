@@ -293,6 +293,12 @@ static struct hf_land_opts land_opts(const struct hf_tx *tx)
 				      .wait_ns = -1 };
 }
 
+static void say_unmatched(const struct hf_tx *tx, const struct hf_land_report *landed)
+{
+	for (size_t i = 0; i < landed->n_also_unmatched; i++)
+		hf_tx_say(tx, "--also %s matched no file that the command changed", landed->also_unmatched[i]);
+}
+
 /* An agent chose the name of a branch, which the ref contains. */
 static void say_kept(const struct hf_tx *tx, const struct hf_land_kept *kept)
 {
@@ -325,8 +331,7 @@ static enum hf_tx_step act(struct hf_tx *tx, struct hf_plans *plans, struct hf_j
 			hf_tx_say(tx, "%zu changed file%s not landed, the first: %s; the sandbox is kept: 'holdfast plan diff %s' shows it, "
 				      "'holdfast land drop %s' drops it", landed.n_unlanded, landed.n_unlanded == 1 ? " has" : "s have",
 				  landed.unlanded[0].path, hf_shell_word(tx->plan, words[0]), hf_shell_word(tx->name, words[1]));
-		for (size_t i = 0; i < landed.n_also_unmatched; i++)
-			hf_tx_say(tx, "--also %s matched no file that the command changed", landed.also_unmatched[i]);
+		say_unmatched(tx, &landed);
 		tx->shared->report.is_unsigned |= landed.is_unsigned;
 		for (size_t i = 0; landed.state == HF_LAND_LANDED && i < landed.n_kept; i++)
 			say_kept(tx, &landed.kept[i]);
@@ -357,6 +362,7 @@ int hf_tx_branch_nothing(struct hf_tx *tx)
 	if (r == 0)
 		r = hf_land_nothing(landings, tx->name, &opts, &landed, NULL);
 	if (r == 1) {
+		say_unmatched(tx, &landed);
 		(void)judge(tx, &landed);
 		hf_land_report_done(&landed);
 	}

@@ -124,6 +124,8 @@ has_plan() { hl --json plan list | jq -e --arg name "$1" 'any(.plans[]; .name ==
     expect 0 hl run three --in . --also 'none*' -- sh -c 'mkdir -p dist; echo 3 >dist/x'
     says "--also none*"
     says "nothing to land"
+    expect 0 hl run nothing --in . --also 'none*' -- true
+    says "--also none*"
     # A file that lands anyway is a match, too.
     expect 0 hl run four --in . --also b -- sh -c 'echo 4 >b'
     [[ "$output" != *"--also"* ]]

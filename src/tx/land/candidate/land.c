@@ -353,6 +353,8 @@ int hf_land_nothing(struct hf_landings *landings, const char *name, const struct
 	    hf_git_read_ref(work.landing.common, work.landing.branch, now) != 0 || strcmp(now, work.landing.base) != 0)
 		return 0;
 	hf_copy_text(work.landing.commit, sizeof(work.landing.commit), work.landing.base);
+	if (hf_landing_set_list(&work.landing.unmatched, (const char *const *)work.landing.also) < 0)
+		return hf_fail_sys(err, ENOMEM, "memory", name);
 	r = hf_land_prove(&work, err);
 	if (r != 1)
 		return r;
