@@ -87,12 +87,12 @@ in_two_days() {
     hf -q run done -- true
     on_screen 80 24 ps >shown
     grep -qE '^NAME +STATE +AGE +LEFT +CPU +MEM +TRY +COMMAND$' shown
-    grep -qE '^a-longer-name .*  ! the v.*…: resume$' shown
+    grep -qE '^a-longer-name .*  ! ver.*…: resume$' shown
     fits 80 <shown
     on_screen 60 24 ps >shown
     grep -qE '^NAME +STATE +AGE .*COMMAND$' shown
     [ "$(grep -c MEM shown)" -eq 0 ]
-    grep -qE '^a-longer-name .*  ! the v.*…: resume$' shown
+    grep -qE '^a-longer-name .*  ! ver.*…: resume$' shown
     fits 60 <shown
     # What was asked for stays.
     on_screen 60 24 ps -o name,mem,cpu,command >shown
