@@ -214,7 +214,8 @@ step() {
     cp "$file" "$BATS_TEST_TMPDIR/whole"
     for at in 0 8 12 20 30 40 60 80 "$(($(stat -c %s "$file") - 1))"; do
         cp "$BATS_TEST_TMPDIR/whole" "$file"
-        printf '\377' | dd of="$file" bs=1 seek="$at" conv=notrunc status=none
+        # A fixed value might be the present one.
+        printf "\\x$(printf %02x $((255 - $(od -An -tu1 -j "$at" -N 1 "$file"))))" | dd of="$file" bs=1 seek="$at" conv=notrunc status=none
         look
         [ "$asks" -eq 1 ] || { echo "byte $at"; return 1; }
     done

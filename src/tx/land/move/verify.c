@@ -15,6 +15,7 @@
 #include "hf/sys/calls.h"
 #include "hf/tx/land/git/git.h"
 #include "hf/tx/land/candidate/land.h"
+#include "hf/tx/land/move/onto.h"
 #include "hf/tx/land/move/view.h"
 #include "holdfast/exit.h"
 
@@ -74,8 +75,7 @@ static int remove_traces(const struct site *site, struct hf_err *err)
 	return r < 0 ? r : 0;
 }
 
-/* Without `and_clean` untracked files stay. */
-static int check_out(const struct site *site, const char *oid, int and_clean, struct hf_err *err)
+static int check_out(const struct site *site, const char *oid, struct hf_err *err)
 {
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	struct hf_git git = inside(site, NULL, &said);
@@ -85,26 +85,17 @@ static int check_out(const struct site *site, const char *oid, int and_clean, st
 		r = hf_view_unmark(&site->view, err);
 	if (r == 0)
 		r = hf_git(&git, err, "checkout", "--quiet", "--force", "--detach", oid, NULL);
-	if (r == 0 && and_clean)
-		r = hf_git(&git, err, "clean", "-q", "-f", "-d", NULL);
 	if (r > 0 && site->work->failures++ < HF_LAND_TRIES)
 		return -EAGAIN;
 	return r > 0 ? hf_git_failed(&said, site->work->landing.top, "checkout", err) : r;
 }
 
-/* CONFLICT, with the paths that git could not merge. */
-static int conflict(struct site *site, const struct hf_buf *said, struct hf_err *err)
+/* CONFLICT, with the paths that git could not merge, or with what git said. */
+static int conflict(const struct site *site, const struct hf_buf *said, struct hf_err *err)
 {
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
 	struct hf_landing *landing = &site->work->landing;
-	struct hf_git git = inside(site, &out, NULL);
-	int r = hf_git(&git, err, "diff", "--name-only", "--diff-filter=U", "-z", NULL);
+	int r;
 
-	if (r < 0)
-		return r;
-	for (const char *at = out.s; r == 0 && at < out.s + out.len; at += strlen(at) + 1)
-		if (hf_land_paths_add(&landing->paths, at, strlen(at), "content") < 0)
-			return hf_fail_sys(err, ENOMEM, "memory", landing->name);
 	if (!landing->paths.n && site->work->failures++ < HF_LAND_TRIES)
 		return -EAGAIN;
 	if (landing->paths.n)
@@ -128,38 +119,6 @@ static int identity(const struct site *site, const char *const **ret, struct hf_
 	return r < 0 ? r : 0;
 }
 
-/* Rebases or merges. Returns the exit status of git, or an error. */
-static int replay(struct site *site, enum moved moved, const struct hf_git *git, int sign, struct hf_err *err)
-{
-	const struct hf_land_work *work = site->work;
-	const struct hf_landing *landing = &work->landing;
-	const char *gpg = sign ? "--gpg-sign" : "--no-gpg-sign";
-	char message[HF_NAME_MAX + 16] = "Merge ";
-	int is_merge = landing->merge == HF_LAND_MERGE && moved != UNSIGNED;
-	int r = check_out(site, is_merge ? work->head : landing->tip, 1, err);
-
-	if (r < 0)
-		return r;
-	(void)hf_name_sanitize(landing->name, strlen(landing->name), message + 6, sizeof(message) - 6);
-	if (is_merge)
-		return hf_git(git, err, "-c", "commit.gpgSign=false", "merge", "--quiet", "--no-ff", "--no-edit", gpg, "-m", message, landing->tip, NULL);
-	/* Another backend or apply.whitespace would change the bytes that land. */
-	return hf_git(git, err, "-c", "rebase.autoSquash=false", "-c", "rebase.updateRefs=false", "-c", "rebase.autoStash=false",
-		      "-c", "rebase.rebaseMerges=false", "-c", "commit.gpgSign=false", "rebase", "--merge", "--quiet", gpg,
-		      moved == UNSIGNED ? "--force-rebase" : "--no-autostash", "--onto", work->head,
-		      moved == REWRITTEN ? landing->base : work->head, NULL);
-}
-
-/* Did git stop because of paths that it could not merge? Returns 1, 0 or an error. */
-static int has_unmerged(const struct site *site, struct hf_err *err)
-{
-	AUTO(hf_buf_done) struct hf_buf out = HF_BUF_INIT;
-	struct hf_git git = inside(site, &out, NULL);
-	int r = hf_git(&git, err, "ls-files", "--unmerged", "-z", NULL);
-
-	return r < 0 ? r : out.len > 0;
-}
-
 static int refuse_unsigned(struct hf_land_work *work, const struct hf_buf *said, struct hf_err *err)
 {
 	int r = hf_landing_become(work->landings, &work->landing, HF_LAND_REJECTED, err, "its commits cannot be signed: %.150s",
@@ -174,9 +133,10 @@ static int put_on_top(struct site *site, enum moved moved, struct hf_err *err)
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	struct hf_land_work *work = site->work;
 	struct hf_landing *landing = &work->landing;
-	struct hf_git git = inside(site, NULL, &said);
+	struct hf_onto onto = { .work = work, .plan = site->plan, .since = moved == REWRITTEN ? landing->base : work->head,
+				.is_merge = landing->merge == HF_LAND_MERGE && moved != UNSIGNED };
 	enum hf_land_sign sign;
-	int is_signed, r = hf_land_ask_sign(landing, &sign, err);
+	int r = hf_land_ask_sign(landing, &sign, err);
 
 	if (r < 0)
 		return r;
@@ -195,18 +155,23 @@ static int put_on_top(struct site *site, enum moved moved, struct hf_err *err)
 	if (r == 0 && work->opts->step)
 		work->opts->step(work->opts->arg, HF_LAND_REBASING, landing->text);
 	if (r == 0)
-		r = identity(site, &git.env, err);
+		r = identity(site, &onto.env, err);
 	if (r == 0)
-		r = replay(site, moved, &git, sign != HF_LAND_SIGN_NONE, err);
-	is_signed = r == 0 && sign != HF_LAND_SIGN_NONE;
-	if (r > 0 && sign != HF_LAND_SIGN_NONE && (r = has_unmerged(site, err)) == 0) {
-		if (sign == HF_LAND_SIGN_ALL)
-			return refuse_unsigned(work, &said, err);
+		r = remove_traces(site, err);
+	if (r == 0)
+		r = hf_view_unmark(&site->view, err);
+	if (r < 0)
+		return r;
+	onto.sign = sign != HF_LAND_SIGN_NONE;
+	r = hf_land_put_onto(&onto, landing->commit, &said, err);
+	if (r == HF_ONTO_UNSIGNED && sign == HF_LAND_SIGN_ALL)
+		return refuse_unsigned(work, &said, err);
+	if (r == HF_ONTO_UNSIGNED) {
 		landing->is_unsigned = 1;
-		r = hf_git(&git, err, "rebase", "--quit", NULL);
-		r = r < 0 ? r : replay(site, moved, &git, 0, err);
+		onto.sign = 0;
+		r = hf_land_put_onto(&onto, landing->commit, &said, err);
 	}
-	landing->is_signed = is_signed;
+	landing->is_signed = r == HF_ONTO_DONE && onto.sign;
 	landing->rebased = landing->merge == HF_LAND_REBASE && moved != UNSIGNED;
 	return r > 0 ? conflict(site, &said, err) : r;
 }
@@ -262,8 +227,10 @@ static int run_verifier(struct site *site, struct hf_err *err)
 	struct hf_landing *landing = &work->landing;
 	struct hf_git git = inside(site, NULL, NULL);
 	struct hf_mono begun;
-	int r = hf_view_hide(&site->view, err);
+	int r = check_out(site, landing->commit, err);
 
+	if (r == 0)
+		r = hf_view_hide(&site->view, err);
 	if (r != 0)
 		return r;
 	r = hf_landing_become(work->landings, landing, HF_LAND_VERIFYING, err, "%.12s on top of %.12s", landing->commit,
@@ -303,12 +270,11 @@ static int prepare(struct site *site, enum moved moved, struct hf_err *err)
 
 	if (moved == FORWARD) {
 		hf_copy_text(landing->commit, sizeof(landing->commit), landing->tip);
-		return check_out(site, landing->tip, 0, err);
+		return 0;
 	}
 	r = put_on_top(site, moved, err);
 	if (r != 0)
 		return r;
-	landing->commit[0] = '\0';
 	r = hf_land_export(work, site->plan, work->head, landing->commit, &came, &said, err);
 	/* Fewer than before, when a merge was made straight or a change was there already. */
 	if (r == 0 && came.is_known)
