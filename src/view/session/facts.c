@@ -64,9 +64,13 @@ static void note_queue(void *arg, const struct hf_lock_info *info)
 	struct hf_facts *facts = arg;
 	const struct hf_holder *holder = info->n_holders > 0 ? &info->holders[0] : NULL;
 	struct hf_view_wait wait = { .is_known = 1, .kind = info->kind, .of = info->n_waiters, .holder_held_ns = -1 };
-	struct waiter *grown = reallocarray(facts->waiters, facts->n + info->n_waiters, sizeof(*grown));
+	struct waiter *grown;
 
-	if (!grown || info->n_waiters == 0)
+	/* A lock whose last waiter has just gone. */
+	if (info->n_waiters == 0)
+		return;
+	grown = reallocarray(facts->waiters, facts->n + info->n_waiters, sizeof(*grown));
+	if (!grown)
 		return;
 	facts->waiters = grown;
 	hf_copy_text(wait.name, sizeof(wait.name), info->name);

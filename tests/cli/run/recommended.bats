@@ -208,7 +208,7 @@ ended() {
         hf -q stop "$name" --grace 0 >/dev/null || true
         hf run "$name" --detach -c "$first" >said 2>&1
         kill_keepers "$name"
-        wait_until 5 is_field "$name" .state dead-unreaped
+        wait_until 30 is_field "$name" .state dead-unreaped
         hf wait "$name" >said 2>&1 && return 1
         each_runs "$name" said
         hf -q reap "$name" || true
@@ -222,7 +222,7 @@ ended() {
         is_field "$name" .outcome lost-lock
         each_runs "$name" said
         spawn "$HOLDFAST" lock run "lock $name" -- sleep 60
-        wait_until 10 hf -q lock check "lock $name"
+        wait_until 30 hf -q lock check "lock $name"
         hf lock run "lock $name" -n -- true >said 2>&1 && return 1
         recommended <said | grep -q "lock break"
         each_runs "lock $name" said
@@ -237,7 +237,7 @@ ended() {
         for terminal in "" "-t"; do
             # shellcheck disable=SC2086  # an option or nothing
             hf -q run "$name" -d $terminal -- sh -c 'printf "Proceed? [y/N] "; sleep 60'
-            wait_until 10 is_field "$name" .last_line_partial true
+            wait_until 30 is_field "$name" .last_line_partial true
             later 40 status "$name" >said
             [ "$(recommended <said | cut -d ' ' -f 2)" = "$([ -n "$terminal" ] && echo attach || echo logs)" ]
             each_runs "$name" said
@@ -245,7 +245,7 @@ ended() {
             hf -q rm "$name"
         done
         hf -q run "$name" -d -- sh -c 'echo all is well; sleep 60'
-        wait_until 10 is_field "$name" .last_line "all is well"
+        wait_until 30 is_field "$name" .last_line "all is well"
         later 700 status "$name" >said
         recommended <said | grep -q "^holdfast logs"
         each_runs "$name" said
@@ -263,7 +263,7 @@ ended() {
     for name in "${names[@]}"; do
         for word in blocked done; do
             hf -q run "$name" -d -t -- sh -c 'printf "\033]7501;state=$0\007"; sleep 60' "$word"
-            wait_until 10 is_field "$name" .activity.state "$word"
+            wait_until 30 is_field "$name" .activity.state "$word"
             hf status "$name" >said
             recommended <said | grep -q "^holdfast attach"
             each_runs "$name" said
@@ -273,7 +273,7 @@ ended() {
         # shellcheck disable=SC2016
         CLAUDE_CODE_SESSION_ATTENDED=1 hf -q run "$name" -d -- sh -c 'echo "$1" | "$0" hook asks; sleep 60' "$HOLDFAST" \
             '{"hook_event_name":"PermissionRequest","tool_name":"Bash"}'
-        wait_until 10 is_field "$name" .activity.state blocked
+        wait_until 30 is_field "$name" .activity.state blocked
         hf status "$name" >said
         recommended <said | grep -q "^holdfast logs"
         each_runs "$name" said
@@ -310,10 +310,10 @@ ended() {
         for kind in lock file; do
             if [ "$kind" = lock ]; then held=(lock run "l $name"); else held=(file with "f $name"); fi
             hf -q run "holds $name" -d -- "$HOLDFAST" "${held[@]}" -- sh -c 'echo begun; touch up; sleep 60'
-            wait_until 10 test -e up
+            wait_until 30 test -e up
             rm up
             hf -q run "$name" -d -- "$HOLDFAST" "${held[@]}" -w 1h -- true
-            wait_until 10 is_field "$name" '.waits_for.place' 1
+            wait_until 30 is_field "$name" '.waits_for.place' 1
             later 700 status "$name" >said
             grep -q "^! waits " said
             recommended <said | grep -q "^holdfast why"
