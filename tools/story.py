@@ -42,7 +42,7 @@ class Story:
             os.chmod(os.path.join(self._bin, name), 0o755)
         os.symlink(os.path.abspath(holdfast), os.path.join(self._bin, "holdfast"))
         self._env = dict(os.environ, PATH=self._bin + ":" + os.environ["PATH"], HOME=place, HOLDFAST_DIR=os.path.join(place, "state"),
-                         TERM="dumb", NO_COLOR="1", GIT_CONFIG_SYSTEM="/dev/null", GIT_PAGER="cat", LANG="C",
+                         TERM="dumb", NO_COLOR="1", GIT_CONFIG_SYSTEM="/dev/null", GIT_PAGER="cat", LC_ALL="C",
                          HOLDFAST_LIBEXEC=os.path.join(os.path.dirname(os.path.abspath(holdfast)), "..", "libexec"))
         self._env.pop("COLUMNS", None)
         with open(os.path.join(self.app, "Makefile"), "w") as file:

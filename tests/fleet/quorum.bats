@@ -62,7 +62,7 @@ used() { cluster in "$1" ss -Htn state established | awk '{ sub(/.*198\.18\.0\./
 }
 
 @test "a member that hangs ends no lock and no session: a renewal asks another member in time" {
-    store="$(cluster url)/q$BATS_TEST_NUMBER?ttl=6s&call-timeout=2s"
+    store="$(cluster url)/q$BATS_TEST_NUMBER?ttl=12s&call-timeout=3s"
     start h1 x a go
     wait_until 30 order a
     hf h1 run -d s -- sleep 1000
@@ -71,8 +71,8 @@ used() { cluster in "$1" ss -Htn state established | awk '{ sub(/.*198\.18\.0\./
     [ "$(wc -w <<<"$member")" -eq 1 ]
     cluster pause "$member"
     # Two leases pass.
-    end=$((SECONDS + 12))
-    wait_until 20 eval '[ "$SECONDS" -ge "$end" ]'
+    end=$((SECONDS + 24))
+    wait_until 40 eval '[ "$SECONDS" -ge "$end" ]'
     run ! order "a ends"
     [ "$(hf h1 status --json s | jq -r .state)" = running ]
     cluster resume "$member"

@@ -194,6 +194,7 @@ B
     wait_until 10 test -s pid
     [ -n "$(find . -name '.f.holdfast-*')" ]
     kill -KILL "$spawned_pid"
+    wait "$spawned_pid" || true
     expect 0 hf file edit f -n -- sed s/old/next/
     [ "$(cat f)" = next ]
     wait_until 5 bash -c '! kill -0 "$(cat pid)" 2>/dev/null || grep -q ") Z" /proc/"$(cat pid)"/stat'

@@ -304,10 +304,12 @@ static void no_failing_call_makes_a_living_holder_dead_L4(void **state)
 {
 	static const int errors[] = { EPERM, EACCES, ENOENT, EIO, EMFILE, ENOSYS };
 	struct inside *inside = shared_new(sizeof(*inside));
-	struct child *c = begin_inside(inside);
+	struct child *c;
 	int strikes = 0;
 
 	(void)state;
+	need_first_namespace();
+	c = begin_inside(inside);
 	for (size_t i = 0; i < 2 * COUNT(errors); i++)
 		for (int n = 1, hit = 1; hit && n < 20000; n += n < 60 ? 1 : 7) {
 			int answer;
