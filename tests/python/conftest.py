@@ -21,7 +21,9 @@ BOUND = 60  # seconds, for a machine with twenty runnable processes on two proce
 def state(tmp_path, monkeypatch):
     monkeypatch.setenv("HOLDFAST_DIR", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-    return holdfast.State()
+    yield holdfast.State()
+    # A program has one state directory and keeps it open. Here each test has its own.
+    holdfast._state._defaults.clear()
 
 
 def wait_until(what, bound=BOUND):

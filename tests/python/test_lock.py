@@ -289,7 +289,7 @@ def test_names_and_durations_that_cannot_be_used():
                                   "holdfast.FileLock(name, thread_local=False, state=holdfast.State())"])
 def test_a_lock_in_a_cycle_of_garbage_is_given_back(script, make):
     one = script(f"""
-import gc, warnings
+import gc, os, warnings
 warnings.simplefilter("ignore")
 gc.disable()
 for turn in range(60):
@@ -300,6 +300,7 @@ for turn in range(60):
         del lock
     gc.collect()
     assert not [i for kind in (holdfast.Kind.NAME, holdfast.Kind.FILE) for i in holdfast.locks(kind=kind) if i.holders]
+    assert len(os.listdir("/proc/self/fd")) < 60
 print("done")
 """)
     assert one.end() == (0, "done", "")

@@ -70,7 +70,7 @@ class Hold:
             free(handle)
             handle.value = None
         if hasattr(self, "state"):
-            self.state.users.discard(id(self))
+            self.state.leave(id(self))
 
 
 class Lock:

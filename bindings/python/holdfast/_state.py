@@ -27,6 +27,8 @@ class State:
     threads. A forked child opens its own: what it inherited raises Forked.
     """
 
+    _is_deleted = False
+
     def __init__(self, path: Optional[Path] = None, *, create: bool = True) -> None:
         self.generation = generation
         self._state, self._journal, self._locks, self._plans = c_void_p(), c_void_p(), c_void_p(), c_void_p()
@@ -76,13 +78,25 @@ class State:
     def __repr__(self) -> str:
         return f"State({self.path!r})"
 
-    def __del__(self, lib: Any = lib) -> None:
+    def leave(self, user: int) -> None:
+        """A hold has freed its handle."""
+        self.users.discard(user)
+        if self._is_deleted:
+            self._free()
+
+    def _free(self, lib: Any = lib) -> None:
         # Freeing is all that a forked child may do, too.
-        if getattr(self, "_state", None) and not self.users:
+        if self._state and not self.users:
             lib.hf_plans_free(self._plans)
             lib.hf_locks_free(self._locks)
             lib.hf_journal_free(self._journal)
             lib.hf_state_free(self._state)
+            self._state.value = None
+
+    def __del__(self) -> None:
+        self._is_deleted = True
+        if hasattr(self, "users"):
+            self._free()
 
 
 _defaults: Dict[Tuple[Optional[str], ...], State] = {}
