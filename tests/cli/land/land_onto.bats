@@ -84,6 +84,17 @@ change() {
     clean
 }
 
+@test "where git knows no committer, the commit keeps its author" {
+    hl -q land begin one .
+    git commit -q --allow-empty -m user
+    hl -q plan enter one -- sh -ec 'echo 1 >>b; git commit -qam agent --author="An Agent <a@example.org>"'
+    git config --global --unset-all user.name
+    git config --global --unset-all user.email
+    git config --global user.useConfigOnly true
+    expect 0 hl land one
+    [ "$(git log -1 --format='%an %ae, %cn %ce')" = 'An Agent a@example.org, Holdfast holdfast@localhost' ]
+}
+
 @test "the attributes of the branch decide how files are merged, and not the user's edits of .gitattributes" {
     printf 'a merge=union\n' >.gitattributes
     git add .gitattributes

@@ -237,11 +237,12 @@ static int put_one(const struct hf_onto *onto, const char *oid, struct place *pl
 	/* The branch has this change already. A commit without a change was empty on purpose. */
 	if (strcmp(tree, place->tree) == 0 && strcmp(before, commit.tree) != 0)
 		return HF_ONTO_DONE;
-	for (; onto->env && onto->env[n] && n < 4; n++)
-		env[n] = onto->env[n];
+	/* The first of two variables with one name counts. */
 	env[n++] = commit.name;
 	env[n++] = commit.email;
 	env[n++] = commit.date;
+	for (size_t i = 0; onto->env && onto->env[i] && i < 4; i++)
+		env[n++] = onto->env[i];
 	env[n] = NULL;
 	git.env = env;
 	hf_copy_text(place->tree, sizeof(place->tree), tree);
