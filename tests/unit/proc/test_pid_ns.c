@@ -79,6 +79,18 @@ static void need_first_namespace(void)
 		HF_SKIP("these tests do not run in the machine's first pid namespace");
 }
 
+/* An ordinary user cannot read the namespaces of other users. While one of their processes may be the holder, nothing is proven. */
+static int judge_ended(const struct hf_proc_id *id)
+{
+	int answer = judge(id, 0);
+
+	for (int n = 0; answer == HF_UNKNOWN && geteuid() != 0 && n < 1000; n++) {
+		(void)usleep(20000);
+		answer = judge(id, 0);
+	}
+	return answer;
+}
+
 static void holder_is_dead_when_its_namespace_has_no_process_left_L4(void **state)
 {
 	struct inside *inside = shared_new(sizeof(*inside));
@@ -91,7 +103,7 @@ static void holder_is_dead_when_its_namespace_has_no_process_left_L4(void **stat
 	end_inside(c);
 	for (int k = 0; k < N_KERNELS; k++) {
 		kernel_pretend(k);
-		assert_int_equal(judge(&inside->holder, 0), HF_DEAD);
+		assert_int_equal(judge_ended(&inside->holder), HF_DEAD);
 		assert_non_null(strstr(evidence, "no process left"));
 		ASSERT_ERR(hf_proc_signal(&inside->holder, SIGUSR1, 0, ERR), HF_E_GONE);
 		kernel_restore();
@@ -123,8 +135,8 @@ static void nested_namespace_is_judged_by_its_own_processes_L4(void **state)
 	assert_int_equal(judge(&inside->holder, 0), HF_UNKNOWN);
 	assert_int_equal(judge(&inside->above, 0), HF_UNKNOWN);
 	end_inside(c);
-	assert_int_equal(judge(&inside->holder, 0), HF_DEAD);
-	assert_int_equal(judge(&inside->above, 0), HF_DEAD);
+	assert_int_equal(judge_ended(&inside->holder), HF_DEAD);
+	assert_int_equal(judge_ended(&inside->above), HF_DEAD);
 }
 
 struct question {
@@ -256,7 +268,7 @@ static void reused_number_of_a_namespace_is_not_the_proof_of_a_death_L4(void **s
 	}
 	if (!reused)
 		HF_SKIP("the kernel did not reuse the number");
-	assert_int_equal(judge(&old, 0), HF_DEAD);
+	assert_int_equal(judge_ended(&old), HF_DEAD);
 }
 
 /* Processes are born and die in each namespace; pids of the first one are passed on at once. */
