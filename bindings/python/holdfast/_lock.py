@@ -70,7 +70,7 @@ class Hold:
             free(handle)
             handle.value = None
         if hasattr(self, "state"):
-            self.state.leave(id(self))
+            self.state._leave(id(self))
 
 
 class Lock:

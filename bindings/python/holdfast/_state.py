@@ -78,7 +78,7 @@ class State:
     def __repr__(self) -> str:
         return f"State({self.path!r})"
 
-    def leave(self, user: int) -> None:
+    def _leave(self, user: int) -> None:
         """A hold has freed its handle."""
         self.users.discard(user)
         if self._is_deleted:

@@ -315,6 +315,17 @@ int hf_git_failed(const struct hf_buf *said, const char *dir, const char *what, 
 	return FAIL(err, HF_E_LAND, "git", dir, "git %s: %.180s", what, said->len ? said->s : "failed without a message");
 }
 
+int hf_git_mark(const struct hf_git *git, const char *option, const struct hf_buf *paths, struct hf_err *err)
+{
+	struct hf_git call = *git;
+
+	if (paths->err)
+		return hf_fail_sys(err, ENOMEM, "memory", option);
+	call.in = paths->s;
+	call.in_len = paths->len;
+	return paths->len ? hf_git(&call, err, "update-index", "-z", option, "--stdin", NULL) : 0;
+}
+
 int hf_git_is_oid(const char *text)
 {
 	size_t len = strspn(text, "0123456789abcdef");

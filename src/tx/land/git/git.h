@@ -55,6 +55,12 @@ int hf_git_failed(const struct hf_buf *said, const char *dir, const char *what, 
 /* Runs it and takes its output for one object name. 0; 1 when git says no (exit 1 or 128); or an error. */
 int hf_git_oid(const struct hf_git *git, const char *rev, char out[65], struct hf_err *err);
 
+/*
+ * Changes a mark of these paths in the index, each with a NUL: `option` is one of git update-index, as "--skip-worktree". Returns the exit status, or an
+ * error.
+ */
+int hf_git_mark(const struct hf_git *git, const char *option, const struct hf_buf *paths, struct hf_err *err);
+
 /* Can this be an object's name? 40 or 64 hexadecimal digits. */
 int hf_git_is_oid(const char *text);
 

@@ -203,36 +203,23 @@ static int is_edited(struct hf_checkout *checkout, const struct hf_land_change *
 	return r < 0 ? r : r != 0 || strcmp(out.s, change->old_oid) != 0;
 }
 
-static int set_marks(struct hf_checkout *checkout, const char *option, const struct hf_buf *paths, struct hf_err *err)
-{
-	struct hf_git git = hf_checkout_inside(checkout, NULL, NULL);
-	int r;
-
-	git.in = paths->s;
-	git.in_len = paths->len;
-	r = paths->len ? hf_git(&git, err, "update-index", "-z", option, "--stdin", NULL) : 0;
-	return r > 0 ? FAIL(err, HF_E_LAND, "git", checkout->top, "git update-index %s failed", option) : r;
-}
-
 /* git neither refreshes marked entries nor replaces their files while the times in the index are old. */
 static int refresh_marked(struct hf_checkout *checkout, const struct hf_buf *skipped, const struct hf_buf *assumed, struct hf_err *err)
 {
-	struct hf_git git = hf_checkout_inside(checkout, NULL, NULL);
-	int r;
+	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
+	struct hf_git git = hf_checkout_inside(checkout, NULL, &said);
+	int r = hf_git_mark(&git, "--no-skip-worktree", skipped, err);
 
-	if (skipped->err || assumed->err)
-		return hf_fail_sys(err, ENOMEM, "memory", checkout->top);
-	if (!skipped->len && !assumed->len)
-		return 0;
-	r = set_marks(checkout, "--no-skip-worktree", skipped, err);
 	if (r == 0)
-		r = set_marks(checkout, "--no-assume-unchanged", assumed, err);
+		r = hf_git_mark(&git, "--no-assume-unchanged", assumed, err);
 	/* It fails with 1 if the user has edited another path. */
+	if (r == 0 && (skipped->len || assumed->len) && (r = hf_git(&git, err, "update-index", "-q", "--refresh", NULL)) == 1)
+		r = 0;
 	if (r == 0)
-		r = hf_git(&git, err, "update-index", "-q", "--refresh", NULL);
-	if (r >= 0)
-		r = set_marks(checkout, "--skip-worktree", skipped, err);
-	return r == 0 ? set_marks(checkout, "--assume-unchanged", assumed, err) : r;
+		r = hf_git_mark(&git, "--skip-worktree", skipped, err);
+	if (r == 0)
+		r = hf_git_mark(&git, "--assume-unchanged", assumed, err);
+	return r > 0 ? hf_git_failed(&said, checkout->top, "update-index", err) : r;
 }
 
 /* Adds changed paths with an edit under skip-worktree or assume-unchanged. In rows "T PATH", S or a small letter is a mark. */

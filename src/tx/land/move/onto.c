@@ -1,9 +1,9 @@
 /*
  * tx/land/move/onto.c - puts the commits of a candidate onto the branch, on objects.
  *
- * No work tree takes part, so the size of the repository does not matter, and no file of the user can be in the way. git merge-tree takes
- * the base of a merge from the history of its two commits. A commit that moves therefore gets a history of three made-up commits: one has the tree of its
- * parent, and two children of it have the tree of the commit and the tree that it goes onto. These stay in the sandbox.
+ * No file is checked out, except for .gitattributes, so no file of the user can be in the way. git merge-tree takes the base of a merge from
+ * the history of its two commits. A commit that moves therefore gets a history of three made-up commits: the first has the tree of its parent; its two
+ * children have the tree of the commit and the tree that it goes onto. These stay in the sandbox.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static struct hf_git inside(const struct hf_onto *onto, struct hf_buf *out, stru
 				.out = out, .said = said };
 }
 
-/* git reads the attributes of files in the work tree: it gets those of the branch, without the user's edits. Returns an exit status, or an error. */
+/* git reads attributes from the work tree: there it finds the branch's, without the user's edits. Returns an exit status, or an error. */
 static int show_attributes(const struct hf_onto *onto, struct hf_buf *said, struct hf_err *err)
 {
 	struct hf_git git = inside(onto, NULL, said);

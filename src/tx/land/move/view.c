@@ -76,13 +76,8 @@ static int clear(const struct place *place, const char *option, const struct hf_
 {
 	AUTO(hf_buf_done) struct hf_buf said = HF_BUF_INIT;
 	struct hf_git git = inside(place, NULL, &said);
-	int r;
+	int r = hf_git_mark(&git, option, paths, err);
 
-	if (paths->err)
-		return hf_fail_sys(err, ENOMEM, "memory", option);
-	git.in = paths->s;
-	git.in_len = paths->len;
-	r = paths->len ? hf_git(&git, err, "update-index", "-z", option, "--stdin", NULL) : 0;
 	return r > 0 ? hf_git_failed(&said, place->dir, "update-index", err) : r;
 }
 

@@ -251,22 +251,21 @@ static int take_marked(struct marks *marks, const struct hf_index_row *row, cons
 
 /* -- the whole ------------------------------------------------------------------------------- */
 
-static int feed(const struct marks *marks, const struct hf_buf *list, const char *option, struct hf_buf *said, struct hf_err *err)
+static int put_rows(const struct marks *marks, struct hf_buf *said, struct hf_err *err)
 {
 	struct hf_git git = inside(marks->work, NULL, said);
 
-	if (list->err)
+	if (marks->rows.err)
 		return hf_fail_sys(err, ENOMEM, "memory", marks->work->landing.name);
-	git.in = list->s;
-	git.in_len = list->len;
-	if (list == &marks->rows)
-		return list->len ? hf_git(&git, err, "-c", "core.ignoreStat=false", "update-index", "-z", "--index-info", NULL) : 0;
-	return list->len ? hf_git(&git, err, "update-index", "-z", option, "--stdin", NULL) : 0;
+	git.in = marks->rows.s;
+	git.in_len = marks->rows.len;
+	return marks->rows.len ? hf_git(&git, err, "-c", "core.ignoreStat=false", "update-index", "-z", "--index-info", NULL) : 0;
 }
 
 int hf_left_unmark(struct hf_land_work *work, const struct hf_touched *touched, const struct hf_left *left, struct hf_buf *said, struct hf_err *err)
 {
 	AUTO(marks_done) struct marks marks = { work, touched, HF_BUF_INIT, HF_BUF_INIT, HF_BUF_INIT };
+	struct hf_git git = inside(work, NULL, said);
 	struct hf_index_row row;
 	const char *at = NULL;
 	int r = 0;
@@ -280,8 +279,8 @@ int hf_left_unmark(struct hf_land_work *work, const struct hf_touched *touched, 
 			put(&marks, row.mode, row.oid, row.path);
 	}
 	if (r == 0)
-		r = feed(&marks, &marks.rows, NULL, said, err);
+		r = put_rows(&marks, said, err);
 	if (r == 0)
-		r = feed(&marks, &marks.skipped, "--skip-worktree", said, err);
-	return r == 0 ? feed(&marks, &marks.assumed, "--assume-unchanged", said, err) : r;
+		r = hf_git_mark(&git, "--skip-worktree", &marks.skipped, err);
+	return r == 0 ? hf_git_mark(&git, "--assume-unchanged", &marks.assumed, err) : r;
 }
