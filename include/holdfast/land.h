@@ -38,14 +38,13 @@
  *      uncommitted files are the verifier's, and do not land.)
  *   2  The branch's lock is taken: candidates of one branch land first come, first
  *      served.
- *   3  The candidate is rebased or merged onto the current branch, as git rebase
- *      would do it but without a checkout, and verified in that form in a new
- *      sandbox over the work tree (or was verified so while it waited:
- *      hf_land_opts.speculate). Build output that git ignores is present, so builds
- *      are warm. The verifier sees that commit and files that
- *      git ignores, but no other file of the user: no untracked files, no edits
- *      under skip-worktree or assume-unchanged, and submodules at the recorded
- *      commits (a conflict if a checkout fails). It runs again if the user saved a
+ *   3  The candidate is rebased or merged onto the current branch as git would do
+ *      it, but without a checkout. In that form it is verified in a new sandbox over
+ *      the work tree (or was verified so while it waited: hf_land_opts.speculate).
+ *      Build output that git ignores is present, so builds are warm. The verifier
+ *      sees that commit and files that git ignores, but no other file of the user:
+ *      no untracked files, no edits under skip-worktree or assume-unchanged, and
+ *      submodules at the recorded commits (a conflict if a checkout fails). It runs again if the user saved a
  *      file that it could see.
  *   4  The branch is moved by compare-and-swap in one ref transaction. If the
  *      branch is checked out, the commit of a plan changes the work tree and its
