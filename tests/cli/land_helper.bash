@@ -1,5 +1,12 @@
 # tests/cli/land_helper.bash - what the tests of landing share, beside helper.bash.
 
+land_setup() {
+    export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state" HOLDFAST_JOURNAL_WAIT=5s
+    cd "$BATS_TEST_TMPDIR" || return 1
+    spawned=()
+    land_room
+}
+
 # A repository "r" with a branch "main" checked out: a (20 lines), b, .gitignore, an ignored x.o.
 land_room() {
     command -v git >/dev/null || skip "NO GIT HERE"

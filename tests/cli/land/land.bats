@@ -3,12 +3,7 @@
 load ../helper
 load ../land_helper
 
-setup() {
-    export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state" HOLDFAST_JOURNAL_WAIT=5s
-    cd "$BATS_TEST_TMPDIR" || return 1
-    spawned=()
-    land_room
-}
+setup() { land_setup; }
 
 @test "commits and what was left uncommitted land as a fast-forward; work tree and index follow (L14)" {
     agent one 'sed -i s/^2$/two/ a; git commit -qam second; echo new >c; rm b; mkdir d; echo deep >d/e'

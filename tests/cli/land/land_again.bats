@@ -3,12 +3,7 @@
 load ../helper
 load ../land_helper
 
-setup() {
-    export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state" HOLDFAST_JOURNAL_WAIT=5s
-    cd "$BATS_TEST_TMPDIR" || return 1
-    spawned=()
-    land_room
-}
+setup() { land_setup; }
 
 # waiting_run NAME OPTIONS... -- SCRIPT: a run whose command ends once "go" is there; returns when the script is done
 waiting_run() {

@@ -3,12 +3,7 @@
 load ../helper
 load ../land_helper
 
-setup() {
-    export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state" HOLDFAST_JOURNAL_WAIT=5s
-    cd "$BATS_TEST_TMPDIR" || return 1
-    spawned=()
-    land_room
-}
+setup() { land_setup; }
 
 @test "an agent that deletes .git, rewrites history, leaves a rebase or a conflict: refused, its sandbox kept" {
     git commit -q --allow-empty -m second

@@ -3,12 +3,7 @@
 load ../helper
 load ../land_helper
 
-setup() {
-    export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state" HOLDFAST_JOURNAL_WAIT=5s
-    cd "$BATS_TEST_TMPDIR" || return 1
-    spawned=()
-    land_room
-}
+setup() { land_setup; }
 
 # change SEED COMMITS: random commits in the current work tree
 change() {
@@ -35,7 +30,7 @@ change() {
     done
 }
 
-@test "random commits on random commits: the same trees as git rebase makes, or a conflict in the same files" {
+@test "L14: random commits on random commits: the same trees as git rebase makes, or a conflict in the same files" {
     local seed landed=0 conflicts=0 expected
     for seed in 11 12 13 14 15 16 17 18 19 20 21 22; do
         git clone -q . ../peer
@@ -65,7 +60,7 @@ change() {
     [ "$conflicts" -ge 2 ]
 }
 
-@test "author, date, encoding and text of a commit stay; an empty commit stays; what the branch has already is dropped" {
+@test "L14: author, date, encoding and text of a commit stay; an empty commit stays; what the branch has already is dropped" {
     hl -q land begin one .
     seq 20 >new
     git add new
@@ -84,7 +79,7 @@ change() {
     clean
 }
 
-@test "where git knows no committer, the commit keeps its author" {
+@test "L14: where git knows no committer, the commit keeps its author" {
     hl -q land begin one .
     git commit -q --allow-empty -m user
     hl -q plan enter one -- sh -ec 'echo 1 >>b; git commit -qam agent --author="An Agent <a@example.org>"'
@@ -95,7 +90,7 @@ change() {
     [ "$(git log -1 --format='%an %ae, %cn %ce')" = 'An Agent a@example.org, Holdfast holdfast@localhost' ]
 }
 
-@test "the attributes of the branch decide how files are merged, and not the user's edits of .gitattributes" {
+@test "L14: the attributes of the branch decide how files are merged, and not the user's edits of .gitattributes" {
     printf 'a merge=union\n' >.gitattributes
     git add .gitattributes
     git commit -qm union

@@ -4,10 +4,7 @@ load ../helper
 load ../land_helper
 
 setup() {
-    export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state" HOLDFAST_JOURNAL_WAIT=5s
-    cd "$BATS_TEST_TMPDIR" || return 1
-    spawned=()
-    land_room
+    land_setup
     runs="$BATS_TEST_TMPDIR/runs"
     : >"$runs"
 }

@@ -3,12 +3,7 @@
 load ../helper
 load ../land_helper
 
-setup() {
-    export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state" HOLDFAST_JOURNAL_WAIT=5s
-    cd "$BATS_TEST_TMPDIR" || return 1
-    spawned=()
-    land_room
-}
+setup() { land_setup; }
 
 # nested DIR: a repository of the user's in the work tree, which git lists as one untracked path
 nested() {

@@ -3,12 +3,7 @@
 load ../helper
 load ../land_helper
 
-setup() {
-    export HOLDFAST_DIR="$BATS_TEST_TMPDIR/state" HOLDFAST_JOURNAL_WAIT=5s
-    cd "$BATS_TEST_TMPDIR" || return 1
-    spawned=()
-    land_room
-}
+setup() { land_setup; }
 
 # unlanded NAME PATH: nothing landed, the file is named, and its sandbox has it
 unlanded() {
